@@ -1,0 +1,187 @@
+"""What a tool answers, as data, and how that becomes a result.
+
+The rule: wherever a scenario holds a JSON value, a string there is JSON *text* (TOML has no null, and its tables grow
+unwieldy). To answer a string, write it quoted: ``structuredContent = '"done"'``.
+
+With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the argument
+of that name; a string that is nothing but ``{name}`` becomes the argument itself, type and all. ``{#}`` is the number
+of this call of this tool, from 1. An argument that wasn't given is null, and empty inside a longer string.
+"""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, Struct
+
+JsonObject = dict[str, object]
+
+_PLACE = re.compile(r"\{(#|[A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One progress notification. ``wait``: seconds before it."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+    wait: float = 0.0
+
+
+class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One log notification, sent before the answer. ``data`` is a plain value here, never JSON text."""
+
+    level: str = "info"
+    data: object = ""
+    logger: str | None = None
+
+
+class Refusal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A JSON-RPC error instead of a result. ``data``: a JSON value, or its text."""
+
+    code: int
+    message: str = ""
+    data: object = UNSET
+
+
+class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A question to the client in the middle of the call, whose answer becomes the tool's text.
+
+    method: ``sampling/createMessage``, ``elicitation/create`` or ``roots/list``; params: a JSON value, or its text.
+    On a legacy connection it is a request; on a modern one a result of type ``input_required`` (MRTR).
+    """
+
+    method: str
+    params: object = UNSET
+
+
+class Answer(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"structured": "structuredContent", "is_error": "isError"},
+):
+    """A tool's answer. With none of the first group the tool answers with the text ``ok``.
+
+    echo: the arguments, as the JSON text they came in; text: one text block; json: one text block holding this value's
+    JSON; content: the content blocks; structured: ``structuredContent`` (and, as the specification asks, its
+    JSON as text when there is no other content); size: one text block of so many characters; raw: the whole result as
+    JSON text, sent byte for byte over stdio; error: a JSON-RPC error; ask: a question to the client.
+
+    is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay), log.
+    """
+
+    echo: bool = False
+    text: str | None = None
+    json: object = UNSET
+    content: object = UNSET
+    structured: object = UNSET
+    size: int | None = None
+    raw: str | None = None
+    error: Refusal | None = None
+    ask: Ask | None = None
+
+    is_error: bool = False
+    fill: bool = False
+    delay: float = 0.0
+    progress: int | tuple[Step, ...] = 0
+    log: tuple[Log, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key, value in (
+            ("json", self.json),
+            ("content", self.content),
+            ("structuredContent", self.structured),
+        ):
+            _check_json(key, value)
+        if self.raw is not None:
+            _check_json("raw", self.raw)
+        if self.error is not None:
+            _check_json("error.data", self.error.data)
+        if self.ask is not None:
+            _check_json("ask.params", self.ask.params)
+        if self.delay < 0:
+            raise ValueError("delay is negative; write seconds, 0 or more")
+        if self.size is not None and self.size < 0:
+            raise ValueError("size is negative; write a number of characters, 0 or more")
+
+    def steps(self) -> tuple[Step, ...]:
+        """The progress notifications; a bare number is that many, spread evenly over ``delay``."""
+        if not isinstance(self.progress, int):
+            return self.progress
+        count = self.progress
+        return tuple(Step(progress=n, total=count, wait=self.delay / count) for n in range(1, count + 1))
+
+    def result(self, arguments: Mapping[str, object], sent: bytes, call: int) -> JsonObject | bytes:
+        """The result of one call: an object to encode, or (for ``raw``) its JSON text.
+
+        arguments: decoded; sent: their JSON text as it came; call: the number of this call, from 1.
+        """
+        if self.raw is not None:
+            return self.raw.encode()
+        result: JsonObject = {"content": self._blocks(arguments, sent, call)}
+        if self.structured is not UNSET:
+            result["structuredContent"] = self._filled(json_value(self.structured), arguments, call)
+        if self.is_error:
+            result["isError"] = True
+        return result
+
+    def _blocks(self, arguments: Mapping[str, object], sent: bytes, call: int) -> object:
+        if self.content is not UNSET:
+            return self._filled(json_value(self.content), arguments, call)
+        return [{"type": "text", "text": self._text(arguments, sent, call)}]
+
+    def _text(self, arguments: Mapping[str, object], sent: bytes, call: int) -> str:
+        if self.echo:
+            return sent.decode()
+        if self.text is not None:
+            return (
+                str(_PLACE.sub(lambda place: _spelled(place, arguments, call), self.text))
+                if self.fill
+                else self.text
+            )
+        if self.size is not None:
+            return "x" * self.size
+        for value in (self.json, self.structured):
+            if value is not UNSET:
+                return msgspec.json.encode(self._filled(json_value(value), arguments, call)).decode()
+        return "ok"
+
+    def _filled(self, value: object, arguments: Mapping[str, object], call: int) -> object:
+        return fill(value, arguments, call) if self.fill else value
+
+
+def json_value(value: object) -> object:
+    """``value``, or what it says when it is JSON text."""
+    return msgspec.json.decode(value) if isinstance(value, str) else value
+
+
+def fill(value: object, arguments: Mapping[str, object], call: int = 1) -> object:
+    """``value`` with each ``{name}`` in its strings replaced (see the top of this file)."""
+    if isinstance(value, str):
+        whole = _PLACE.fullmatch(value)
+        if whole:
+            return call if whole[1] == "#" else arguments.get(whole[1])
+        return _PLACE.sub(lambda place: _spelled(place, arguments, call), value)
+    if isinstance(value, list):
+        return [fill(item, arguments, call) for item in value]
+    if isinstance(value, dict):
+        return {key: fill(item, arguments, call) for key, item in value.items()}
+    return value
+
+
+def _spelled(place: re.Match[str], arguments: Mapping[str, object], call: int) -> str:
+    value = call if place[1] == "#" else arguments.get(place[1], "")
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _check_json(key: str, value: object) -> None:
+    if isinstance(value, str):
+        try:
+            msgspec.json.decode(value)
+        except msgspec.DecodeError as error:
+            raise ValueError(
+                f"{key} is not JSON text ({error}); write JSON, a string in quotes of its own"
+            ) from None

@@ -1,0 +1,85 @@
+"""Which era a connection speaks, and who is let in.
+
+The rule: the client's first request decides, once: one that carries the modern envelope opens a modern connection, any other a legacy
+one. What comes later in the other era is refused. (2026-07-28 `basic/versioning`; the official SDK does the same.) Over HTTP
+the SDK decides per request, and only what a scenario rules out is refused here.
+"""
+
+from fakes.answer import JsonObject
+from fakes.engine import META, Engine, Refused, as_object
+from fakes.scenario import LEGACY_VERSIONS, MODERN_VERSIONS
+
+VERSION, CAPABILITIES = META + "protocolVersion", META + "clientCapabilities"
+
+
+class Handshake:
+    """The state of one connection: its version once there is one, and what its client declared."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._scenario = engine.scenario
+        self.version = ""
+        self.capabilities: JsonObject = {}
+
+    @property
+    def modern(self) -> bool:
+        """Whether the connection has turned out modern."""
+        return self.version in MODERN_VERSIONS
+
+    def admit(self, method: str, params: JsonObject) -> JsonObject | None:
+        """The result when the request was `initialize`; None when the engine is to answer. Refused when neither."""
+        if method == "initialize":
+            return self._initialize(params)
+        meta = as_object(params.get("_meta"))
+        if VERSION in meta and self._scenario.modern_versions:
+            self._envelope(meta)
+        elif self.modern or not self._scenario.legacy_versions:
+            raise Refused(-32602, f"params._meta must carry {VERSION} and {CAPABILITIES}")
+        elif VERSION in meta and self.version:
+            raise Refused(
+                -32600,
+                "this connection was opened with initialize; requests of 2026-07-28 don't belong on it",
+            )
+        elif method not in ("ping", "server/discover") and not self.version:
+            raise Refused(-32602, "Received request before initialization was complete")
+        return None
+
+    def _envelope(self, meta: JsonObject) -> None:
+        if CAPABILITIES not in meta:
+            raise Refused(-32602, f"params._meta is missing {CAPABILITIES}")
+        version = meta[VERSION]
+        if not isinstance(version, str):
+            raise Refused(-32602, f"{VERSION} must be a string")
+        if self.version and not self.modern:
+            raise Refused(
+                -32600,
+                "this connection was opened with initialize; requests of 2026-07-28 don't belong on it",
+            )
+        if version not in self._scenario.modern_versions:
+            raise self.unsupported(version)
+        self.version = version
+        self.capabilities = as_object(meta[CAPABILITIES])
+
+    def _initialize(self, params: JsonObject) -> JsonObject:
+        asked = params.get("protocolVersion")
+        if self.modern or not self._scenario.legacy_versions:
+            raise self.unsupported(asked)
+        if not isinstance(asked, str):
+            raise Refused(-32602, "params.protocolVersion must be a string")
+        offered = self._scenario.legacy_versions
+        self.version = asked if asked in offered else offered[-1]
+        self.capabilities = as_object(params.get("capabilities"))
+        return {"protocolVersion": self.version, "serverInfo": self._engine.info(), **self._engine.greeting()}
+
+    def unsupported(self, asked: object) -> Refused:
+        """-32022, naming what is spoken here (2026-07-28 `basic/versioning`)."""
+        data = {
+            "supported": list(self._scenario.modern_versions),
+            "requested": asked if isinstance(asked, str) else "",
+        }
+        return Refused(-32022, "Unsupported protocol version", data)
+
+    @property
+    def request_version(self) -> str:
+        """The version a request is under; before the handshake, the newest legacy one."""
+        return self.version or LEGACY_VERSIONS[-1]

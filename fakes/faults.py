@@ -1,0 +1,240 @@
+"""What can go wrong, as a table, and when it does.
+
+The rule: a fault is a row of `KINDS`. A row says at which stage it acts, over which transports, and which options it
+takes with what defaults. Everything that acts on faults asks a `Plan` for those that fire *now* and looks up its own
+action by kind; nothing branches on a fault anywhere else.
+
+Stages, in the order of a process's life:
+
+    start     once, before anything is read
+    request   a request has been read; nothing has been done about it
+    answer    the engine works it out
+    reply     the answer is ready and goes out
+    end       the client has closed its side
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct
+
+STDIO = frozenset({"stdio"})
+HTTP = frozenset({"http", "sse"})
+EVERY = STDIO | HTTP
+
+
+class Kind(NamedTuple):
+    """One row: when it acts, where it can, what it may be told, what it does.
+
+    options: option name -> default. ends: the process dies of it, so it can't be served from a thread.
+    only: the method it acts on when a fault names neither method nor tool ("" = every request).
+    """
+
+    stage: str
+    over: frozenset[str]
+    about: str
+    options: Mapping[str, object] = {}
+    only: str = ""
+    ends: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "slow-start": Kind("start", EVERY, "sleeps before it reads anything", {"seconds": 2.0}),
+    "exit-at-once": Kind(
+        "start",
+        EVERY,
+        "writes text to stderr and exits",
+        {"code": 1, "text": "fake: no token, giving up"},
+        ends=True,
+    ),
+    "banner": Kind(
+        "start", STDIO, "prints text on stdout first", {"text": "Server running on stdio, version 1.0.0"}
+    ),
+    "fork": Kind(
+        "start",
+        EVERY,
+        "starts a grandchild that ignores SIGTERM and SIGHUP and ends itself after seconds; its pid is in the record",
+        {"seconds": 120.0, "own_session": False},
+        ends=True,
+    ),
+    "ignore-sigterm": Kind("start", EVERY, "ignores SIGTERM", ends=True),
+    "silence": Kind("request", EVERY, "never answers"),
+    "hang": Kind("request", HTTP, "takes every HTTP request, GET and DELETE too, and sends not a byte"),
+    "status": Kind(
+        "request",
+        HTTP,
+        "answers with an HTTP status",
+        {"status": 500, "headers": {}, "text": "", "count": None},
+    ),
+    "strict-handshake": Kind(
+        "request", STDIO, "exits on any request before initialize", {"code": 1}, ends=True
+    ),
+    "crash": Kind(
+        "request",
+        EVERY,
+        "exits before, in the middle of or after a reply",
+        {"when": "before", "code": 1, "text": ""},
+        only="tools/call",
+        ends=True,
+    ),
+    "error": Kind(
+        "answer",
+        EVERY,
+        "answers with a JSON-RPC error",
+        {"code": -32603, "message": "Internal error", "data": UNSET},
+    ),
+    "cursor-loop": Kind("answer", EVERY, "the last page points back to the first", only="tools/list"),
+    "empty-cursor": Kind("answer", EVERY, 'the cursor of the second page is ""', only="tools/list"),
+    "list-changed": Kind(
+        "answer",
+        EVERY,
+        "after its answer the tools become changed_tools and count notifications say so",
+        {"count": 1},
+        only="tools/call",
+    ),
+    "junk": Kind(
+        "reply", STDIO, "writes a line that is not JSON before the reply", {"text": "DEBUG: 200 OK"}
+    ),
+    "invalid-utf8": Kind("reply", STDIO, "writes a line that is not UTF-8 before the reply"),
+    "wrong-id": Kind("reply", STDIO, "answers under an id nobody used", only="tools/call"),
+    "duplicate": Kind("reply", STDIO, "answers twice", only="tools/call"),
+    "torn": Kind(
+        "reply", STDIO, "writes the reply in count pieces, seconds apart", {"count": 3, "seconds": 0.01}
+    ),
+    "ignore-eof": Kind(
+        "end", STDIO, "stays when stdin is closed, for seconds", {"seconds": 120.0}, ends=True
+    ),
+}
+
+_MATCHING = ("kind", "method", "tool", "nth", "run")
+_OPTIONS = ("when", "seconds", "code", "text", "message", "data", "status", "headers", "count", "own_session")
+
+
+class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One fault. Which requests it is for: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth`` (only the
+    n-th such request of the process, from 1). ``run``: only in the n-th process that writes to the same record.
+
+    The rest are options; `KINDS` says which a kind takes and what they default to. ValueError when it doesn't fit.
+    """
+
+    kind: str
+    method: str | None = None
+    tool: str | None = None
+    nth: int | None = None
+    run: int | None = None
+
+    when: str | None = None
+    seconds: float | None = None
+    code: int | None = None
+    text: str | None = None
+    message: str | None = None
+    data: object = UNSET
+    status: int | None = None
+    headers: dict[str, str] | None = None
+    count: int | None = None
+    own_session: bool | None = None
+
+    def __post_init__(self) -> None:
+        row = KINDS.get(self.kind)
+        if row is None:
+            raise ValueError(f"there is no fault {self.kind!r}; the faults are {', '.join(KINDS)}")
+        for option in _OPTIONS:
+            if getattr(self, option) not in (None, UNSET) and option not in row.options:
+                takes = ", ".join(row.options) or "none"
+                raise ValueError(f"the fault {self.kind!r} has no option {option!r}; its options: {takes}")
+        if self.when not in (None, "before", "middle", "after"):
+            raise ValueError(f"when is {self.when!r}; write before, middle or after")
+        if row.stage in ("start", "end") and (self.method or self.tool or self.nth):
+            raise ValueError(f"the fault {self.kind!r} is not about a request; remove method, tool and nth")
+        if self.tool and self.method not in (None, "tools/call"):
+            raise ValueError(f"tool is set and method is {self.method!r}; a tool is met by tools/call only")
+
+    @property
+    def row(self) -> Kind:
+        """Its row in `KINDS`."""
+        return KINDS[self.kind]
+
+    def matches(self, method: str, tool: str | None) -> bool:
+        """Whether a request for ``method`` (of ``tool``) is one of those this fault is for."""
+        if self.tool is not None:
+            return tool == self.tool
+        wanted = self.row.only if self.method is None else self.method
+        return wanted in ("", method)
+
+    def number(self, option: str) -> float:
+        """A numeric option, or its default."""
+        value = self._option(option)
+        return value if isinstance(value, int | float) else 0
+
+    def string(self, option: str) -> str:
+        """A text option, or its default."""
+        value = self._option(option)
+        return value if isinstance(value, str) else ""
+
+    def flag(self, option: str) -> bool:
+        """A yes/no option, or its default."""
+        return self._option(option) is True
+
+    def _option(self, option: str) -> object:
+        value: object = getattr(self, option)
+        return self.row.options.get(option) if value is None else value
+
+
+class Plan:
+    """The faults of one process, and how often each has met a request it is for.
+
+    run: which process on this record this is, from 1.
+    """
+
+    def __init__(self, faults: Sequence[Fault], run: int = 1) -> None:
+        self._faults = tuple(fault for fault in faults if fault.run in (None, run))
+        self._met = [0] * len(self._faults)
+
+    def at(self, stage: str) -> list[Fault]:
+        """Those of a stage that is not about a request (``start``, ``end``)."""
+        return [fault for fault in self._faults if fault.row.stage == stage]
+
+    def meet(self, method: str, params: Mapping[str, object]) -> "Firing":
+        """Count one request; the faults that fire on it. Call it once a request."""
+        if not self._faults:
+            return NOTHING
+        name = params.get("name") if method == "tools/call" else None
+        tool = name if isinstance(name, str) else None
+        firing = []
+        for index, fault in enumerate(self._faults):
+            if fault.row.stage in ("request", "answer", "reply") and fault.matches(method, tool):
+                self._met[index] += 1
+                if fault.nth in (None, self._met[index]):
+                    firing.append(fault)
+        return Firing(tuple(firing))
+
+
+class Firing(Struct, frozen=True):
+    """The faults that fire on one request."""
+
+    faults: tuple[Fault, ...] = ()
+
+    def get(self, kind: str) -> Fault | None:
+        """The first of this kind, or None."""
+        return next((fault for fault in self.faults if fault.kind == kind), None)
+
+    def at(self, stage: str) -> list[Fault]:
+        """Those of one stage."""
+        return [fault for fault in self.faults if fault.row.stage == stage]
+
+
+NOTHING = Firing()
+
+
+def option_keys() -> tuple[str, ...]:
+    """Every key a fault table may have."""
+    return _MATCHING + _OPTIONS
+
+
+def fault(kind: str, **options: object) -> Fault:
+    """A fault, checked: ``fault("crash", when="middle", tool="pay")``. ValueError says what doesn't fit."""
+    try:
+        return msgspec.convert({"kind": kind, **options}, Fault)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,101 @@
+"""The two ends of stdio under asyncio, on any system and whatever stdin and stdout really are.
+
+The rule: reading and writing never wait for each other, or a client that writes much before it reads would hang with us.
+Where the loop can watch a descriptor it does; elsewhere (Windows, a regular file) a thread reads, and writes block.
+"""
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Callable
+
+_CHUNK = 1 << 18
+
+
+class Output:
+    """Writes to a descriptor, in order."""
+
+    def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor, self._loop = descriptor, loop
+        self._waiting = bytearray()
+        mode = os.fstat(descriptor).st_mode
+        self._watched = os.name == "posix" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+        if self._watched:
+            os.set_blocking(descriptor, False)
+
+    def write(self, data: bytes) -> None:
+        """Send ``data`` now, or as soon as the reader takes it. BrokenPipeError when the reader has gone."""
+        if not self._watched:
+            _write_all(self._descriptor, data)
+            return
+        if not self._waiting:
+            data = data[self._try(data) :]
+            if data:
+                self._loop.add_writer(self._descriptor, self._drain)
+        self._waiting += data
+
+    async def drained(self) -> None:
+        """Wait until everything is out, or the reader has gone."""
+        while self._waiting:
+            await asyncio.sleep(0.01)
+
+    def flush(self) -> None:
+        """Wait until everything is out; blocks."""
+        if self._watched:
+            self._loop.remove_writer(self._descriptor)
+            os.set_blocking(self._descriptor, True)
+            _write_all(self._descriptor, bytes(self._waiting))
+            self._waiting.clear()
+            os.set_blocking(self._descriptor, False)
+
+    def _drain(self) -> None:
+        try:
+            del self._waiting[: self._try(self._waiting)]
+        except BrokenPipeError:
+            self._waiting.clear()  # the reader has gone; the end of our input says so too
+        if not self._waiting:
+            self._loop.remove_writer(self._descriptor)
+
+    def _try(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+
+
+def read(descriptor: int, loop: asyncio.AbstractEventLoop, received: Callable[[bytes], None]) -> None:
+    """Call ``received`` in the loop with whatever comes in, and with b"" at the end."""
+
+    def ready() -> None:
+        data = _read_some(descriptor)
+        if not data:
+            loop.remove_reader(descriptor)
+        received(data)
+
+    def thread() -> None:
+        data = b"-"
+        while data:
+            data = _read_some(descriptor)
+            try:
+                loop.call_soon_threadsafe(received, data)
+            except RuntimeError:  # the loop has closed: nobody is left to tell
+                return
+
+    try:
+        loop.add_reader(descriptor, ready)
+    except (NotImplementedError, OSError):
+        threading.Thread(target=thread, daemon=True).start()
+
+
+def _read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _CHUNK)
+    except OSError:  # a terminal that was closed; Windows says so for a closed pipe
+        return b""
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,32 @@
+"""pytest: the fixture ``fake_mcp``. Installed with the package; nothing is imported before a test asks for it.
+
+async def test_pay(fake_mcp):
+    shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])
+    async with my_client(shop.config) as client:
+        assert await client.call_tool("pay", {"id": 7}) == "paid"
+    assert shop.record.calls("pay") == [{"name": "pay", "arguments": {"id": 7}}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fakes.launch import FakeServer
+
+
+@pytest.fixture
+def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
+    """Start fake MCP servers: a call takes what `fakes.launch.Fakes.start` takes and gives a `FakeServer`.
+
+    Each test has its own; all are ended, grandchildren too, when the test is over.
+    """
+    from fakes.launch import Fakes
+
+    with Fakes(tmp_path / "fakes") as fakes:
+        yield fakes.start

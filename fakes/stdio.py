@@ -1,0 +1,252 @@
+"""A scenario as a stdio server: ``python -m fakes.stdio SCENARIO [--era ERA] [--record FILE]``.
+
+The rule: it starts fast. Tests start hundreds, so this path imports the standard library, msgspec and `mcpzip.wire`, nothing else.
+Lines are framed and matched by `mcpzip.wire`; every answer leaves through `distort`, which may make anything of it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+
+import msgspec
+from msgspec import UNSET
+
+from fakes import pipes, process
+from fakes.answer import JsonObject
+from fakes.distort import Exit, Pause, Step, Write, distort
+from fakes.engine import Engine, Refused, Request, as_object
+from fakes.eras import Handshake
+from fakes.errors import ScenarioError
+from fakes.faults import Firing, Plan
+from fakes.record import Record, Writer
+from fakes.scenario import Scenario
+from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
+from mcpzip.wire import Request as Asked
+
+USAGE = "usage: python -m fakes.stdio SCENARIO [--era legacy|modern|both] [--record FILE]"
+
+
+class _Arguments(msgspec.Struct):
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class StdioServer:
+    """One process, one connection. It is also the `Channel` back to its client."""
+
+    def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._plan, self._record = plan, record
+        self._engine = Engine(scenario, record.event)
+        self._handshake = Handshake(self._engine)
+        self._peer = Peer(role=Role.SERVER)
+        self.output = pipes.Output(1, self._loop)
+        self._running: dict[bytes, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.Future[object]] = {}
+        self._seen_request = False
+        self._partial = b""
+        self.done = asyncio.Event()
+
+    # -- in -----------------------------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Bytes from stdin; b"" is its end."""
+        events = self._peer.receive(data) if data else self._peer.eof()
+        self._record_lines(data)
+        for event in events:
+            match event:
+                case Asked():
+                    self._request(event)
+                case Notification(method="notifications/initialized"):
+                    self._engine.sessions[1] = self
+                case Cancelled():
+                    if task := self._running.pop(event.id, None):
+                        task.cancel()
+                case Result():
+                    self._reply(event.id, msgspec.json.decode(event.result))
+                case Error():
+                    self._fail(event.id, event.error)
+                case Invalid():
+                    self._send(self._peer.error(event.id, event.code, event.message))
+                case Closed():
+                    self._closed()
+                case _:
+                    pass  # what is not for us is in the record
+
+    def _record_lines(self, data: bytes) -> None:
+        *lines, rest = (self._partial + data).split(b"\n")
+        if not data and rest:
+            lines, rest = [rest], b""
+        self._partial = rest
+        for line in lines:
+            if line.strip():
+                self._record.message("in", line)
+
+    def _request(self, asked: Asked) -> None:
+        params = _params(asked.params)
+        firing = self._plan.meet(asked.method, params)
+        first, self._seen_request = not self._seen_request, True
+        strict = firing.get("strict-handshake")
+        if strict and first and asked.method != "initialize":
+            process.leave(self._record, "strict-handshake", int(strict.number("code")))
+        crash = firing.get("crash")
+        if crash and crash.string("when") == "before":
+            self.output.flush()
+            process.leave(self._record, "crash", int(crash.number("code")), crash.string("text"))
+        if firing.get("silence"):
+            return
+        try:
+            greeting = self._handshake.admit(asked.method, params)
+        except Refused as refusal:
+            self._send(self._refusal(asked.id, refusal))
+            return
+        if greeting is not None:
+            self._start(
+                asked.id, self._out(self._peer.result(asked.id, msgspec.json.encode(greeting)), firing)
+            )
+            return
+        request = Request(
+            method=asked.method,
+            params=params,
+            channel=self,
+            version=self._handshake.request_version,
+            id=msgspec.json.decode(asked.id),
+            arguments=_sent_arguments(asked),
+            capabilities=self._handshake.capabilities,
+            firing=firing,
+        )
+        self._start(asked.id, self._answer(asked.id, request))
+
+    def _start(self, id: bytes, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._running[id] = task
+        task.add_done_callback(
+            lambda done: self._running.pop(id, None) if self._running.get(id) is done else None
+        )
+
+    async def _answer(self, id: bytes, request: Request) -> None:
+        try:
+            line = self._peer.result(id, await self._engine.answer(request))
+        except Refused as refusal:
+            line = self._refusal(id, refusal)
+        await self._out(line, request.firing)
+        await self._engine.answered(request)
+
+    def _refusal(self, id: bytes, refusal: Refused) -> bytes:
+        data = None if refusal.data is UNSET else msgspec.json.encode(refusal.data)
+        return self._peer.error(id, refusal.code, refusal.message, data)
+
+    def _closed(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+        if stay := self._plan.at("end"):
+            self._loop.call_later(stay[0].number("seconds"), self.done.set)
+        else:
+            self.done.set()
+
+    # -- out ----------------------------------------------------------------------------------------------------------
+
+    async def _out(self, line: bytes, firing: Firing) -> None:
+        if not firing.faults:
+            self._send(line)
+            return
+        steps: list[Step] = distort(line, firing)
+        for step in steps:
+            match step:
+                case Write():
+                    self._send(step.data)
+                case Pause():
+                    await asyncio.sleep(step.seconds)
+                case Exit():
+                    self.output.flush()
+                    process.leave(self._record, "crash", step.code, step.text)
+
+    def _send(self, data: bytes) -> None:
+        if data:
+            self._record.message("out", data)
+            try:
+                self.output.write(data)
+            except BrokenPipeError:
+                self.done.set()
+
+    async def notify(self, method: str, params: JsonObject) -> None:
+        """See `Channel`."""
+        self._send(self._peer.notify(method, msgspec.json.encode(params)))
+
+    async def ask(self, method: str, params: JsonObject) -> object:
+        """See `Channel`."""
+        id, line = self._peer.request(method, msgspec.json.encode(params))
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._asked[id] = answer
+        self._send(line)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if cancel := self._peer.cancel(id):
+                self._send(cancel)
+            raise
+        finally:
+            del self._asked[id]
+
+    def _reply(self, id: int, result: object) -> None:
+        if (answer := self._asked.get(id)) and not answer.done():
+            answer.set_result(result)
+
+    def _fail(self, id: int, error: RpcError) -> None:
+        if (answer := self._asked.get(id)) and not answer.done():
+            answer.set_exception(Refused(error.code, error.message))
+
+
+def _params(raw: bytes | None) -> JsonObject:
+    try:
+        return {} if raw is None else as_object(msgspec.json.decode(raw))
+    except msgspec.DecodeError:
+        return {}
+
+
+def _sent_arguments(asked: Asked) -> bytes:
+    if asked.method != "tools/call" or asked.params is None:
+        return b"{}"
+    try:
+        return bytes(msgspec.json.decode(asked.params, type=_Arguments).arguments)
+    except msgspec.DecodeError:
+        return b"{}"
+
+
+async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
+    """Serve stdin and stdout until the client closes them."""
+    server = StdioServer(scenario, plan, record)
+    pipes.read(0, asyncio.get_running_loop(), server.received)
+    await server.done.wait()
+    await server.output.drained()
+
+
+def run(scenario: Scenario, record_path: str | None) -> int:
+    """Be that server, from its start faults to its end; the exit code."""
+    run = 1 if record_path is None else 1 + len(Record.load(record_path).events("start"))
+    record = Writer(record_path)
+    plan = Plan(scenario.faults, run)
+    process.start(plan, record, "stdio")
+    asyncio.run(serve(scenario, plan, record))
+    record.event("exit", {"reason": "end of input", "code": 0})
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command; 2 for a mistake in its arguments or in the scenario."""
+    words = sys.argv[1:] if argv is None else argv
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    if not words or len(words) % 2 == 0 or not options.keys() <= {"--era", "--record"}:
+        print(USAGE, file=sys.stderr)
+        return 2
+    try:
+        scenario = Scenario.load(words[0])
+        if era := options.get("--era"):
+            scenario = scenario.with_era(era)
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return run(scenario, options.get("--record"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+from mcpzip.cli.main import main
+
+main()

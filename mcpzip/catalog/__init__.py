@@ -1,0 +1,6 @@
+"""Every tool of every upstream: in memory, and on disk between runs."""
+
+from mcpzip.catalog.catalog import Catalog, Failed, Listed, ServerRecord, Update, merge, retain
+from mcpzip.catalog.visibility import allowed
+
+__all__ = ["Catalog", "Failed", "Listed", "ServerRecord", "Update", "allowed", "merge", "retain"]

@@ -1,0 +1,198 @@
+"""Every tool of every upstream, as last seen.
+
+The rules:
+
+1. A catalog never changes; `merge` makes a new one. Merging is idempotent and order-free, and never touches a
+   server it was told nothing of.
+2. A server that answered has exactly the tools it listed, even none. One that failed keeps its last, marked
+   stale with why and since when.
+3. A tool is found by its whole name, never by splitting it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from mcpzip.catalog.nearest import Names
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidToolError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """What is known of one upstream.
+
+    entries: its tools, by name. fetched_at: when it last listed them (Unix seconds), None when never.
+    error, stale_since: why it can't be listed, and when that began; None both when its tools are up to date.
+    protocol: the protocol version it last spoke. fingerprint: of the config it was listed under, "" when
+    unknown.
+    title, instructions: its own, "" when it gave none. warnings: what was wrong with its list, as sentences.
+    """
+
+    name: str
+    entries: tuple[Entry, ...] = ()
+    fetched_at: float | None = None
+    error: str | None = None
+    stale_since: float | None = None
+    protocol: str | None = None
+    fingerprint: str = ""
+    title: str = ""
+    instructions: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def stale(self) -> bool:
+        """Whether its tools may have changed since they were listed."""
+        return self.error is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A server answered: ``tools`` are the elements of its whole `tools/list`, as JSON text; ``at`` is Unix
+    seconds."""
+
+    server: str
+    tools: tuple[bytes, ...]
+    at: float
+    protocol: str | None = None
+    fingerprint: str = ""
+    title: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A server could not be listed. ``reason`` is a sentence without its full stop; ``at`` Unix seconds."""
+
+    server: str
+    reason: str
+    at: float
+
+
+Update = Listed | Failed
+
+
+class Catalog:
+    """The tools of every server. Immutable; equal when their records are."""
+
+    def __init__(self, servers: Mapping[str, ServerRecord] | None = None) -> None:
+        self.servers: Mapping[str, ServerRecord] = MappingProxyType(dict(sorted((servers or {}).items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalog) and self.servers == other.servers
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.servers.items()))
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Catalog({len(self.servers)} servers, {len(self)} tools, version {self.version})"
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every tool, by name."""
+        return tuple(self._by_name.values())
+
+    @cached_property
+    def version(self) -> str:
+        """A hash of every name and definition: the same tools have the same version, in every run."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name, entry in self._by_name.items():
+            head = name.encode("utf-8", "surrogatepass")
+            digest.update(b"%d:%d:" % (len(head), len(entry.raw)))
+            digest.update(head)
+            digest.update(entry.raw)
+        return digest.hexdigest()
+
+    def get(self, name: str) -> Entry | None:
+        """The tool a client calls ``name``."""
+        return self._by_name.get(name)
+
+    def alike(self, name: str) -> tuple[str, ...]:
+        """The names that differ from ``name`` in case and separators only, or in lacking the server."""
+        return self._names.alike(name)
+
+    def nearest(self, name: str, n: int = 3) -> tuple[str, ...]:
+        """The ``n`` names most like ``name``, best first; fewer, or none, when few come near."""
+        return self._names.nearest(name, n)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Entry]:
+        every = [(entry.name, entry) for record in self.servers.values() for entry in record.entries]
+        return dict(sorted(every, key=lambda pair: pair[0]))
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names((entry.server, entry.tool) for entry in self.entries)
+
+
+def merge(catalog: Catalog, updates: Iterable[Update]) -> Catalog:
+    """``catalog`` after ``updates``. Several for one server are taken in order of time."""
+    servers = dict(catalog.servers)
+    for update in sorted(updates, key=_order):
+        before = servers.get(update.server) or ServerRecord(update.server)
+        servers[update.server] = _listed(update) if isinstance(update, Listed) else _failed(before, update)
+    return Catalog(servers)
+
+
+def retain(catalog: Catalog, servers: Mapping[str, str]) -> Catalog:
+    """``catalog`` with the configured servers only: ``servers`` maps a name to its fingerprint.
+
+    One whose fingerprint changed keeps its tools, marked stale, and loses its remembered protocol.
+    """
+    kept = {}
+    for name, record in catalog.servers.items():
+        if name not in servers:
+            continue
+        changed = record.fingerprint not in ("", servers[name])
+        kept[name] = _reconfigured(record, servers[name]) if changed else record
+    return Catalog(kept)
+
+
+def _order(update: Update) -> tuple[float, bool, str]:
+    # Of two things said of one moment the failure is believed; what is left of a tie is settled by content.
+    return update.at, isinstance(update, Failed), repr(update)
+
+
+def _listed(update: Listed) -> ServerRecord:
+    entries: dict[str, Entry] = {}
+    warnings: list[str] = []
+    for raw in update.tools:
+        try:
+            entry = Entry.parse(update.server, raw.strip(b" \t\r\n"))
+        except (InvalidToolError, UnicodeDecodeError) as error:
+            warnings.append(f"{error}; the tool is left out.")
+            continue
+        if entry.tool in entries:
+            warnings.append(f"{update.server!r} lists {entry.tool!r} more than once; the first is used.")
+        else:
+            entries[entry.tool] = entry
+    return ServerRecord(
+        name=update.server,
+        entries=tuple(entries[tool] for tool in sorted(entries)),
+        fetched_at=update.at,
+        protocol=update.protocol,
+        fingerprint=update.fingerprint,
+        title=update.title,
+        instructions=update.instructions,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _failed(before: ServerRecord, update: Failed) -> ServerRecord:
+    since = before.stale_since if before.stale and before.stale_since is not None else update.at
+    return replace(before, error=update.reason, stale_since=since)
+
+
+def _reconfigured(record: ServerRecord, fingerprint: str) -> ServerRecord:
+    return replace(
+        record,
+        error="its configuration changed after its tools were listed",
+        stale_since=record.stale_since if record.stale else record.fetched_at,
+        protocol=None,
+        fingerprint=fingerprint,
+    )

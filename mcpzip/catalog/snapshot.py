@@ -1,0 +1,198 @@
+"""The catalog on disk between runs.
+
+The rules:
+
+1. Nothing in the file can stop us: whatever can't be used is an empty catalog, or one tool less, and a
+   warning that says so in one sentence.
+2. The tools stand in it byte for byte as their servers sent them.
+3. It says which config it belongs to; another's is not used. One of a later version is kept aside, not
+   overwritten.
+
+    {"format":"mcpzip-snapshot","version":1,"config":"/home/a/…/config.json","servers":{"slack":{"tools":[…],…}}}
+
+``format`` and ``version`` come first in every version, so that any of them can tell what it holds. The
+original's snapshot, an array of tools, is read too.
+"""
+
+import os
+import re
+
+import msgspec
+
+from mcpzip.catalog.catalog import Catalog, ServerRecord
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidToolError
+from mcpzip.model.names import server_name_problem
+from mcpzip.system.files import read_bytes_limited, write_atomic
+
+FORMAT = "mcpzip-snapshot"
+VERSION = 1
+LIMIT = 512 * 1024 * 1024
+"""Bytes a snapshot may have. 50,000 tools take about 100 MB."""
+
+Loaded = tuple[Catalog, tuple[str, ...]]
+"""A catalog, and warnings: sentences that name the file and say what becomes of it."""
+
+
+class _Server(msgspec.Struct, omit_defaults=True):
+    tools: list[msgspec.Raw]
+    fetched_at: float | None = None
+    error: str | None = None
+    stale_since: float | None = None
+    protocol: str | None = None
+    fingerprint: str = ""
+    title: str = ""
+    instructions: str = ""
+    warnings: list[str] = []
+
+
+class _Head(msgspec.Struct):
+    format: str
+    version: int
+
+
+class _Snapshot(_Head):
+    config: str
+    servers: dict[str, _Server]
+
+
+class _OriginalTool(msgspec.Struct):
+    """An element of the original's snapshot. Its ``compact_params`` are of no use here."""
+
+    server_name: str
+    original_name: str
+    description: str | None = None
+    input_schema: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Tool(msgspec.Struct, omit_defaults=True):
+    name: str
+    input_schema: msgspec.Raw = msgspec.field(name="inputSchema")
+    description: str | None = None
+
+
+def load(path: str, config_path: str) -> Loaded:
+    """The catalog kept at ``path`` for the config at ``config_path``. Nothing that is there makes it raise.
+
+    A file that doesn't exist is an empty catalog without a warning.
+    """
+    try:
+        data = read_bytes_limited(path, LIMIT)
+    except FileNotFoundError:
+        return Catalog(), ()
+    except OSError as error:
+        return _unusable(path, f"can't be read ({error.strerror or error})")
+    try:
+        return _original(path, data) if data.lstrip()[:1] == b"[" else _ours(path, data, config_path)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _unusable(path, f"is damaged or isn't a snapshot ({error})")
+
+
+def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
+    """Keep ``catalog`` at ``path``, for its owner only. Returns warnings; not being able to write is one."""
+    servers = {name: _kept(record) for name, record in catalog.servers.items()}
+    snapshot = _Snapshot(FORMAT, VERSION, _storable(config_path), servers)
+    warnings = []
+    try:
+        if _is_newer(path):
+            os.replace(path, f"{path}.bak")
+            warnings.append(f"{path} was of a later version of mcpzip; it is kept as {path}.bak.")
+        write_atomic(path, msgspec.json.encode(snapshot))
+    except OSError as error:
+        warnings.append(
+            f"{path} can't be written ({error.strerror or error}); make room or set its rights, "
+            "or every start begins without tools."
+        )
+    return tuple(warnings)
+
+
+def _ours(path: str, data: bytes, config_path: str) -> Loaded:
+    head = msgspec.json.decode(data, type=_Head)
+    if head.format != FORMAT:
+        return _unusable(path, f"isn't a snapshot of mcpzip (its format is {head.format!r})")
+    if head.version > VERSION:
+        return _unusable(path, f"is of a later version of mcpzip ({head.version}; this one reads {VERSION})")
+    snapshot = msgspec.json.decode(data, type=_Snapshot)
+    if os.path.normcase(snapshot.config) != os.path.normcase(_storable(config_path)):
+        return _unusable(path, f"belongs to another config ({snapshot.config})")
+    warnings: list[str] = []
+    records: dict[str, ServerRecord] = {}
+    for name, server in snapshot.servers.items():
+        problem = server_name_problem(name)
+        if problem:
+            warnings.append(f"{path}: the server name {name!r} {problem}; it is left out.")
+            continue
+        records[name] = ServerRecord(
+            name=name,
+            entries=_entries(path, name, server.tools, warnings),
+            fetched_at=server.fetched_at,
+            error=server.error,
+            stale_since=server.stale_since,
+            protocol=server.protocol,
+            fingerprint=server.fingerprint,
+            title=server.title,
+            instructions=server.instructions,
+            warnings=tuple(server.warnings),
+        )
+    return Catalog(records), tuple(warnings)
+
+
+def _original(path: str, data: bytes) -> Loaded:
+    tools: dict[str, list[msgspec.Raw]] = {}
+    for tool in msgspec.json.decode(data, type=list[_OriginalTool]):
+        raw = msgspec.json.encode(_Tool(tool.original_name, tool.input_schema, tool.description))
+        tools.setdefault(tool.server_name, []).append(msgspec.Raw(raw))
+    warnings: list[str] = []
+    records = {
+        name: ServerRecord(name, _entries(path, name, raws, warnings))
+        for name, raws in tools.items()
+        if not server_name_problem(name)
+    }
+    return Catalog(records), tuple(warnings)
+
+
+def _entries(path: str, server: str, tools: list[msgspec.Raw], warnings: list[str]) -> tuple[Entry, ...]:
+    entries: dict[str, Entry] = {}
+    for raw in tools:
+        try:
+            entry = Entry.parse(server, bytes(raw))
+        except (InvalidToolError, UnicodeDecodeError) as error:
+            warnings.append(f"{path}: {error}; it is left out until the next refresh.")
+        else:
+            entries.setdefault(entry.tool, entry)
+    return tuple(entries[tool] for tool in sorted(entries))
+
+
+def _kept(record: ServerRecord) -> _Server:
+    return _Server(
+        tools=[msgspec.Raw(entry.raw) for entry in record.entries],
+        fetched_at=record.fetched_at,
+        error=None if record.error is None else _storable(record.error),
+        stale_since=record.stale_since,
+        protocol=record.protocol,
+        fingerprint=record.fingerprint,
+        title=_storable(record.title),
+        instructions=_storable(record.instructions),
+        warnings=[_storable(warning) for warning in record.warnings],
+    )
+
+
+def _storable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: a path, and an error that names one, may have bytes that aren't."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+_VERSION = re.compile(rb'\s*\{\s*"format"\s*:\s*"mcpzip-snapshot"\s*,\s*"version"\s*:\s*(\d{1,9})')
+
+
+def _is_newer(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            found = _VERSION.match(file.read(200))
+    except OSError:
+        return False  # there is none, or writing will say what is wrong with it
+    return found is not None and int(found[1]) > VERSION
+
+
+def _unusable(path: str, why: str) -> Loaded:
+    return Catalog(), (f"{path} {why}; it is rebuilt on the next refresh.",)

@@ -1,0 +1,44 @@
+"""The entry point.
+
+The rule: `serve` is on a client's critical path and goes straight to the front desk; everything else may import what it likes.
+"""
+
+import sys
+
+
+def main() -> None:
+    """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or the config was wrong."""
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(argv: list[str]) -> int:
+    config = _plain_serve(argv)
+    if config is not False:
+        from mcpzip.server.frontdesk import main as serve
+
+        return serve(config)
+    from mcpzip.cli.commands import run
+
+    return run(argv)
+
+
+def _plain_serve(argv: list[str]) -> "str | None | Literal[False]":
+    """The config given to a plain `serve [--config FILE]`, None when none was; False for any other command line."""
+    match argv:
+        case ["serve"]:
+            return None
+        case ["serve", ("--config" | "-c"), path] | [("--config" | "-c"), path, "serve"]:
+            return path
+        case ["serve", option] if option.startswith("--config="):
+            return option.removeprefix("--config=")
+        case _:
+            return False
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""One value of a config, and where it stands.
+
+The rule: whoever reads a value says what it must be, in one call, and a value that isn't raises an error that
+names the file, the key path, what was found and what would do. Values that may be secret are never quoted in
+it.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from mcpzip.config.syntax import member
+from mcpzip.config.variables import expand, foreign
+from mcpzip.model.errors import ConfigError
+
+
+@dataclass(slots=True)
+class Source:
+    """What reading one file needs, and what it finds.
+
+    warnings: sentences about the file. faults: sentences about values that can't be used as things are at run
+    time; who reads a server takes them from here as that server's problem.
+    """
+
+    file: str
+    env: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """``value`` at the key path ``path`` of the file."""
+
+    source: Source
+    path: str
+    value: object
+
+    def wrong(self, found: str, remedy: str) -> ConfigError:
+        """The error that makes the whole config unusable."""
+        return ConfigError(self.source.file, self.path, found, remedy)
+
+    def warn(self, found: str, remedy: str) -> None:
+        """Note something that can be passed over."""
+        self.source.warnings.append(str(self.wrong(found, remedy)))
+
+    def fault(self, found: str, remedy: str) -> None:
+        """Note something that makes only what is read here unusable."""
+        self.source.faults.append(str(self.wrong(found, remedy)))
+
+    def get(self, key: str) -> "Node | None":
+        """The member ``key``; None when it is absent or null."""
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        return None if value is None else Node(self.source, member(self.path, key), value)
+
+    def members(self) -> "dict[str, Node]":
+        """The members that aren't null, in the file's order."""
+        if not isinstance(self.value, dict):
+            return {}
+        found = {key: self.get(key) for key in self.value}
+        return {key: node for key, node in found.items() if node is not None}
+
+    def object(
+        self, remedy: str, known: Collection[str] = (), meant: Mapping[str, str] | None = None
+    ) -> "Node":
+        """This node, which must be an object. With ``known`` keys given, others draw a warning.
+
+        meant: other programs' names for our keys.
+        """
+        if not isinstance(self.value, dict):
+            raise self.wrong(f"found {_kind(self.value)}", remedy)
+        for key in self.value if known else ():
+            # A key such as "_comment" or "//" is how people comment in JSON.
+            if key not in known and key != "$schema" and not key.startswith(("_", "//")):
+                stranger = Node(self.source, member(self.path, key), self.value[key])
+                nearest = (meant or {}).get(key) or _nearest(key, known)
+                hint = (
+                    f"{nearest!r} may be meant"
+                    if nearest
+                    else f"the keys here are {', '.join(sorted(known))}"
+                )
+                stranger.warn("unknown key, passed over", hint)
+        return self
+
+    def text(self, remedy: str) -> str:
+        """A string, its variables replaced; "" and a fault when one of them isn't set."""
+        if not isinstance(self.value, str):
+            raise self.wrong(f"found {_kind(self.value)}", remedy)
+        expanded, unset = expand(self.value, self.source.env)
+        for name in unset:
+            self.fault(
+                f"the environment variable {name} is not set",
+                f"set it where mcpzip is started, or give a default with ${{{name}:-…}}",
+            )
+        other = foreign(self.value)
+        if other:
+            self.warn(f"{other} is taken as it stands", "environment variables are written ${NAME}")
+        return "" if unset else expanded
+
+    def texts(self, remedy: str) -> tuple[str, ...]:
+        """A list of strings."""
+        if not isinstance(self.value, list):
+            raise self.wrong(f"found {_kind(self.value)}", remedy)
+        return tuple(
+            Node(self.source, f"{self.path}[{at}]", each).text("write a string, in double quotes")
+            for at, each in enumerate(self.value)
+        )
+
+    def text_members(self, remedy: str) -> dict[str, str]:
+        """An object of strings. A member that is null is absent."""
+        self.object(remedy)
+        return {key: node.text("write a string, in double quotes") for key, node in self.members().items()}
+
+    def number(self, unit: str, most: float) -> float:
+        """A number greater than 0 and not greater than ``most``."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong(f"found {_kind(value)}", f"write a number of {unit}, such as 30")
+        if not math.isfinite(value) or not 0 < value <= most:
+            raise self.wrong(f"found {value}", f"write a number of {unit} above 0 and up to {most:,}")
+        return float(value)
+
+    def within(self, least: float, most: float) -> float:
+        """A number from ``least`` to ``most``."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            found = _kind(value) if isinstance(value, bool) or not isinstance(value, int | float) else value
+            raise self.wrong(f"found {found}", f"write a number from {least:g} to {most:g}")
+        return float(value)
+
+    def whole(self, least: int, most: int) -> int:
+        """A whole number from ``least`` to ``most``."""
+        value = self.within(least, most)
+        if value != int(value):
+            raise self.wrong(f"found {self.value}", f"write a whole number from {least} to {most}")
+        return int(value)
+
+    def flag(self) -> bool:
+        """``true`` or ``false``."""
+        if not isinstance(self.value, bool):
+            raise self.wrong(f"found {_kind(self.value)}", "write true or false, without quotes")
+        return self.value
+
+
+_KINDS: Mapping[type, str] = {str: "a string", int: "a number", float: "a number", list: "a list"}
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return _KINDS.get(type(value), "an object")
+
+
+def _nearest(key: str, known: Collection[str]) -> str | None:
+    from difflib import get_close_matches  # slow to import, and wanted only for a slip
+
+    folded = {each.lower(): each for each in known}
+    found = get_close_matches(key.lower(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None

@@ -1,0 +1,118 @@
+"""The text of a config: JSON, and a precise word where it isn't.
+
+The rule: a person wrote this file by hand, so an error says the line, the column, and which of the usual
+slips it is.
+"""
+
+import json
+from collections import Counter
+
+from mcpzip.model.errors import ConfigError
+
+EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
+"""The smallest config that does something."""
+
+
+def decode(data: bytes, file: str) -> object:
+    """The JSON value in ``data``. A byte order mark, and the UTF-16 some editors write, are read.
+
+    Raises ConfigError for what isn't JSON, and for an object that has the same key twice.
+    """
+    try:
+        text = data.decode(json.detect_encoding(data)).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(file, "", f"line {line} is not UTF-8", "save the file as UTF-8") from error
+    if not text.strip():
+        raise ConfigError(file, "", "the file is empty", f"write at least {EXAMPLE}")
+    try:
+        document: object = json.loads(text, object_pairs_hook=_Object)
+    except json.JSONDecodeError as error:
+        found, remedy = _slip(text, error)
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError(file, "", f"not JSON at {where}: {found}", remedy) from error
+    except RecursionError as error:
+        raise ConfigError(file, "", "it is nested too deeply", "take some of the brackets away") from error
+    except ValueError as error:
+        raise ConfigError(file, "", "a number has too many digits", "write a shorter one") from error
+    _refuse_repeated(document, "", file)
+    return document
+
+
+def member(path: str, key: str) -> str:
+    """The key path of a member: ``mcpServers.slack``. A key with odd characters is quoted."""
+    plain = bool(key) and all(c.isalnum() or c in "_-.$" for c in key)
+    shown = key if plain else json.dumps(key, ensure_ascii=False)
+    return f"{path}.{shown}" if path else shown
+
+
+class _Object(dict[str, object]):
+    """A JSON object, and the keys it had more than once."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(key for key, _ in pairs) if len(self) < len(pairs) else {}
+        self.repeated = [key for key, count in counts.items() if count > 1]
+
+
+def _refuse_repeated(value: object, path: str, file: str) -> None:
+    if isinstance(value, _Object):
+        for key in value.repeated:
+            where = member(path, key)
+            raise ConfigError(
+                file, where, "the key stands there more than once", "keep one and rename or remove the rest"
+            )
+        for key, inner in value.items():
+            _refuse_repeated(inner, member(path, key), file)
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            _refuse_repeated(inner, f"{path}[{at}]", file)
+
+
+_QUOTES = "'‘’“”„«»`"
+_WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+
+
+def _slip(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
+    """What was found where the parser stopped, and what would do. Ordered from the telling to the vague."""
+    here = text[error.pos :].lstrip()
+    if here.startswith(","):  # Python 3.13 points at a trailing comma, earlier ones behind it
+        after, before = here[1:].lstrip(), ","
+    else:
+        after, before = here, text[: error.pos].rstrip()[-1:]
+    if before == "," and after[:1] in ("}", "]"):
+        return f"a comma before the closing '{after[0]}'", "remove the comma"
+    if here.startswith(("//", "/*", "#")):
+        return "a comment", 'remove it, or make it a member such as "_comment": "…"'
+    if here[:1] and here[0] in _QUOTES:
+        return f"a {here[0]} quote", 'write straight double quotes (")'
+    for word, json_word in _WORDS.items():
+        if here.startswith(word):
+            return word, f"write {json_word}"
+    if not here:
+        return "the file ends too early", "close the brackets and quotes that are open"
+    return next((said for message, said in _SAID.items() if error.msg.startswith(message)), _VAGUE(here))
+
+
+_SAID = {
+    "Invalid \\": ("a backslash that escapes nothing", "double it, as in C:\\\\Users\\\\me"),
+    "Invalid control character": (
+        "a line break inside a string",
+        "close the string, or write \\n for the break",
+    ),
+    "Unterminated string": ("a string without its closing quote", "close the string"),
+    "Expecting ',' delimiter": ("two members without a comma between them", "put a comma before it"),
+    "Expecting ':' delimiter": ("a key without a value", "put a colon and a value after it"),
+    "Expecting property name": ("something that is not a quoted key", 'put the key in double quotes (")'),
+    "Extra data": (
+        "more text after the end of the object",
+        "remove it, or the bracket that closes too early",
+    ),
+}
+
+
+def _VAGUE(here: str) -> tuple[str, str]:
+    return (
+        f"{here.split()[0][:20]!r}",
+        "write a JSON value there: a string in double quotes, a number, true, false or null",
+    )

@@ -1,0 +1,39 @@
+"""``${NAME}`` in the strings of a config.
+
+    ${NAME}             the variable; when it is unset, what uses it can't be used
+    ${NAME:-default}    the variable, or the default when it is unset or empty (as in POSIX sh, XCU 2.6.2)
+    $${NAME}            the text ${NAME}
+
+The rule: whatever else has a ``$`` or a brace in it is left as it is.
+"""
+
+import re
+from collections.abc import Mapping
+
+_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_FOREIGN = re.compile(r"\$\{(?:env|input|secret|keyring|command|config):[^}]*\}")
+
+
+def expand(text: str, env: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """``text`` with its variables replaced, and the names of those that are unset and have no default."""
+    if "${" not in text:
+        return text, ()
+    unset: list[str] = []
+
+    def value(found: re.Match[str]) -> str:
+        escaped, name, default = found.groups()
+        if escaped:
+            return found[0][1:]
+        if default is not None:
+            return env.get(name) or str(default)
+        if name not in env:
+            unset.append(name)
+        return env.get(name, "")
+
+    return _VARIABLE.sub(value, text), tuple(dict.fromkeys(unset))
+
+
+def foreign(text: str) -> str | None:
+    """The first reference written as another program has it, such as ``${env:NAME}``; None without one."""
+    found = _FOREIGN.search(text) if "${" in text else None
+    return found[0] if found else None

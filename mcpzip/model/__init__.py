@@ -1,0 +1,1 @@
+"""What everything else speaks of: names, entries, signatures, errors. Pure; imports nothing of ours."""

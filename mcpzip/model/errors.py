@@ -1,0 +1,90 @@
+"""Every error mcpzip raises on purpose.
+
+    McpzipError
+    ├── ConfigError            the config file can't be used: file, key path, what was found, what would do
+    ├── InvalidToolError       an upstream listed something that isn't a tool
+    ├── UnknownToolError       no such tool: the nearest names
+    ├── InvalidArgumentsError  the arguments can't be made to fit without guessing
+    └── UpstreamError          names its server
+        ├── UpstreamUnavailableError   no connection could be made; nothing was sent
+        ├── UpstreamTimeoutError       no answer in time; the request was cancelled upstream
+        ├── UpstreamLostError          the connection ended under a request: it may have run
+        └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
+
+The rule: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
+"""
+
+from collections.abc import Sequence
+
+
+class McpzipError(Exception):
+    """The root: whoever catches it has a sentence to show."""
+
+
+class ConfigError(McpzipError):
+    """The config can't be used.
+
+    file: the path; path: the key path inside it (``mcpServers.slack.url``), or "" for the whole file;
+    found: what stands there; remedy: what would do.
+    """
+
+    def __init__(self, file: str, path: str, found: str, remedy: str) -> None:
+        self.file, self.path, self.found, self.remedy = file, path, found, remedy
+        where = f"{file}: {path}" if path else file
+        super().__init__(f"{where}: {found}; {remedy}.")
+
+
+class InvalidToolError(McpzipError):
+    """An element of a `tools/list` result that can't be called by any name."""
+
+
+class UnknownToolError(McpzipError):
+    """A name the catalog doesn't have, and the names nearest to it (best first)."""
+
+    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
+        self.name, self.nearest = name, tuple(nearest)
+        hint = (
+            f"The nearest: {', '.join(self.nearest)}."
+            if self.nearest
+            else "Find tools with search_tools."
+        )
+        super().__init__(f"There is no tool {name!r}. {hint}")
+
+
+class InvalidArgumentsError(McpzipError):
+    """Arguments that would have to be guessed at."""
+
+
+class UpstreamError(McpzipError):
+    """Something about one upstream. ``remedy`` is what its user can do about it, as a sentence, or ""."""
+
+    def __init__(self, server: str, reason: str, remedy: str = "") -> None:
+        self.server, self.reason, self.remedy = server, reason, remedy
+        super().__init__(f"{server}: {reason}." + (f" {remedy}" if remedy else ""))
+
+
+class UpstreamUnavailableError(UpstreamError):
+    """No connection; nothing was sent, so nothing ran."""
+
+
+class UpstreamTimeoutError(UpstreamError):
+    """No answer in time. The request was cancelled upstream; a call may have run."""
+
+
+class UpstreamLostError(UpstreamError):
+    """The connection ended while a request was under way.
+
+    may_have_run: whether its bytes may have left us. When False nothing ran and the request may be sent again.
+    """
+
+    def __init__(self, server: str, reason: str, *, may_have_run: bool, remedy: str = "") -> None:
+        self.may_have_run = may_have_run
+        super().__init__(server, reason, remedy)
+
+
+class UpstreamRpcError(UpstreamError):
+    """The upstream's own JSON-RPC error. ``data`` is its JSON text as received, or None when it had none."""
+
+    def __init__(self, server: str, code: int, message: str, data: bytes | None = None) -> None:
+        self.code, self.message, self.data = code, message, data
+        super().__init__(server, f"{message} ({code})")

@@ -1,0 +1,1 @@
+"""What a request means: the meta-tools, and how a call finds its upstream."""

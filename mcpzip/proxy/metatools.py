@@ -1,0 +1,84 @@
+"""The three tools a client sees, and what it is told about them.
+
+The rule: everything here is a pure function of the config, byte-stable across runs (spec: `tools/list` must not vary by connection or as
+a side effect of other requests), and short: it is in the model's context on every message.
+"""
+
+import json
+from collections.abc import Iterable
+
+SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
+STATUS, REFRESH = "proxy_status", "proxy_refresh"
+
+MAX_LIMIT = 50
+INSTRUCTIONS_BYTES = 2_048
+
+_READS = {"readOnlyHint": True, "openWorldHint": False}
+
+
+def definitions(default_limit: int) -> list[dict[str, object]]:
+    """The tools of `tools/list`, in the order they are used."""
+    return [
+        {
+            "name": SEARCH,
+            "description": "Find tools of all connected servers by what you want to do. "
+            "Returns one line a tool: name: what it does [parameter:type, * = required].",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "The task in plain words, e.g. 'send a Slack message'"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": default_limit},
+                    "server": {"type": "string", "description": "Only this server"},
+                },
+                "required": ["query"],
+            },
+            "annotations": _READS,
+        },
+        {
+            "name": DESCRIBE,
+            "description": "Full schema of one tool. Needed only when its search line is not enough.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            },
+            "annotations": _READS,
+        },
+        {
+            "name": EXECUTE,
+            "description": "Run a tool found by search_tools; returns its result unchanged.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "server__tool, as search_tools shows it"},
+                    "arguments": {"type": "object"},
+                    "timeout": {"type": "number", "description": "Seconds"},
+                },
+                "required": ["name"],
+            },
+        },
+    ]  # fmt: skip
+
+
+def tools_list(default_limit: int) -> bytes:
+    """The result of `tools/list` as JSON text."""
+    return json.dumps({"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def instructions(servers: Iterable[str]) -> str:
+    """What `initialize` tells the model: which servers there are and when to search. At most 2 KiB of UTF-8."""
+    names = sorted(servers)
+    opening = (
+        "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might need a tool you "
+        "do not see, call search_tools with the task in plain words, then execute_tool with the name it shows "
+        "(describe_tool only if the parameters are unclear). Search before saying that something can't be done."
+    )
+    if not names:
+        return f"{opening} No servers are configured yet."
+    shown = list(names)
+    while True:
+        more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+        text = f"{opening} Servers: {', '.join(shown)}{more}."
+        if len(text.encode()) <= INSTRUCTIONS_BYTES:
+            return text
+        shown.pop()

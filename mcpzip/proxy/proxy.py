@@ -1,0 +1,248 @@
+"""The proxy: a catalog, a search over it, and the connections behind it.
+
+The rules: nothing waits for an upstream that the request at hand doesn't need; the catalog is replaced, never changed; what is on disk
+follows what is in memory.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
+from mcpzip.config import Config, paths
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import (
+    InvalidArgumentsError,
+    McpzipError,
+    UnknownToolError,
+    UpstreamRpcError,
+)
+from mcpzip.model.names import split
+from mcpzip.proxy import execute, metatools
+from mcpzip.proxy.arguments import read_call, read_name
+from mcpzip.proxy.describe import described
+from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.reply import error_result, text_result
+from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
+from mcpzip.proxy.status import ServerStatus, as_text, statuses
+from mcpzip.search import Results, Searcher
+from mcpzip.system.threads import in_thread
+from mcpzip.transport.base import ProgressSink
+from mcpzip.transport.pool import Pool
+
+FIRST_LISTING = 5.0
+"""Seconds a request waits for servers that were never listed before it answers without them."""
+SAVE_AFTER = 0.5
+"""Seconds the catalog may differ from its snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a call brings with it: its ``_meta`` (JSON text) and where its progress goes, if anywhere."""
+
+    meta: bytes | None = None
+    on_progress: ProgressSink | None = None
+
+
+class Proxy:
+    """All of mcpzip behind the downstream protocol. Everything runs on one event loop."""
+
+    def __init__(self, config: Config, catalog: Catalog) -> None:
+        """catalog: as the snapshot had it."""
+        self.config = config
+        self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
+        self._catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
+        self._visible = allowed(self._catalog, config.servers)
+        protocols = {
+            name: record.protocol for name, record in self._catalog.servers.items() if record.protocol
+        }
+        self._pool = Pool(
+            config.servers.values(),
+            idle_timeout=config.idle_timeout,
+            protocols=protocols,
+            on_list_changed=lambda server: self._refresher.changed(server),
+        )
+        self._refresher = Refresher(config.servers.values(), self._pool, self._merged)
+        self._searcher = Searcher()
+        self._indexed = ""
+        self._indexing: asyncio.Task[None] | None = None
+        self._saving: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def catalog(self) -> Catalog:
+        """What a client may see of the catalog."""
+        return self._visible
+
+    def start(self) -> None:
+        """Begins listing every server in the background, and indexing what is already known."""
+        self._index_soon()
+        for name in self._enabled:
+            self._refresher.start(name)
+
+    async def close(self) -> None:
+        """Ends every connection and process; the catalog is on disk afterwards. Takes about a second at most."""
+        await self._refresher.close()
+        await self._pool.close()
+        if self._indexing is not None:
+            self._indexing.cancel()
+            await asyncio.wait({self._indexing})
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+        if self._saving is not None:
+            self._saving.cancel()
+            self.save()
+
+    async def call(self, name: str, arguments: bytes | None, context: Context) -> bytes:
+        """The `CallToolResult` (JSON text) of `tools/call`.
+
+        What went wrong is a result the model can read. Raises only what must be a JSON-RPC error: UpstreamRpcError (the upstream's own,
+        passed on) and UnknownToolError for a ``name`` that isn't one of our tools.
+        """
+        handler = self._handlers.get(name)
+        if handler is None:
+            known = self._visible.get(name) is not None
+            hint = f"{metatools.EXECUTE} with name {name!r}" if known else ""
+            raise UnknownToolError(name, (hint,) if hint else tuple(self._handlers))
+        try:
+            return await handler(self, arguments, context)
+        except UpstreamRpcError:
+            raise
+        except McpzipError as error:
+            return error_result(str(error))
+
+    async def search(self, question: Question) -> Results:
+        """Searches the catalog, waiting a moment for servers that were never listed."""
+        await self._first_listings(
+            self._enabled if question.filters.server is None else [question.filters.server]
+        )
+        while self._indexed != self._visible.version:
+            self._index_soon()
+            if self._indexing is not None:
+                await asyncio.shield(self._indexing)
+        return self._searcher.search(question.query, question.limit, question.filters)
+
+    async def find(self, name: str) -> Entry:
+        """The tool called ``name``, waiting a moment for its server's first listing. Raises UnknownToolError."""
+        entry = self._visible.get(name)
+        if entry is None:
+            parts = split(name)
+            await self._first_listings([parts[0]] if parts else self._enabled)
+            entry = self._visible.get(name)
+        if entry is None:
+            raise UnknownToolError(name, self._visible.nearest(name))
+        return entry
+
+    async def execute(
+        self, name: str, arguments: bytes, timeout: float | None, context: Context
+    ) -> bytes:
+        """Runs a tool and returns the upstream's result. timeout: seconds, None for the configured one.
+
+        Raises UnknownToolError, UpstreamError and its kinds.
+        """
+        entry = await self.find(name)
+        configured = self.config.servers[entry.server].timeout or self.config.call_timeout
+        return await execute.run(
+            self._pool,
+            entry,
+            arguments,
+            meta=context.meta,
+            timeout=timeout or configured,
+            on_progress=context.on_progress,
+        )
+
+    async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
+        """Lists ``servers`` (default: all that are enabled) now."""
+        return await self._refresher.refresh(self._enabled if servers is None else servers)
+
+    def status(self) -> list[ServerStatus]:
+        """How every configured server is doing."""
+        health = {name: self._pool.health(name) for name in self.config.servers}
+        return statuses(self.config.servers, self._visible, health)
+
+    def troubles(self) -> dict[str, str]:
+        """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""
+        found = {}
+        for one in self.status():
+            if one.state == "failing":
+                found[one.name] = one.reason
+            elif one.listed_at is None and self._refresher.listing(one.name) is not None:
+                found[one.name] = "it is still starting"
+        return found
+
+    def save(self) -> tuple[str, ...]:
+        """Writes the snapshot now. Returns warnings."""
+        self._saving = None
+        path = self.config.path
+        return snapshot.save(paths.snapshot_path(path), path, self._catalog)
+
+    async def _search_tools(self, arguments: bytes | None, context: Context) -> bytes:
+        question = read_question(arguments, self.config.search.default_limit)
+        results = await self.search(question)
+        return reply(question, results, self._visible, self.troubles(), time.time())
+
+    async def _describe_tool(self, arguments: bytes | None, context: Context) -> bytes:
+        name = read_name(arguments)
+        for admin in ADMIN_TOOLS:
+            if name == admin.tool:
+                return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
+        entry = await self.find(name)
+        return described(entry, self._visible.servers[entry.server], time.time())
+
+    async def _execute_tool(self, arguments: bytes | None, context: Context) -> bytes:
+        call = read_call(arguments)
+        if call.name == metatools.STATUS:
+            return text_result(as_text(self.status(), time.time()))
+        if call.name == metatools.REFRESH:
+            await self.refresh()
+            return text_result(as_text(self.status(), time.time()))
+        return await self.execute(call.name, call.arguments, call.timeout, context)
+
+    _handlers = {
+        metatools.SEARCH: _search_tools,
+        metatools.DESCRIBE: _describe_tool,
+        metatools.EXECUTE: _execute_tool,
+    }
+
+    async def _first_listings(self, servers: Iterable[str]) -> None:
+        """Waits, not for long, for the listings under way of ``servers`` that were never listed."""
+        waiting = set()
+        for name in servers:
+            record = self._catalog.servers.get(name)
+            task = self._refresher.listing(name)
+            if task is not None and (record is None or record.fetched_at is None):
+                waiting.add(task)
+        if waiting:
+            await asyncio.wait(waiting, timeout=FIRST_LISTING)
+
+    def _merged(self, update: Update) -> None:
+        self._catalog = merge(self._catalog, [update])
+        self._visible = allowed(self._catalog, self.config.servers)
+        if self._saving is None:
+            self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
+        self._index_soon()
+
+    def _save_in_background(self) -> None:
+        self._saving = None
+        self._writing = asyncio.create_task(self._write(self._writing, self._catalog), name="save")
+
+    async def _write(self, before: "asyncio.Task[None] | None", catalog: Catalog) -> None:
+        if before is not None:  # an older catalog must not land on top of a newer one
+            await asyncio.wait({before})
+        path = self.config.path
+        await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save")
+
+    def _index_soon(self) -> None:
+        if self._indexing is None and self._indexed != self._visible.version:
+            self._indexing = asyncio.create_task(self._index(), name="index")
+
+    async def _index(self) -> None:
+        try:
+            visible = self._visible
+            entries = (*visible.entries, *ADMIN_TOOLS)
+            await in_thread(lambda: self._searcher.index(entries, visible.version), "index")
+            self._indexed = visible.version
+        finally:
+            self._indexing = None
+        self._index_soon()

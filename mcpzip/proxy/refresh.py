@@ -1,0 +1,89 @@
+"""Keeping the catalog true: listing servers, merging what they say, and putting it on disk.
+
+The rules: servers are listed concurrently and each is merged the moment it answers; at most one listing of a server is under way;
+a burst of `list_changed` costs one listing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from mcpzip.catalog import Failed, Listed, Update
+from mcpzip.config import ServerConfig
+from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.transport.pool import Pool
+
+QUIET = 0.2
+"""Seconds of silence after a `list_changed` before the server is listed again."""
+
+
+class Refresher:
+    """Lists servers and hands on what they answered."""
+
+    def __init__(
+        self, servers: Iterable[ServerConfig], pool: Pool, merged: Callable[[Update], None]
+    ) -> None:
+        self._servers = {server.name: server for server in servers}
+        self._pool, self._merged = pool, merged
+        self._listing: dict[str, asyncio.Task[Update]] = {}
+        self._pending: dict[str, asyncio.TimerHandle] = {}
+
+    def listing(self, server: str) -> "asyncio.Task[Update] | None":
+        """The listing of ``server`` that is under way, if one is."""
+        return self._listing.get(server)
+
+    def start(self, server: str) -> "asyncio.Task[Update]":
+        """Lists ``server`` now, or joins the listing that is under way. The task never raises but for cancellation."""
+        task = self._listing.get(server)
+        if task is None:
+            task = asyncio.create_task(self._list(server), name=f"list-{server}")
+            self._listing[server] = task
+        return task
+
+    async def refresh(self, servers: Iterable[str]) -> list[Update]:
+        """Lists ``servers`` concurrently."""
+        return list(await asyncio.gather(*(asyncio.shield(self.start(server)) for server in servers)))
+
+    def changed(self, server: str) -> None:
+        """``server`` says that its tools changed."""
+        if (timer := self._pending.pop(server, None)) is not None:
+            timer.cancel()
+        self._pending[server] = asyncio.get_running_loop().call_later(QUIET, self._relist, server)
+
+    def _relist(self, server: str) -> None:
+        self._pending.pop(server, None)
+        if server in self._listing:  # it may have answered before the change: list once more when it is done
+            self._listing[server].add_done_callback(lambda _: self.start(server))
+        else:
+            self.start(server)
+
+    async def _list(self, name: str) -> Update:
+        server = self._servers[name]
+        update: Update
+        try:
+            listing = await self._pool.list_tools(name)
+            update = Listed(
+                name,
+                listing.tools,
+                at=time.time(),
+                protocol=listing.protocol,
+                fingerprint=server.fingerprint,
+                instructions=listing.instructions,
+            )
+        except UpstreamError as error:
+            update = Failed(name, f"{error.reason}. {error.remedy}".rstrip(" ."), at=time.time())
+        except McpzipError as error:
+            update = Failed(name, str(error).rstrip("."), at=time.time())
+        finally:
+            self._listing.pop(name, None)
+        self._merged(update)
+        return update
+
+    async def close(self) -> None:
+        """Stops whatever is under way."""
+        for timer in self._pending.values():
+            timer.cancel()
+        tasks = list(self._listing.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,61 @@
+"""How each server is doing: the one account behind `proxy_status`, `mcpzip servers` and search's status line."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from mcpzip.catalog import Catalog
+from mcpzip.config import ServerConfig
+from mcpzip.model.ages import age
+from mcpzip.transport.pool import Health, State
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what to do, or ""."""
+
+    name: str
+    transport: str
+    state: State
+    tools: int
+    listed_at: float | None
+    protocol: str | None
+    reason: str
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """For programs."""
+        return asdict(self)
+
+
+def statuses(
+    servers: Mapping[str, ServerConfig], catalog: Catalog, health: Mapping[str, Health]
+) -> list[ServerStatus]:
+    """Every configured server, by name. ``catalog`` is the visible one."""
+    return [_status(server, catalog, health[name]) for name, server in sorted(servers.items())]
+
+
+def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerStatus:
+    record = catalog.servers.get(server.name)
+    failed = record.error if record is not None else None
+    state: State = "failing" if failed and health.state == "idle" else health.state
+    return ServerStatus(
+        name=server.name,
+        transport=server.transport,
+        state=state,
+        tools=len(record.entries) if record else 0,
+        listed_at=record.fetched_at if record else None,
+        protocol=record.protocol if record else None,
+        reason=failed or health.reason,
+        warnings=record.warnings if record else (),
+    )
+
+
+def as_text(found: list[ServerStatus], now: float) -> str:
+    """One line a server, for a model."""
+    lines = [f"{len(found)} servers, {sum(one.tools for one in found)} tools"]
+    for one in found:
+        listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
+        line = f"{one.name}: {one.state}, {one.tools} tools, {listed}"
+        lines.append(f"{line}; {one.reason}" if one.reason else line)
+        lines.extend(f"  {warning}" for warning in one.warnings)
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The downstream side: the front desk, the session of one client, stdio."""

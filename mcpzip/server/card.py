@@ -1,0 +1,53 @@
+"""What the front desk answers with, prepared on an earlier run.
+
+The rule: a card is good only for the very config file and version it was written for; in any doubt there is no card, and the
+first answer comes a few hundred milliseconds later from the whole program. Standard library only: this is read before anything else.
+"""
+
+import json
+import os
+
+from mcpzip import __version__
+from mcpzip.config.paths import card_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Card(TypedDict):
+        """The results, as JSON values, of what a client asks first. ``versions``: the legacy ones, oldest first."""
+
+        stamp: list[object]
+        versions: list[str]
+        modern_version: str
+        initialize: dict[str, object]
+        discover: dict[str, object]
+        tools: dict[str, object]
+        modern_tools: dict[str, object]
+
+
+def stamp(config_path: str) -> list[object]:
+    """What a card depends on: our version and the config file's time and size. Raises OSError."""
+    found = os.stat(config_path)
+    return [__version__, config_path, found.st_mtime_ns, found.st_size]
+
+
+def read(config_path: str) -> "Card | None":
+    """The card for this config, or None when there is none to trust."""
+    try:
+        with open(card_path(config_path), "rb") as file:
+            card: Card = json.loads(file.read())
+        return card if card["stamp"] == stamp(config_path) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write(config_path: str, card: "Card") -> None:
+    """Keeps ``card``, unless it stands there already. A disk that refuses costs only speed next time."""
+    from mcpzip.system.files import write_atomic
+
+    if read(config_path) != card:
+        try:
+            write_atomic(card_path(config_path), json.dumps(card, ensure_ascii=False).encode())
+        except OSError:
+            pass

@@ -1,0 +1,4 @@
+"""What differs between operating systems: pipes on an event loop, process groups, files.
+
+The rule: nothing outside this folder asks which system it runs on.
+"""

@@ -1,0 +1,94 @@
+"""Files that others read while we write them.
+
+The rule: a file we write is whole or it is the old one – never half, never someone else's to read. So it is
+written beside its place, flushed to the disk, and renamed over it.
+"""
+
+import errno
+import os
+import time
+
+_ATTEMPTS, _PAUSE = 10, 0.02
+"""Windows refuses to replace a file while another process has it open; a virus scanner does for a moment."""
+
+
+def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Put ``data`` at ``path`` in one step. Missing folders are made, for their owner only (0700).
+
+    A symbolic link is followed: what it points at is replaced, not the link. Raises OSError, and then
+    ``path`` is as it was and nothing else is left behind. ``mode`` is what Unix calls it; Windows keeps the
+    folder's own rights.
+    """
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    _make_folders(folder)
+    draft = os.path.join(folder, f".{os.path.basename(path)[:100]}.{os.urandom(6).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(draft, flags, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, mode)  # the umask may have taken bits away
+        _replace(draft, path)
+    except BaseException:
+        _remove(draft)
+        raise
+    _sync_folder(folder)
+
+
+def read_bytes_limited(path: str, limit: int) -> bytes:
+    """The content of ``path``, which may be a pipe. Raises OSError; EFBIG for more than ``limit`` bytes."""
+    with open(path, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
+    return data
+
+
+def _make_folders(folder: str) -> None:
+    missing: list[str] = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            break
+        folder = parent
+    for each in reversed(missing):
+        try:
+            os.mkdir(each, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(each):  # made by another process meanwhile is fine; a file there is not
+                raise
+
+
+def _replace(draft: str, path: str) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            os.replace(draft, path)
+            return
+        except PermissionError:
+            if os.name != "nt" or attempt == _ATTEMPTS:
+                raise
+            time.sleep(_PAUSE * attempt)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it was never made, or it was renamed; the first error is the one to tell
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the rename outlive a power cut, where a folder can be synced: not on Windows, nor every share."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""Connections to upstreams: a pool, one owner task a connection, one file a transport."""

@@ -1,0 +1,223 @@
+"""An upstream that is a process: JSON-RPC a line on its stdin and stdout (spec: basic/transports/stdio).
+
+The rule: results pass byte for byte; whatever else the process prints is kept for the diagnosis and hurts nobody.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from mcpzip.system.pipes import Reader, read_from, write_to
+from mcpzip.system.process import Child, Guardian, child_environment
+from mcpzip.transport.base import (
+    ChannelClosedError,
+    Dialect,
+    Incoming,
+    ProgressSink,
+    RpcFaultError,
+)
+from mcpzip.wire import (
+    Cancelled,
+    Closed,
+    Error,
+    Invalid,
+    Junk,
+    Notification,
+    Peer,
+    Progress,
+    Request,
+    Result,
+    Role,
+    RpcError,
+    with_progress_token,
+)
+
+_KEPT_LINES = 40
+_KEPT_LINE = 400
+_LAST_WORDS_POLL = 0.005  # s
+_LAST_WORDS_POLLS = 40
+
+
+@asynccontextmanager
+async def open_stdio(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    incoming: Incoming,
+    guardian: Guardian,
+    *,
+    grace: Callable[[], float],
+) -> AsyncIterator["StdioChannel"]:
+    """Starts the process and ends it, with its whole group, on the way out.
+
+    ``env`` is the config's own; the harmless part of ours is added. ``grace`` is asked on the way out: seconds between end of
+    input, SIGTERM and SIGKILL. Raises ChannelClosedError (sent=False) when it can't be started.
+    """
+    try:
+        child = Child(argv, child_environment(os.environ, env), cwd)
+    except OSError as error:
+        raise ChannelClosedError(*_cannot_start(argv[0], cwd, error), sent=False) from error
+    guardian.watch(child)
+    channel = StdioChannel(child, incoming)
+    try:
+        yield channel
+    finally:
+        channel.close()
+        try:
+            await child.end(grace())
+        finally:
+            guardian.release(child)
+
+
+def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str]:
+    if isinstance(error, FileNotFoundError) and cwd is not None and not os.path.isdir(cwd):
+        return (f"the working directory {cwd!r} does not exist; mend 'cwd' in the config",)
+    if isinstance(error, FileNotFoundError):
+        return (f"the command {command!r} was not found; install it, or mend 'command' in the config",)
+    if isinstance(error, PermissionError):
+        return (f"the command {command!r} may not be run; make it executable, or mend 'command' in the config",)
+    return (f"the command {command!r} can't be started ({error.strerror or error})",)
+
+
+class StdioChannel:
+    """A `Channel` over a child's pipes."""
+
+    def __init__(self, child: Child, incoming: Incoming) -> None:
+        self.dialect: Dialect | None = None
+        self._child, self._incoming = child, incoming
+        self._peer = Peer(role=Role.CLIENT)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._progress: dict[int, ProgressSink] = {}
+        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._stderr_tail = b""
+        self._stderr_done = False
+        self._last_words: asyncio.Task[None] | None = None
+        self._gone: str | None = None
+        self._out: Reader = read_from(child.stdout, self._received, self._stdout_ended)
+        self._err: Reader = read_from(child.stderr, self._complained, self._stderr_ended)
+        self._in = write_to(child.stdin)
+
+    async def request(
+        self,
+        method: str,
+        params: bytes | None,
+        *,
+        on_progress: ProgressSink | None = None,
+        cancellable: bool = True,
+    ) -> bytes:
+        if self._gone is not None or self._last_words is not None:
+            raise ChannelClosedError(self._gone or "it is ending", sent=False)
+        if on_progress is not None:
+            params = with_progress_token(params, b"%d" % self._peer.next_id)
+        number, frame = self._peer.request(method, params)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        if on_progress is not None:
+            self._progress[number] = on_progress
+        self._in.write(frame)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if cancellable and (frame_ := self._peer.cancel(number)):
+                self._in.write(frame_)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+            self._progress.pop(number, None)
+
+    async def notify(self, method: str, params: bytes | None = None) -> None:
+        if self._gone is None:
+            self._in.write(self._peer.notify(method, params))
+            await self._in.drain()
+
+    def diagnosis(self) -> str:
+        return next((line for line in reversed(self._said) if line), "")
+
+    def close(self) -> None:
+        """Stops reading and writing and fails whatever still waits."""
+        if self._last_words is not None:
+            self._last_words.cancel()
+        self._end("the connection was closed")
+        self._out.close()
+        self._err.close()
+        self._in.close()
+
+    def _received(self, data: bytes) -> None:
+        for event in self._peer.receive(data):
+            self._handle(event)
+
+    def _handle(self, event: object) -> None:
+        match event:
+            case Result(id=number, result=result):
+                if (answer := self._waiting.get(number)) and not answer.done():
+                    answer.set_result(result)
+            case Error(id=number, error=error):
+                if (answer := self._waiting.get(number)) and not answer.done():
+                    answer.set_exception(RpcFaultError(error))
+            case Progress(id=number, params=params):
+                if sink := self._progress.get(number):
+                    sink(params)
+            case Notification(method=method, params=params):
+                self._incoming.notified(method, params)
+            case Request(id=id_, method=method, params=params):
+                reply = self._incoming.asked(method, params)
+                if isinstance(reply, RpcError):
+                    self._in.write(self._peer.error(id_, reply.code, reply.message, reply.data))
+                else:
+                    self._in.write(self._peer.result(id_, reply))
+            case Invalid(id=id_, code=code, message=message):
+                self._in.write(self._peer.error(id_, code, message))
+            case Junk(data=data):
+                self._remember(data)
+            case Closed(ids=ids):
+                for number in ids:
+                    if (answer := self._waiting.get(number)) and not answer.done():
+                        answer.set_exception(ChannelClosedError(self._gone or "it ended", sent=True))
+            case Cancelled():
+                pass  # what an upstream asks of us is answered at once: there is nothing to stop
+            case _:  # Stray: a late or unknown answer; nobody waits for it
+                pass
+
+    def _stdout_ended(self) -> None:
+        # A process that closed its output is no server any more; its exit code and last words may come a moment later.
+        self._last_words = asyncio.get_running_loop().create_task(self._wait_for_last_words())
+
+    async def _wait_for_last_words(self) -> None:
+        for _ in range(_LAST_WORDS_POLLS):
+            if self._child.exit_code is not None and self._stderr_done:
+                break
+            await asyncio.sleep(_LAST_WORDS_POLL)
+        code = self._child.exit_code
+        self._end("it exited" + _exit_words(code) if code is not None else "it closed its output")
+
+    def _end(self, reason: str) -> None:
+        if self._gone is not None:
+            return
+        self._gone = reason
+        for event in self._peer.eof():
+            self._handle(event)
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ChannelClosedError(reason, sent=True))
+        self._incoming.ended(reason)
+
+    def _complained(self, data: bytes) -> None:
+        lines = (self._stderr_tail + data).split(b"\n")
+        self._stderr_tail = lines.pop()[-_KEPT_LINE:]
+        for line in lines[-_KEPT_LINES:]:
+            self._remember(line)
+
+    def _stderr_ended(self) -> None:
+        self._stderr_done = True
+        self._remember(self._stderr_tail)
+
+    def _remember(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").strip()
+        if text:
+            self._said.append(text[:_KEPT_LINE])
+
+
+def _exit_words(code: int) -> str:
+    return f" with code {code}" if code >= 0 else f" on signal {-code}"

@@ -1,0 +1,144 @@
+"""One frame, decoded as far as a JSON-RPC message goes and no further.
+
+The rule: every member is kept as the text it came in; a frame that can't be decoded is still read as far as
+it is legible, so that whoever waits for it is told instead of left waiting.
+"""
+
+import re
+
+import msgspec
+
+from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from mcpzip.wire.events import RpcError
+from mcpzip.wire.framing import TAIL, Frame, FrameTooLong
+from mcpzip.wire.shallow import NotAnObject, is_json, quote, scan, split_object, unquote
+
+ABSENT = msgspec.Raw()
+"""The one value of a member that isn't there; compare with ``is``."""
+
+
+class UnreadableError(ValueError):
+    """A frame that isn't a JSON-RPC envelope.
+
+    code: the JSON-RPC error it deserves. outlined: whether the id that `salvage` finds is its id: it has the
+    form of a message, and only its letters, its depth or its length are at fault.
+    """
+
+    def __init__(self, code: int, reason: str, *, outlined: bool) -> None:
+        self.code, self.outlined = code, outlined
+        super().__init__(reason)
+
+
+class Envelope(msgspec.Struct, frozen=True, gc=False):
+    """The members JSON-RPC 2.0 knows (§4, §5), each its JSON text or ABSENT."""
+
+    jsonrpc: msgspec.Raw = ABSENT
+    id: msgspec.Raw = ABSENT
+    method: msgspec.Raw = ABSENT
+    params: msgspec.Raw = ABSENT
+    result: msgspec.Raw = ABSENT
+    error: msgspec.Raw = ABSENT
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MEMBERS = frozenset(Envelope.__struct_fields__)
+_LEGIBLE = (
+    64 * 1024
+)  # bytes: reading token by token takes time, and whoever sends junk must not be able to take it
+_INTEGER = re.compile(rb"-?[0-9]{1,18}")
+_WHOLE = re.compile(rb'"?([0-9]{1,18})(?:\.0+)?"?')
+_LAST_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+_decode = msgspec.json.Decoder(Envelope).decode
+
+
+def read(frame: Frame) -> Envelope:
+    """The envelope of one frame. Raises UnreadableError."""
+    if isinstance(frame, FrameTooLong):
+        reason = f"a message of {frame.size_at_least} bytes is too long"
+        raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
+    try:
+        if not frame.isascii():
+            frame.decode()  # msgspec steps over strings without looking at their UTF-8
+        return _decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        frame = frame.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            return _of(split_object(frame))
+        except NotAnObject:
+            raise _fault(frame) from None
+
+
+def salvage(frame: Frame) -> Envelope:
+    """What the two ends of an unreadable frame still say; of a member that breaks off, that it was there."""
+    if isinstance(frame, bytes):
+        frame = FrameTooLong(len(frame), frame[:_LEGIBLE], frame[-TAIL:])
+    head = frame.head.decode("utf-8", "replace").encode()
+    fields = {
+        member.key: head[member.value : member.end] if member.end >= 0 else b"" for member in scan(head, {})
+    }
+    if not fields.get("id") and (last := _LAST_ID.search(frame.tail)):
+        fields["id"] = last[1]
+    return _of(fields)
+
+
+def _fault(frame: bytes) -> UnreadableError:
+    """Why ``frame`` isn't an object."""
+    try:
+        frame.decode()
+    except UnicodeDecodeError as error:
+        legible = frame.decode("utf-8", "replace").encode()
+        return UnreadableError(PARSE_ERROR, f"not UTF-8 at byte {error.start}", outlined=is_json(legible))
+    try:
+        if not is_json(frame):
+            return UnreadableError(PARSE_ERROR, "not JSON", outlined=False)
+    except RecursionError:
+        return UnreadableError(PARSE_ERROR, "nested too deeply", outlined=True)
+    if frame.startswith(b"["):
+        return UnreadableError(INVALID_REQUEST, "MCP has had no batches since 2025-06-18", outlined=False)
+    return UnreadableError(INVALID_REQUEST, "a message is a JSON object", outlined=False)
+
+
+def _of(fields: dict[str, bytes]) -> Envelope:
+    known = {key: msgspec.Raw(value) for key, value in fields.items() if key in _MEMBERS}
+    return Envelope(**known)
+
+
+def own_id(raw: bytes) -> int | None:
+    """The number of a request of ours, spelt ``7``, ``"7"`` or ``7.0``; None for any other id."""
+    try:
+        return int(raw)
+    except ValueError:
+        spelt = _WHOLE.fullmatch(raw)
+        return int(spelt[1]) if spelt else None
+
+
+def peer_id(raw: bytes) -> bytes | None:
+    """A key for a peer's id, equal for equal ids; None when it is no string and no integer."""
+    first = raw[:1]
+    if first == b'"':
+        return quote(unquote(raw)) if b"\\" in raw else raw
+    if first.isdigit() or first == b"-":
+        if b"." in raw or b"e" in raw or b"E" in raw:
+            return None
+        return b"0" if raw == b"-0" else raw
+    return None
+
+
+def read_error(raw: bytes) -> RpcError:
+    """An ``error`` member as a value; what doesn't fit its form is told in message and data."""
+    try:
+        fields = split_object(raw)
+    except NotAnObject:
+        return RpcError(INTERNAL_ERROR, _said(raw), None if raw[:1] == b'"' else raw)
+    code, message, data = fields.get("code", b""), fields.get("message"), fields.get("data")
+    said = "the peer gave no message" if message is None else _said(message)
+    if _INTEGER.fullmatch(code):
+        return RpcError(int(code), said, data)
+    spelt = code.decode() if code else "none"
+    return RpcError(INTERNAL_ERROR, f"{said} (error code {spelt})", raw if data is None else data)
+
+
+def _said(raw: bytes) -> str:
+    """The text of a JSON string, and any other JSON as it stands."""
+    return unquote(raw) if raw[:1] == b'"' else raw.decode()

@@ -1,0 +1,216 @@
+"""JSON objects one level deep, as text.
+
+The rule: only the top level is ever looked at. A member's value is the bytes it came in (number spelling, key
+order, escapes, the whitespace inside it), and what a function isn't asked to change stays byte for byte.
+
+`msgspec` finds and validates the values at memory speed. Two things it does differently from RFC 8259 are
+made good here: it steps over strings without checking their UTF-8 (§8.1), and it refuses escaped lone
+surrogates such as ``\\ud800`` (§8.2), which real tools emit.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple, cast
+
+import msgspec
+
+
+class NotAnObject(ValueError):
+    """The text isn't one JSON object in UTF-8."""
+
+
+class Member(NamedTuple):
+    """Where one member stands: its key, and the offsets of the key's quote, of the value, and of the value's
+    end.
+
+    ``end`` is -1 when the text breaks off inside the value.
+    """
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+# A string that breaks off matches to the end of the text: were it no match, each quote in it would be tried
+# anew.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<close>"|\\?\Z)', re.DOTALL)
+_OPEN = re.compile(rb"[ \t\r\n]*+\{[ \t\r\n]*+")
+_KEY = re.compile(b"(%b)%b" % (_STRING.pattern, rb"[ \t\r\n]*+:[ \t\r\n]*+"), re.DOTALL)
+_COMMA = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+")
+_AFTER = re.compile(rb"[ \t\r\n]*+[,}]")
+_SCALAR = re.compile(rb"[-+.0-9A-Za-z]+")
+_STRUCTURE = re.compile(_STRING.pattern + rb"|[\[\]{}]", re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_validate = msgspec.json.Decoder(msgspec.Raw).decode
+_encode = msgspec.json.encode
+
+
+def split_object(raw: bytes) -> dict[str, bytes]:
+    """The top-level members of a JSON object, each value as its JSON text.
+
+    Of a key that stands twice the last value counts. Raises NotAnObject.
+    """
+    try:
+        return {key: bytes(value) for key, value in _checked(raw).items()}
+    except NotAnObject:
+        if not _may_hold_surrogates(raw):
+            raise
+        return {member.key: raw[member.value : member.end] for member in members(raw)}
+
+
+def join_object(fields: Mapping[str, bytes]) -> bytes:
+    """A JSON object of these members, values unchanged."""
+    return b"{%b}" % b",".join([b"%b:%b" % (quote(key), value) for key, value in fields.items()])
+
+
+def quote(text: str) -> bytes:
+    """A JSON string. Lone surrogates, which UTF-8 can't hold, become ``\\udXXX`` escapes."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return json.dumps(text).encode()
+
+
+def unquote(raw: bytes) -> str:
+    """The text of a JSON string. Raises ValueError when ``raw`` isn't one."""
+    if raw[:1] != b'"' or raw[-1:] != b'"' or len(raw) < 2:
+        raise ValueError("not a JSON string")
+    if b"\\" not in raw:
+        return raw[1:-1].decode()
+    return cast(str, json.loads(raw.decode()))
+
+
+def with_members(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """``raw`` with these members: replaced where they stand, else appended in order. Raises NotAnObject."""
+    standing = members(raw)
+    pieces: list[bytes] = []
+    done = 0
+    for member in standing:
+        if member.key in fields:
+            pieces += raw[done : member.value], fields[member.key]
+            done = member.end
+    known = {member.key for member in standing}
+    new = {key: value for key, value in fields.items() if key not in known}
+    if new:
+        last = standing[-1].end if standing else raw.index(b"{") + 1
+        pieces += raw[done:last], b"," if standing else b"", join_object(new)[1:-1]
+        done = last
+    pieces.append(raw[done:])
+    return b"".join(pieces)
+
+
+def without_members(raw: bytes, keys: Collection[str]) -> bytes:
+    """``raw`` without these members, and without the commas that set them off. Raises NotAnObject."""
+    standing = members(raw)
+    kept = [index for index, member in enumerate(standing) if member.key not in keys]
+    if len(kept) == len(standing):
+        return raw
+    if not kept:
+        return b"{}"
+    first = standing[kept[0]]
+    # Each later member brings what stands between it and the member before it: a comma and the space around
+    # it.
+    rest = [raw[standing[index - 1].end : standing[index].end] for index in kept[1:]]
+    return b"".join([raw[: standing[0].start], raw[first.start : first.end], *rest, raw[standing[-1].end :]])
+
+
+def members(raw: bytes) -> list[Member]:
+    """Every top-level member in the order it stands, a key that stands twice included. Raises NotAnObject."""
+    try:
+        values = _checked(raw)
+        return list(scan(raw, {key: bytes(value) for key, value in values.items()}))
+    except NotAnObject:
+        if not _may_hold_surrogates(raw):
+            raise
+    twin = _without_surrogates(raw)  # the same to the byte but for the escapes: the same offsets
+    found = scan(twin, {key: bytes(value) for key, value in _checked(twin).items()})
+    return [member._replace(key=_key_at(raw, member.start)) for member in found]
+
+
+def scan(raw: bytes, values: Mapping[str, bytes]) -> Iterator[Member]:
+    """The members of ``raw`` as far as it can be read: of a JSON object all of them, of torn text the first
+    ones.
+
+    values: those known already; they are stepped over by comparing bytes, the others token by token.
+    """
+    opened = _OPEN.match(raw)
+    at = opened.end() if opened else len(raw)
+    while key := _KEY.match(raw, at):
+        try:
+            name = unquote(key[1])
+        except ValueError:
+            return
+        value = key.end()
+        end = _known_end(raw, value, values.get(name)) or _value_end(raw, value)
+        yield Member(name, at, value, end)
+        comma = _COMMA.match(raw, end) if end >= 0 else None
+        if comma is None:
+            return
+        at = comma.end()
+
+
+def is_json(raw: bytes) -> bool:
+    """Whether ``raw``, which is UTF-8, is one JSON text. Raises RecursionError when nested too deeply."""
+    try:
+        _validate(_without_surrogates(raw) if _may_hold_surrogates(raw) else raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _checked(raw: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        if not raw.isascii():
+            raw.decode()
+        return _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotAnObject(str(error)) from error
+    except RecursionError as error:
+        raise NotAnObject("nested too deeply") from error
+
+
+def _may_hold_surrogates(raw: bytes) -> bool:
+    return b"\\ud" in raw or b"\\uD" in raw
+
+
+def _without_surrogates(raw: bytes) -> bytes:
+    """``raw`` with harmless escapes of the same length in the place of all surrogates'."""
+    if b"\\\\" not in raw:
+        return _SURROGATE.sub(rb"\\u0020", raw)
+    # ``\\ud800`` is a backslash and five letters: escaped backslashes step aside first.
+    return _SURROGATE.sub(rb"\\u0020", raw.replace(b"\\\\", b"\\/"))
+
+
+def _key_at(raw: bytes, start: int) -> str:
+    key = _STRING.match(raw, start)
+    return unquote(key[0]) if key else ""
+
+
+def _known_end(raw: bytes, at: int, value: bytes | None) -> int:
+    """Where ``value`` ends if it stands here whole, else 0 (an earlier value of a key that stands twice)."""
+    if value is None or not raw.startswith(value, at):
+        return 0
+    end = at + len(value)
+    return end if _AFTER.match(raw, end) else 0
+
+
+def _value_end(raw: bytes, at: int) -> int:
+    """Where the value at ``at`` ends; -1 when the text breaks off before."""
+    if text := _STRING.match(raw, at):
+        return text.end() if text["close"] == b'"' else -1
+    if raw[at : at + 1] not in (b"{", b"["):
+        scalar = _SCALAR.match(raw, at)
+        return scalar.end() if scalar else -1
+    depth = 0
+    for token in _STRUCTURE.finditer(raw, at):
+        if token[0] in (b"{", b"["):
+            depth += 1
+        elif token[0] in (b"}", b"]"):
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return -1
