@@ -5,5 +5,6 @@
     fakes.record     what it saw
     mcpzip-fake      the same from a shell;  pytest: the fixture ``fake_mcp``
 
-Importing this package imports nothing else: a fake must start fast, and the pytest plugin is loaded by every run.
+Importing this package imports nothing else: a fake must start fast, and the pytest plugin is loaded by every
+run.
 """

@@ -1,11 +1,12 @@
 """What a tool answers, as data, and how that becomes a result.
 
-The rule: wherever a scenario holds a JSON value, a string there is JSON *text* (TOML has no null, and its tables grow
-unwieldy). To answer a string, write it quoted: ``structuredContent = '"done"'``.
+The rule: wherever a scenario holds a JSON value, a string there is JSON *text* (TOML has no null, and its
+tables grow unwieldy). To answer a string, write it quoted: ``structuredContent = '"done"'``.
 
-With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the argument
-of that name; a string that is nothing but ``{name}`` becomes the argument itself, type and all. ``{#}`` is the number
-of this call of this tool, from 1. An argument that wasn't given is null, and empty inside a longer string.
+With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the
+argument of that name; a string that is nothing but ``{name}`` becomes the argument itself, type and all.
+``{#}`` is the number of this call of this tool, from 1. An argument that wasn't given is null, and empty
+inside a longer string.
 """
 
 import re
@@ -47,8 +48,8 @@ class Refusal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A question to the client in the middle of the call, whose answer becomes the tool's text.
 
-    method: ``sampling/createMessage``, ``elicitation/create`` or ``roots/list``; params: a JSON value, or its text.
-    On a legacy connection it is a request; on a modern one a result of type ``input_required`` (MRTR).
+    method: ``sampling/createMessage``, ``elicitation/create`` or ``roots/list``; params: a JSON value, or its
+    text. On a legacy connection it is a request; on a modern one a result of type ``input_required`` (MRTR).
     """
 
     method: str
@@ -65,12 +66,14 @@ class Answer(
 ):
     """A tool's answer. With none of the first group the tool answers with the text ``ok``.
 
-    echo: the arguments, as the JSON text they came in; text: one text block; json: one text block holding this value's
-    JSON; content: the content blocks; structured: ``structuredContent`` (and, as the specification asks, its
-    JSON as text when there is no other content); size: one text block of so many characters; raw: the whole result as
-    JSON text, sent byte for byte over stdio; error: a JSON-RPC error; ask: a question to the client.
+    echo: the arguments, as the JSON text they came in; text: one text block; json: one text block holding
+    this value's JSON; content: the content blocks; structured: ``structuredContent`` (and, as the
+    specification asks, its JSON as text when there is no other content); size: one text block of so many
+    characters; raw: the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error;
+    ask: a question to the client.
 
-    is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay), log.
+    is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay),
+    log.
     """
 
     echo: bool = False

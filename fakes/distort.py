@@ -1,6 +1,7 @@
 """What the faults of stage ``reply`` make of an answer that is ready to go out.
 
-The rule: an answer is a line of bytes; a fault turns the list of `Step`s that would send it into another list. No I/O here.
+The rule: an answer is a line of bytes; a fault turns the list of `Step`s that would send it into another
+list. No I/O here.
 """
 
 from collections.abc import Callable, Mapping
@@ -87,7 +88,8 @@ _ACTIONS: Mapping[str, Callable[[Fault, list[Step]], list[Step]]] = {
 
 
 def distort(line: bytes, firing: Firing) -> list[Step]:
-    """How ``line`` goes out when these faults fire. A crash ``before`` has no part in it: nothing would be left to send."""
+    """How ``line`` goes out when these faults fire. A crash ``before`` has no part in it: nothing would be
+    left to send."""
     steps: list[Step] = [Write(line)]
     for fault in sorted(firing.faults, key=lambda fault: fault.kind == "crash"):
         if fault.row.stage == "reply" or fault.kind == "crash":

@@ -1,71 +1,27 @@
 """What a request means under a scenario, whatever carried it.
 
-The rule: nothing here knows a transport. A request comes in decoded, with the protocol version it is under and a way back to
-its client; its result goes out as JSON text, or as `Refused`. Each call is a coroutine of its own, so calls run concurrently, and
-cancelling the coroutine ends the call.
+The rule: nothing here knows a transport. A request comes in decoded, with the protocol version it is under
+and a way back to its client; its result goes out as JSON text, or as `Refused`. Each is a coroutine of its
+own, so calls run concurrently, and cancelling the coroutine ends the call.
 
-Specification: 2025-11-25 and 2026-07-28, `server/*` and `basic/patterns/*`. The handshake itself is in `eras`.
+Specification: 2025-11-25 and 2026-07-28, `server/*`. The handshake is in `eras`, what happens during a call
+in `calls`.
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from fakes.answer import JsonObject, fill, json_value
-from fakes.faults import NOTHING, Firing
-from fakes.scenario import MODERN_VERSIONS, Prompt, Resource, Scenario, Tool
+from fakes.calls import META, Channel, Refused, Request, as_object, call
+from fakes.faults import Firing
+from fakes.scenario import Prompt, Resource, Scenario, Tool
 
-META = "io.modelcontextprotocol/"
 Note = Callable[[str, JsonObject], None]
 """Puts an event into the record: its name and what belongs to it."""
-
-
-class Refused(Exception):
-    """A JSON-RPC error to answer with. ``data`` is a JSON value, UNSET for none."""
-
-    def __init__(self, code: int, message: str, data: object = UNSET) -> None:
-        self.code, self.message, self.data = code, message, data
-        super().__init__(f"{message} ({code})")
-
-
-class Channel(Protocol):
-    """The way back to a client."""
-
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Send a notification."""
-
-    async def ask(self, method: str, params: JsonObject) -> object:
-        """Send a request and wait for its result. Legacy only. Refused carries the client's error."""
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """One request. id: as the client spelt it, decoded; arguments: the JSON text of ``params.arguments`` as it came;
-    version: the protocol version it is under; capabilities: what its client declared; channel: the way back on which
-    what belongs to this request travels; firing: the faults that fire on it."""
-
-    method: str
-    params: JsonObject
-    channel: Channel
-    version: str
-    id: object = None
-    arguments: bytes = b"{}"
-    capabilities: JsonObject = {}
-    firing: Firing = NOTHING
-
-    @property
-    def modern(self) -> bool:
-        """Whether it is under the stateless era."""
-        return self.version in MODERN_VERSIONS
-
-    @property
-    def meta(self) -> JsonObject:
-        """``params._meta``; empty when absent."""
-        return as_object(self.params.get("_meta"))
-
 
 Handler = Callable[["Engine", Request], Awaitable[JsonObject | bytes]]
 
@@ -80,42 +36,38 @@ _CACHEABLE = frozenset(
     }
 )
 _LIST_CHANGED = "notifications/tools/list_changed"
-_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-_NEEDS = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
 
 
 class Engine:
-    """One server process's state: which tools it has now, how often each was called, who listens for changes."""
+    """One server process's state: which tools it has now, how often each was called, who listens for
+    changes."""
 
     def __init__(self, scenario: Scenario, note: Note = lambda event, detail: None) -> None:
         self.scenario = scenario
         self.note = note
-        self.tools = scenario.all_tools()
         self.sessions: dict[object, Channel] = {}
         """The standing way back to each legacy client, by whatever the transport tells them apart by."""
         self._listening: dict[object, asyncio.Queue[None]] = {}
         self._calls: dict[str, int] = {}
-        self._index_tools()
+        self._has(scenario.all_tools())
 
-    def _index_tools(self) -> None:
+    def _has(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
         self._by_name: dict[str, Tool] = {}
-        for tool in self.tools:
+        for tool in tools:
             self._by_name.setdefault(tool.name, tool)
 
     async def answer(self, request: Request) -> bytes:
-        """The result, as JSON text. Refused when it is an error. CancelledError ends a call, and the record says so."""
-        if error := request.firing.get("error"):
-            data = UNSET if error.data is UNSET else json_value(error.data)
-            raise Refused(int(error.number("code")), error.string("message"), data)
+        """The result, as JSON text. Refused when it is an error. CancelledError ends a call, and the record
+        says so."""
         handler = (_MODERN if request.modern else _LEGACY).get(request.method)
         if handler is None:
             raise Refused(-32601, "Method not found", request.method)
         try:
             result = await handler(self, request)
         except asyncio.CancelledError:
-            self.note(
-                "cancelled", {"method": request.method, "id": request.id, "name": request.params.get("name")}
-            )
+            name = request.params.get("name")
+            self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
             raise
         if request.modern:
             result = self._stamp(request.method, result)
@@ -124,20 +76,31 @@ class Engine:
     async def answered(self, request: Request) -> None:
         """Call it once the answer to ``request`` has gone out: what happens after it happens now."""
         if change := request.firing.get("list-changed"):
-            self.tools = self.scenario.changed_tools
-            self._index_tools()
+            self._has(self.scenario.changed_tools)
             for _ in range(int(change.number("count"))):
                 for channel in list(self.sessions.values()):
                     await channel.notify(_LIST_CHANGED, {})
                 for queue in self._listening.values():
                     queue.put_nowait(None)
 
+    def input_schema(self, name: str) -> JsonObject | None:
+        """The schema of a tool it has now, or None."""
+        tool = self._by_name.get(name)
+        return None if tool is None else as_object(tool.definition().get("inputSchema"))
+
     def info(self) -> JsonObject:
         """``serverInfo``."""
         title: JsonObject = {} if self.scenario.title is None else {"title": self.scenario.title}
         return {"name": self.scenario.name, **title, "version": self.scenario.version}
 
-    def capabilities(self) -> object:
+    def greeting(self) -> JsonObject:
+        """What `initialize` and `server/discover` answer alike."""
+        said: JsonObject = {"capabilities": self._capabilities()}
+        if self.scenario.instructions is not None:
+            said["instructions"] = self.scenario.instructions
+        return said
+
+    def _capabilities(self) -> object:
         """What the scenario declares, or what follows from what it has."""
         told = self.scenario
         if told.capabilities is not None:
@@ -150,19 +113,13 @@ class Engine:
             found["prompts"] = {}
         if any(prompt.complete for prompt in told.prompts):
             found["completions"] = {}
-        if any(tool.result.log for tool in self.tools):
+        if any(tool.result.log for tool in self._tools):
             found["logging"] = {}
         return found
 
-    def greeting(self) -> JsonObject:
-        """What `initialize` and `server/discover` answer alike."""
-        said: JsonObject = {"capabilities": self.capabilities()}
-        if self.scenario.instructions is not None:
-            said["instructions"] = self.scenario.instructions
-        return said
-
     def _stamp(self, method: str, result: JsonObject | bytes) -> JsonObject | bytes:
-        """What a modern result must carry, added where it isn't there (2026-07-28 `basic/index`, `utilities/caching`)."""
+        """What a modern result must carry, added where it isn't there (2026-07-28 `basic/index`,
+        `utilities/caching`)."""
         fields: Mapping[str, object]
         if isinstance(result, bytes):
             try:
@@ -182,8 +139,6 @@ class Engine:
         stamped["_meta"] = {**as_object(meta), META + "serverInfo": self.info()}
         return stamped
 
-    # -- lists --------------------------------------------------------------------------------------------------------
-
     def _page(self, request: Request, key: str, raws: Sequence[str]) -> JsonObject:
         size = self.scenario.page_size or max(len(raws), 1)
         cursors: list[str | None] = [None, *(f"page-{n}" for n in range(2, -(-len(raws) // size) + 1))]
@@ -193,9 +148,8 @@ class Engine:
         if asked not in cursors:
             raise Refused(-32602, "Invalid cursor", {"cursor": asked})
         index = cursors.index(asked)
-        page: JsonObject = {
-            key: [msgspec.Raw(raw.encode()) for raw in raws[index * size : (index + 1) * size]]
-        }
+        part = raws[index * size : (index + 1) * size]
+        page: JsonObject = {key: [msgspec.Raw(raw.encode()) for raw in part]}
         if index + 1 < len(cursors):
             page["nextCursor"] = cursors[index + 1]
         elif request.firing.get("cursor-loop") and len(cursors) > 1:
@@ -203,7 +157,7 @@ class Engine:
         return page
 
     async def list_tools(self, request: Request) -> JsonObject:
-        return self._page(request, "tools", [tool.raw for tool in self.tools])
+        return self._page(request, "tools", [tool.raw for tool in self._tools])
 
     async def list_resources(self, request: Request) -> JsonObject:
         return self._page(request, "resources", [it.raw for it in self.scenario.resources])
@@ -214,82 +168,48 @@ class Engine:
     async def list_prompts(self, request: Request) -> JsonObject:
         return self._page(request, "prompts", [it.raw for it in self.scenario.prompts])
 
-    # -- calls --------------------------------------------------------------------------------------------------------
-
     async def call_tool(self, request: Request) -> JsonObject | bytes:
         name = request.params.get("name")
-        tool = self._by_name.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            raise Refused(-32602, "params.name must be a string")
+        tool = self._by_name.get(name)
         if tool is None:
-            raise Refused(
-                -32602, f"Unknown tool: {name}" if isinstance(name, str) else "params.name must be a string"
-            )
-        number = self._calls[tool.name] = self._calls.get(tool.name, 0) + 1
-        told = tool.result
-        for log in told.log:
-            await self._log(request, log.level, log.data, log.logger)
-        await self._progress(request, tool)
-        if told.error is not None:
-            data = UNSET if told.error.data is UNSET else json_value(told.error.data)
-            raise Refused(told.error.code, told.error.message, data)
-        if told.ask is not None:
-            params = {} if told.ask.params is UNSET else as_object(json_value(told.ask.params))
-            return await self._ask(request, told.ask.method, params)
-        return told.result(as_object(request.params.get("arguments")), request.arguments, number)
+            raise Refused(-32602, f"Unknown tool: {name}")
+        self._calls[name] = self._calls.get(name, 0) + 1
+        return await call(request, tool, self._calls[name])
 
-    async def _progress(self, request: Request, tool: Tool) -> None:
-        told = tool.result
-        token = request.meta.get("progressToken")
-        for step in told.steps():
-            if step.wait:
-                await asyncio.sleep(step.wait)
-            if token is not None:
-                params: JsonObject = {"progressToken": token, "progress": step.progress}
-                params |= {} if step.total is None else {"total": step.total}
-                params |= {} if step.message is None else {"message": step.message}
-                await request.channel.notify("notifications/progress", params)
-        if told.delay and not (isinstance(told.progress, int) and told.progress):
-            await asyncio.sleep(told.delay)
+    async def read_resource(self, request: Request) -> JsonObject:
+        uri = request.params.get("uri")
+        if not isinstance(uri, str):
+            raise Refused(-32602, "params.uri must be a string")
+        for resource in (*self.scenario.resources, *self.scenario.resource_templates):
+            definition = resource.definition()
+            if definition.get("uri") == uri or _template_matches(definition.get("uriTemplate"), uri):
+                return {"contents": [_contents(resource, definition, uri)]}
+        raise Refused(-32602 if request.modern else -32002, f"Resource not found: {uri}", {"uri": uri})
 
-    async def _log(self, request: Request, level: str, data: object, logger: str | None) -> None:
-        if request.modern:  # only what the request asks for (2026-07-28 `server/utilities/logging`)
-            least = request.meta.get(META + "logLevel")
-            if least not in _LEVELS or _LEVELS.index(level) < _LEVELS.index(least):
-                return
-        named: JsonObject = {} if logger is None else {"logger": logger}
-        await request.channel.notify("notifications/message", {"level": level, **named, "data": data})
+    async def get_prompt(self, request: Request) -> JsonObject:
+        prompt = self._prompt(request.params.get("name"))
+        arguments = as_object(request.params.get("arguments"))
+        return {"messages": fill(json_value(prompt.messages), arguments)}
 
-    async def _ask(self, request: Request, method: str, params: JsonObject) -> JsonObject:
-        needs = _NEEDS.get(method)
-        able = needs is None or needs in request.capabilities
-        if not request.modern:
-            if not able:
-                return _text(f"this client does not offer {needs}", is_error=True)
-            try:
-                reply = await request.channel.ask(method, params)
-            except Refused as refusal:
-                return _text(str(refusal), is_error=True)
-            return _text(msgspec.json.encode(reply).decode())
-        if not able:
-            raise Refused(-32021, f"this tool needs {needs}", {"requiredCapabilities": {needs: {}}})
-        replies = request.params.get("inputResponses")
-        if not isinstance(replies, dict) or "question" not in replies:
-            questions = {"question": {"method": method, "params": params}}
-            return {
-                "resultType": "input_required",
-                "inputRequests": questions,
-                "requestState": f"asked-{method}",
-            }
-        if request.params.get("requestState") != f"asked-{method}":
-            raise Refused(-32602, "requestState is not the one this server gave out")
-        return _text(msgspec.json.encode(replies["question"]).decode())
+    async def complete(self, request: Request) -> JsonObject:
+        ref, argument = as_object(request.params.get("ref")), as_object(request.params.get("argument"))
+        offered = self._prompt(ref.get("name")).complete.get(str(argument.get("name")), ())
+        values = [value for value in offered if value.startswith(str(argument.get("value", "")))]
+        return {"completion": {"values": values, "total": len(values), "hasMore": False}}
 
-    # -- the rest -----------------------------------------------------------------------------------------------------
-
-    async def discover(self, request: Request) -> JsonObject:
-        return {"supportedVersions": list(self.scenario.modern_versions), **self.greeting()}
+    def _prompt(self, name: object) -> Prompt:
+        for prompt in self.scenario.prompts:
+            if prompt.name == name:
+                return prompt
+        raise Refused(-32602, f"Unknown prompt: {name}")
 
     async def nothing(self, request: Request) -> JsonObject:
         return {}
+
+    async def discover(self, request: Request) -> JsonObject:
+        return {"supportedVersions": list(self.scenario.modern_versions), **self.greeting()}
 
     async def listen(self, request: Request) -> JsonObject:
         """`subscriptions/listen`: acknowledges, then tells of changes until it is cancelled."""
@@ -308,33 +228,6 @@ class Engine:
                 await request.channel.notify(_LIST_CHANGED, {"_meta": meta})
         finally:
             self._listening.pop(key, None)
-
-    async def read_resource(self, request: Request) -> JsonObject:
-        uri = request.params.get("uri")
-        if not isinstance(uri, str):
-            raise Refused(-32602, "params.uri must be a string")
-        for resource in (*self.scenario.resources, *self.scenario.resource_templates):
-            definition = resource.definition()
-            if definition.get("uri") == uri or _template_matches(definition.get("uriTemplate"), uri):
-                return {"contents": [_contents(resource, definition, uri)]}
-        raise Refused(-32602 if request.modern else -32002, f"Resource not found: {uri}", {"uri": uri})
-
-    def _prompt(self, name: object) -> Prompt:
-        for prompt in self.scenario.prompts:
-            if prompt.name == name:
-                return prompt
-        raise Refused(-32602, f"Unknown prompt: {name}")
-
-    async def get_prompt(self, request: Request) -> JsonObject:
-        prompt = self._prompt(request.params.get("name"))
-        arguments = as_object(request.params.get("arguments"))
-        return {"messages": fill(json_value(prompt.messages), arguments)}
-
-    async def complete(self, request: Request) -> JsonObject:
-        ref, argument = as_object(request.params.get("ref")), as_object(request.params.get("argument"))
-        offered = self._prompt(ref.get("name")).complete.get(str(argument.get("name")), ())
-        values = [value for value in offered if value.startswith(str(argument.get("value", "")))]
-        return {"completion": {"values": values, "total": len(values), "hasMore": False}}
 
 
 _BOTH: dict[str, Handler] = {
@@ -355,13 +248,11 @@ _MODERN: dict[str, Handler] = {
 }
 
 
-def as_object(value: object) -> JsonObject:
-    """``value`` when it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def _text(text: str, *, is_error: bool = False) -> JsonObject:
-    return {"content": [{"type": "text", "text": text}], **({"isError": True} if is_error else {})}
+def refuse_if_told(firing: Firing) -> None:
+    """Raise the `Refused` that the fault ``error`` asks for, if it fires."""
+    if error := firing.get("error"):
+        data = UNSET if error.data is UNSET else json_value(error.data)
+        raise Refused(int(error.number("code")), error.string("message"), data)
 
 
 def _template_matches(template: object, uri: str) -> bool:

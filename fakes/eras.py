@@ -1,13 +1,15 @@
 """Which era a connection speaks, and who is let in.
 
-The rule: the client's first request decides, once: one that carries the modern envelope opens a modern connection, any other a legacy
-one. What comes later in the other era is refused. (2026-07-28 `basic/versioning`; the official SDK does the same.) Over HTTP
-the SDK decides per request, and only what a scenario rules out is refused here.
+The rule: the client's first request decides, once: one that carries the modern envelope opens a modern
+connection, any other a legacy one. What comes later in the other era is refused. (2026-07-28
+`basic/versioning`; the official SDK does the same.) Over HTTP the SDK decides per request, and only what a
+scenario rules out is refused here.
 """
 
 from fakes.answer import JsonObject
-from fakes.engine import META, Engine, Refused, as_object
-from fakes.scenario import LEGACY_VERSIONS, MODERN_VERSIONS
+from fakes.calls import META, Refused, as_object
+from fakes.engine import Engine
+from fakes.scenario import LEGACY_VERSIONS, MODERN_VERSIONS, Scenario
 
 VERSION, CAPABILITIES = META + "protocolVersion", META + "clientCapabilities"
 
@@ -27,7 +29,8 @@ class Handshake:
         return self.version in MODERN_VERSIONS
 
     def admit(self, method: str, params: JsonObject) -> JsonObject | None:
-        """The result when the request was `initialize`; None when the engine is to answer. Refused when neither."""
+        """The result when the request was `initialize`; None when the engine is to answer. Refused when
+        neither."""
         if method == "initialize":
             return self._initialize(params)
         meta = as_object(params.get("_meta"))
@@ -56,14 +59,14 @@ class Handshake:
                 "this connection was opened with initialize; requests of 2026-07-28 don't belong on it",
             )
         if version not in self._scenario.modern_versions:
-            raise self.unsupported(version)
+            raise unsupported(self._scenario, version)
         self.version = version
         self.capabilities = as_object(meta[CAPABILITIES])
 
     def _initialize(self, params: JsonObject) -> JsonObject:
         asked = params.get("protocolVersion")
         if self.modern or not self._scenario.legacy_versions:
-            raise self.unsupported(asked)
+            raise unsupported(self._scenario, asked)
         if not isinstance(asked, str):
             raise Refused(-32602, "params.protocolVersion must be a string")
         offered = self._scenario.legacy_versions
@@ -71,15 +74,16 @@ class Handshake:
         self.capabilities = as_object(params.get("capabilities"))
         return {"protocolVersion": self.version, "serverInfo": self._engine.info(), **self._engine.greeting()}
 
-    def unsupported(self, asked: object) -> Refused:
-        """-32022, naming what is spoken here (2026-07-28 `basic/versioning`)."""
-        data = {
-            "supported": list(self._scenario.modern_versions),
-            "requested": asked if isinstance(asked, str) else "",
-        }
-        return Refused(-32022, "Unsupported protocol version", data)
-
     @property
     def request_version(self) -> str:
         """The version a request is under; before the handshake, the newest legacy one."""
         return self.version or LEGACY_VERSIONS[-1]
+
+
+def unsupported(scenario: Scenario, asked: object) -> Refused:
+    """-32022, naming what is spoken here (2026-07-28 `basic/versioning`)."""
+    data = {
+        "supported": list(scenario.modern_versions),
+        "requested": asked if isinstance(asked, str) else "",
+    }
+    return Refused(-32022, "Unsupported protocol version", data)

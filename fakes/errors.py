@@ -1,7 +1,8 @@
 """What goes wrong in a scenario file, as one sentence: the file, the key path, what was found, what would do.
 
-msgspec checks types and unknown keys, and says so as ``Expected `int`, got `str` - at `$.tools[3].result.delay```.
-`scenario_error` turns that, and our own ``ValueError("found; remedy")``, into a `ScenarioError`.
+msgspec checks types and unknown keys, and says so as ``Expected `int`, got `str` - at
+`$.tools[3].result.delay```. `scenario_error` turns that, and our own ``ValueError("found; remedy")``, into a
+`ScenarioError`.
 """
 
 import re

@@ -1,8 +1,8 @@
 """What can go wrong, as a table, and when it does.
 
-The rule: a fault is a row of `KINDS`. A row says at which stage it acts, over which transports, and which options it
-takes with what defaults. Everything that acts on faults asks a `Plan` for those that fire *now* and looks up its own
-action by kind; nothing branches on a fault anywhere else.
+The rule: a fault is a row of `KINDS`. A row says at which stage it acts, over which transports, and which
+options it takes with what defaults. Everything that acts on faults asks a `Plan` for those that fire *now*
+and looks up its own action by kind; nothing branches on a fault anywhere else.
 
 Stages, in the order of a process's life:
 
@@ -43,7 +43,7 @@ KINDS: Mapping[str, Kind] = {
     "slow-start": Kind("start", EVERY, "sleeps before it reads anything", {"seconds": 2.0}),
     "exit-at-once": Kind(
         "start",
-        EVERY,
+        STDIO,
         "writes text to stderr and exits",
         {"code": 1, "text": "fake: no token, giving up"},
         ends=True,
@@ -53,19 +53,19 @@ KINDS: Mapping[str, Kind] = {
     ),
     "fork": Kind(
         "start",
-        EVERY,
+        STDIO,
         "starts a grandchild that ignores SIGTERM and SIGHUP and ends itself after seconds; its pid is in the record",
         {"seconds": 120.0, "own_session": False},
         ends=True,
     ),
-    "ignore-sigterm": Kind("start", EVERY, "ignores SIGTERM", ends=True),
+    "ignore-sigterm": Kind("start", STDIO, "ignores SIGTERM", ends=True),
     "silence": Kind("request", EVERY, "never answers"),
     "hang": Kind("request", HTTP, "takes every HTTP request, GET and DELETE too, and sends not a byte"),
     "status": Kind(
         "request",
         HTTP,
         "answers with an HTTP status",
-        {"status": 500, "headers": {}, "text": "", "count": None},
+        {"status": 500, "headers": {}, "text": ""},
     ),
     "strict-handshake": Kind(
         "request", STDIO, "exits on any request before initialize", {"code": 1}, ends=True
@@ -107,21 +107,26 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 
-_MATCHING = ("kind", "method", "tool", "nth", "run")
+_OF_HTTP = frozenset(kind for kind, row in KINDS.items() if row.over == HTTP)
+_MATCHING = ("kind", "method", "tool", "nth", "times", "run")
 _OPTIONS = ("when", "seconds", "code", "text", "message", "data", "status", "headers", "count", "own_session")
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One fault. Which requests it is for: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth`` (only the
-    n-th such request of the process, from 1). ``run``: only in the n-th process that writes to the same record.
+    """One fault. Which requests it is for: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth``
+    (from the n-th such request of the process on, counted from 1) and ``times`` (for so many of them; with
+    ``nth`` once if it isn't given, else for ever). ``run``: only in the n-th process that writes to the same
+    record.
 
-    The rest are options; `KINDS` says which a kind takes and what they default to. ValueError when it doesn't fit.
+    The rest are options; `KINDS` says which a kind takes and what they default to. ValueError when it doesn't
+    fit.
     """
 
     kind: str
     method: str | None = None
     tool: str | None = None
     nth: int | None = None
+    times: int | None = None
     run: int | None = None
 
     when: str | None = None
@@ -145,8 +150,10 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
                 raise ValueError(f"the fault {self.kind!r} has no option {option!r}; its options: {takes}")
         if self.when not in (None, "before", "middle", "after"):
             raise ValueError(f"when is {self.when!r}; write before, middle or after")
-        if row.stage in ("start", "end") and (self.method or self.tool or self.nth):
-            raise ValueError(f"the fault {self.kind!r} is not about a request; remove method, tool and nth")
+        if row.stage in ("start", "end") and (self.method or self.tool or self.nth or self.times):
+            raise ValueError(
+                f"the fault {self.kind!r} is not about a request; remove method, tool, nth and times"
+            )
         if self.tool and self.method not in (None, "tools/call"):
             raise ValueError(f"tool is set and method is {self.method!r}; a tool is met by tools/call only")
 
@@ -161,6 +168,13 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
             return tool == self.tool
         wanted = self.row.only if self.method is None else self.method
         return wanted in ("", method)
+
+    def fires_on(self, meeting: int) -> bool:
+        """Whether it fires on the ``meeting``-th request it is for."""
+        first = self.nth or 1
+        if self.times is None:
+            return meeting == first if self.nth else True
+        return first <= meeting < first + self.times
 
     def number(self, option: str) -> float:
         """A numeric option, or its default."""
@@ -195,17 +209,23 @@ class Plan:
         """Those of a stage that is not about a request (``start``, ``end``)."""
         return [fault for fault in self._faults if fault.row.stage == stage]
 
-    def meet(self, method: str, params: Mapping[str, object]) -> "Firing":
-        """Count one request; the faults that fire on it. Call it once a request."""
+    def meet(self, method: str, params: Mapping[str, object], *, carrier: bool = False) -> "Firing":
+        """Count one request; the faults that fire on it. Call it once a request.
+
+        carrier: it is an HTTP request that carries no JSON-RPC request; only the faults of HTTP itself are
+        for it.
+        """
         if not self._faults:
             return NOTHING
         name = params.get("name") if method == "tools/call" else None
         tool = name if isinstance(name, str) else None
         firing = []
         for index, fault in enumerate(self._faults):
+            if carrier and fault.kind not in _OF_HTTP:
+                continue
             if fault.row.stage in ("request", "answer", "reply") and fault.matches(method, tool):
                 self._met[index] += 1
-                if fault.nth in (None, self._met[index]):
+                if fault.fires_on(self._met[index]):
                     firing.append(fault)
         return Firing(tuple(firing))
 

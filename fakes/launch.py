@@ -1,18 +1,17 @@
 """Start a fake from Python, and end it again.
 
 with Fakes(directory) as fakes:
-    slack = fakes.start("slack")                                  # stdio: started by whoever runs slack.command
-    shop = fakes.start(tools=["pay"], transport="http")           # serving at shop.url
-    broken = fakes.start(tools=["pay"], faults=["silence"])
-    client_config = {"mcpServers": {fake.name: fake.config for fake in (slack, shop, broken)}}
-    ...
-    assert slack.record.calls("send_message") == [...]
+    slack = fakes.start("slack")                                  # stdio: started by whoever runs
+    slack.command shop = fakes.start(tools=["pay"], transport="http")           # serving at shop.url broken =
+    fakes.start(tools=["pay"], faults=["silence"]) client_config = {"mcpServers": {fake.name: fake.config for
+    fake in (slack, shop, broken)}} ... assert slack.record.calls("send_message") == [...]
 """
 
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +20,7 @@ import msgspec
 
 from fakes.answer import JsonObject
 from fakes.faults import Fault
-from fakes.record import Record
+from fakes.record import Record, opened
 from fakes.scenario import Scenario, Tool
 
 _PACKAGES = Path(__file__).resolve().parent.parent
@@ -30,9 +29,9 @@ _PACKAGES = Path(__file__).resolve().parent.parent
 class FakeServer:
     """A fake that is running, or (stdio) ready to be run by its client.
 
-    name; scenario; transport; config: what belongs under ``mcpServers.{name}`` in a client's config; command: the
-    words to run it (stdio; empty otherwise); env: what that command needs in its environment; url: where it listens
-    ("" for stdio); record: what it saw, over all its processes.
+    name; scenario; transport; config: what belongs under ``mcpServers.{name}`` in a client's config; command:
+    the words to run it (stdio; empty otherwise); env: what that command needs in its environment; url: where
+    it listens ("" for stdio); record: what it saw, over all its processes.
     """
 
     def __init__(self, scenario: Scenario, transport: str, record: Record) -> None:
@@ -43,15 +42,67 @@ class FakeServer:
         self.command: list[str] = []
         self.env: dict[str, str] = {}
         self.url = ""
+        self._stop: Callable[[], None] = _nothing
 
     @property
     def config(self) -> JsonObject:
         """The dict for ``mcpServers.{name}``."""
+        if self.url:
+            return {"type": self.transport, "url": self.url}
         env: JsonObject = {"env": self.env} if self.env else {}
         return {"command": self.command[0], "args": self.command[1:], **env}
 
+    def ready_to_run(self, file: Path) -> None:
+        """stdio: have a command for ``file``."""
+        self.command = [sys.executable, "-m", "fakes.stdio", str(file), "--record", str(self.record.path)]
+        self.env = importable()
+
+    def serve(self, file: Path, *, stateless: bool = False, json_response: bool = False) -> None:
+        """http and sse: listen at ``url``. From a thread, which is quick, or from a process if one of the
+        faults ends it."""
+        if any(fault.row.ends for fault in self.scenario.faults):
+            self._serve_process(file, ["--stateless"] * stateless + ["--json-response"] * json_response)
+            return
+        from fakes import http  # brings the SDK, which takes its time
+
+        number, writer = opened(str(self.record.path))
+        fake = http.HttpFake(
+            self.scenario,
+            writer,
+            transport=self.transport,
+            run=number,
+            stateless=stateless,
+            json_response=json_response,
+        )
+        serving = http.Serving(fake)
+        self.url, self._stop = serving.url, serving.stop
+
+    def _serve_process(self, file: Path, flags: list[str]) -> None:
+        command = [sys.executable, "-m", "fakes", str(file), "--transport", self.transport, *flags]
+        child = subprocess.Popen(
+            [*command, "--record", str(self.record.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **importable()},
+        )
+
+        def stop() -> None:
+            child.kill()
+            child.wait()
+            if child.stdout:
+                child.stdout.close()
+
+        self._stop = stop
+        line = child.stdout.readline().decode() if child.stdout else ""
+        if not line.startswith("listening "):
+            stop()
+            raise RuntimeError(f"the fake {self.name!r} did not start; run {' '.join(command)} to see why")
+        self.url = line.split()[1]
+
     def stop(self) -> None:
-        """End it, every process of it that still runs, and the grandchildren it left. It may be called again."""
+        """End it, every process of it that still runs, and the grandchildren it left. It may be called
+        again."""
+        self._stop()
         ended = {line.pid for line in self.record.events("exit")}
         left = [line.pid for line in self.record.events("start") if line.pid not in ended]
         left += [
@@ -79,18 +130,26 @@ class Fakes:
         era: str | None = None,
         tools: Sequence[Tool | Mapping[str, object] | str] | None = None,
         faults: Sequence[Fault | Mapping[str, object] | str] | None = None,
+        stateless: bool = False,
+        json_response: bool = False,
         **keys: object,
     ) -> FakeServer:
-        """A fake of ``scenario`` (a `Scenario`, a mapping, a file, the name of a shipped one; none: an empty server),
-        with ``era``, ``tools``, ``faults`` and any other key of a scenario (``name=``, ``page_size=``, …) put in its place.
+        """A fake of ``scenario`` (a `Scenario`, a mapping, a file, the name of a shipped one; none: an empty
+        server), with ``era``, ``tools``, ``faults`` and any other key of a scenario (``name=``,
+        ``page_size=``, …) put in its place.
 
-        A tool may be a `Tool`, a table, or just a name (it echoes); a fault a `Fault`, a table, or just its kind.
-        transport: ``stdio``, ``http`` or ``sse``. ScenarioError when something doesn't fit.
+        A tool may be a `Tool`, a table, or just a name (it echoes); a fault a `Fault`, a table, or just its
+        kind. transport: ``stdio``, ``http`` or ``sse``; stateless and json_response are for http.
+        ScenarioError when something doesn't fit.
         """
-        told = described(scenario, era=era, tools=tools, faults=faults, **keys)
+        told = described(scenario, era=era, tools=tools, faults=faults, **keys).over(transport)
         place = self._directory / f"{len(self._servers) + 1}-{told.name}"
         place.mkdir(parents=True)
-        server = _stdio(told, place)
+        server = FakeServer(told, transport, Record(place / "record.jsonl"))
+        if transport == "stdio":
+            server.ready_to_run(told.save(place / "scenario.json"))
+        else:
+            server.serve(told.save(place / "scenario.json"), stateless=stateless, json_response=json_response)
         self._servers.append(server)
         return server
 
@@ -109,7 +168,8 @@ class Fakes:
 
 
 def described(scenario: "Scenario | str | Path | Mapping[str, object] | None", **keys: object) -> Scenario:
-    """``scenario`` with these keys in place of its own; a key that is None stays as it was. ScenarioError as ever."""
+    """``scenario`` with these keys in place of its own; a key that is None stays as it was. ScenarioError as
+    ever."""
     if isinstance(scenario, str | Path):
         scenario = Scenario.load(scenario)
     base = msgspec.to_builtins(scenario) if isinstance(scenario, Scenario) else dict(scenario or {})
@@ -119,17 +179,9 @@ def described(scenario: "Scenario | str | Path | Mapping[str, object] | None", *
     )
 
 
-def _stdio(scenario: Scenario, place: Path) -> FakeServer:
-    record = place / "record.jsonl"
-    server = FakeServer(scenario, "stdio", Record(record))
-    server.command = [sys.executable, "-m", "fakes.stdio", str(scenario.save(place / "scenario.json"))]
-    server.command += ["--record", str(record)]
-    server.env = importable()
-    return server
-
-
 def importable() -> dict[str, str]:
-    """The environment that lets another Python of this installation import us: empty once we are installed."""
+    """The environment that lets another Python of this installation import us: empty once we are
+    installed."""
     return {} if _PACKAGES.name in ("site-packages", "dist-packages") else {"PYTHONPATH": str(_PACKAGES)}
 
 
@@ -141,3 +193,7 @@ def _end(pid: int, mark: str) -> None:
             os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
     except (ProcessLookupError, FileNotFoundError, PermissionError):
         pass  # gone already; Windows says PermissionError
+
+
+def _nothing() -> None:
+    """What there is to stop when a client runs the processes."""

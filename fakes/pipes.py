@@ -1,7 +1,8 @@
 """The two ends of stdio under asyncio, on any system and whatever stdin and stdout really are.
 
-The rule: reading and writing never wait for each other, or a client that writes much before it reads would hang with us.
-Where the loop can watch a descriptor it does; elsewhere (Windows, a regular file) a thread reads, and writes block.
+The rule: reading and writing never wait for each other, or a client that writes much before it reads would
+hang with us. Where the loop can watch a descriptor it does; elsewhere (Windows, a regular file) a thread
+reads, and writes block.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ class Output:
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptor, self._loop = descriptor, loop
         self._waiting = bytearray()
+        self._empty = asyncio.Event()
+        self._empty.set()
         mode = os.fstat(descriptor).st_mode
         self._watched = os.name == "posix" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
         if self._watched:
@@ -32,13 +35,13 @@ class Output:
         if not self._waiting:
             data = data[self._try(data) :]
             if data:
+                self._empty.clear()
                 self._loop.add_writer(self._descriptor, self._drain)
         self._waiting += data
 
     async def drained(self) -> None:
         """Wait until everything is out, or the reader has gone."""
-        while self._waiting:
-            await asyncio.sleep(0.01)
+        await self._empty.wait()
 
     def flush(self) -> None:
         """Wait until everything is out; blocks."""
@@ -55,6 +58,7 @@ class Output:
         except BrokenPipeError:
             self._waiting.clear()  # the reader has gone; the end of our input says so too
         if not self._waiting:
+            self._empty.set()
             self._loop.remove_writer(self._descriptor)
 
     def _try(self, data: bytes | bytearray) -> int:

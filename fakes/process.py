@@ -1,6 +1,7 @@
 """What a fault does to the process it is in: the way it starts, the signals it minds, the children it leaves.
 
-The rule: nothing a test leaves behind lives for ever. What ignores every polite request ends by itself after ``seconds``.
+The rule: nothing a test leaves behind lives for ever. What ignores every polite request ends by itself after
+``seconds``.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""pytest: the fixture ``fake_mcp``. Installed with the package; nothing is imported before a test asks for it.
+"""pytest: the fixture ``fake_mcp``. Installed with the package; nothing is imported before a test asks for
+it.
 
 async def test_pay(fake_mcp):
     shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])

@@ -3,9 +3,10 @@
     {"time": 1732147200.1, "pid": 7, "connection": 1, "what": "in", "message": {"jsonrpc": "2.0", …}}
     {"time": …, "pid": 7, "connection": 0, "what": "exit", "reason": "end of input", "code": 0}
 
-``what`` is ``in`` or ``out`` for a message and otherwise the name of an event: start, connected, closed, exit, crash, cancelled,
-grandchild, http. A message that isn't JSON stands under ``text``, its odd bytes as backslash escapes. Each line is one
-`write` to a file opened for appending, so that several processes may share a record.
+``what`` is ``in`` or ``out`` for a message and otherwise the name of an event: start, connected, closed,
+exit, crash, cancelled, grandchild, http. A message that isn't JSON stands under ``text``, its odd bytes as
+backslash escapes. Each line is one `write` to a file opened for appending, so that several processes may
+share a record.
 """
 
 import asyncio
@@ -90,7 +91,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record:
-    """A record being read, perhaps while others still write to it: every question reads what has come in meanwhile."""
+    """A record being read, perhaps while others still write to it: every question reads what has come in
+    meanwhile."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -135,7 +137,8 @@ class Record:
         return [line for line in self.lines() if line.what == what]
 
     def wait_for(self, predicate: Callable[["Record"], _T], timeout: float = 10.0) -> _T:
-        """What ``predicate`` gives once it is true of this record. TimeoutError, telling what was seen, when it stays false.
+        """What ``predicate`` gives once it is true of this record. TimeoutError, telling what was seen, when
+        it stays false.
 
         It polls and blocks; in a coroutine use `until`.
         """
@@ -160,6 +163,12 @@ class Record:
         return TimeoutError(
             f"{self.path} did not come to it within {timeout:g} s; the last it has is: {seen}"
         )
+
+
+def opened(path: str | None) -> tuple[int, Writer]:
+    """Which process on this record the coming one is, from 1, and the writer for it."""
+    number = 1 if path is None else 1 + len(Record(path).events("start"))
+    return number, Writer(path)
 
 
 def _line(raw: bytes) -> Line:

@@ -1,7 +1,8 @@
 """A server, as data.
 
-The rule: a scenario says everything, and only a scenario does. What goes on the wire is held as JSON text, so that key
-order, unknown fields and the spelling of numbers survive; a mistake is a `ScenarioError`, one sentence with file and key.
+The rule: a scenario says everything, and only a scenario does. What goes on the wire is held as JSON text, so
+that key order, unknown fields and the spelling of numbers survive; a mistake is a `ScenarioError`, one
+sentence with file and key.
 
     name = "shop"
     page_size = 2
@@ -18,8 +19,9 @@ order, unknown fields and the spelling of numbers survive; a mistake is a `Scena
     nth = 2
     when = "middle"
 
-A tool's table is its definition, sent as it stands, but for ``result`` (an `Answer`). ``raw`` instead gives the whole
-definition as JSON text, sent byte for byte over stdio; it may be anything, so that broken lists can be played too.
+A tool's table is its definition, sent as it stands, but for ``result`` (an `Answer`). ``raw`` instead gives
+the whole definition as JSON text, sent byte for byte over stdio; it may be anything, so that broken lists can
+be played too.
 """
 
 from collections.abc import Mapping
@@ -67,7 +69,8 @@ class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 
     @classmethod
     def make(cls, name: str, result: Answer | None = None, **fields: object) -> "Tool":
-        """A tool from its fields (``description=``, ``inputSchema=``, …); without a schema it takes any object."""
+        """A tool from its fields (``description=``, ``inputSchema=``, …); without a schema it takes any
+        object."""
         definition = {"name": name, **fields}
         definition.setdefault("inputSchema", _ANY_OBJECT)
         return cls(raw=_json(definition), result=Answer(echo=True) if result is None else result)
@@ -93,7 +96,8 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A prompt: ``raw`` as for a tool, its messages (filled as answers are), and completions by argument name."""
+    """A prompt: ``raw`` as for a tool, its messages (filled as answers are), and completions by argument
+    name."""
 
     raw: str
     messages: object = ()
@@ -121,9 +125,9 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """A server.
 
     era: ``legacy``, ``modern`` or ``both``; versions: only these protocol versions ("()": all of the era).
-    capabilities: sent as they are (None: worked out from what there is).
-    page_size: how many tools, resources or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's
-    caching hints. changed_tools: what the tools become by the fault ``list-changed``.
+    capabilities: sent as they are (None: worked out from what there is). page_size: how many tools, resources
+    or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
+    changed_tools: what the tools become by the fault ``list-changed``.
     """
 
     name: str = "fake"
@@ -183,7 +187,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object], source: str = "scenario") -> "Scenario":
-        """The scenario a mapping of the file's shape describes. ScenarioError names ``source`` and the key."""
+        """The scenario a mapping of the file's shape describes. ScenarioError names ``source`` and the
+        key."""
         data = dict(mapping)
         for key, shape in _SHAPES.items():
             entries = data.get(key)
@@ -199,7 +204,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     @classmethod
     def load(cls, path: str | Path) -> "Scenario":
-        """The scenario in a TOML or JSON file, or the shipped one of this name. ScenarioError when it can't be used."""
+        """The scenario in a TOML or JSON file, or the shipped one of this name. ScenarioError when it can't
+        be used."""
         file = find(path)
         try:
             text = file.read_bytes()
@@ -214,13 +220,23 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return cls.from_mapping(data, str(file))
 
     def with_era(self, era: str) -> "Scenario":
-        """The same server speaking only this era. ScenarioError when it never spoke it."""
-        if era not in ERAS or (self.era not in ("both", era) and era != "both"):
-            raise ScenarioError(
-                self.name, "era", f"it is {self.era!r} and {era!r} was asked for", f"ask for {self.era}"
-            )
+        """The same server speaking this era. ScenarioError when there is no such era."""
+        if era not in ERAS:
+            raise ScenarioError(self.name, "era", f"{era!r} was asked for", f"ask for {', '.join(ERAS)}")
         versions = tuple(version for version in self.versions if version in ERAS[era])
-        return self if era == "both" else msgspec.structs.replace(self, era=era, versions=versions)
+        return msgspec.structs.replace(self, era=era, versions=versions)
+
+    def over(self, transport: str) -> "Scenario":
+        """Itself. ScenarioError when one of its faults can't be played over this transport."""
+        for fault in self.faults:
+            if transport not in fault.row.over:
+                raise ScenarioError(
+                    self.name,
+                    "faults",
+                    f"the fault {fault.kind!r} can't be played over {transport}",
+                    f"use {' or '.join(sorted(fault.row.over))}",
+                )
+        return self
 
     def save(self, path: str | Path) -> Path:
         """Write it as JSON, to be read by `load`; for another process."""
@@ -230,7 +246,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 def find(name: str | Path) -> Path:
-    """The file of a scenario given by path or by the name of a shipped one. ScenarioError when there is none."""
+    """The file of a scenario given by path or by the name of a shipped one. ScenarioError when there is
+    none."""
     path = Path(name)
     if path.suffix in (".toml", ".json"):
         return path

@@ -1,7 +1,8 @@
 """A scenario as a stdio server: ``python -m fakes.stdio SCENARIO [--era ERA] [--record FILE]``.
 
-The rule: it starts fast. Tests start hundreds, so this path imports the standard library, msgspec and `mcpzip.wire`, nothing else.
-Lines are framed and matched by `mcpzip.wire`; every answer leaves through `distort`, which may make anything of it.
+The rule: it starts fast. Tests start hundreds, so this path imports the standard library, msgspec and
+`mcpzip.wire`, nothing else. Lines are framed and matched by `mcpzip.wire`; every answer leaves through
+`distort`, which may make anything of it.
 """
 
 import asyncio
@@ -13,12 +14,13 @@ from msgspec import UNSET
 
 from fakes import pipes, process
 from fakes.answer import JsonObject
+from fakes.calls import Refused, Request, as_object
 from fakes.distort import Exit, Pause, Step, Write, distort
-from fakes.engine import Engine, Refused, Request, as_object
+from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.errors import ScenarioError
 from fakes.faults import Firing, Plan
-from fakes.record import Record, Writer
+from fakes.record import Writer, opened
 from fakes.scenario import Scenario
 from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
 from mcpzip.wire import Request as Asked
@@ -46,7 +48,7 @@ class StdioServer:
         self._partial = b""
         self.done = asyncio.Event()
 
-    # -- in -----------------------------------------------------------------------------------------------------------
+    # Bytes in
 
     def received(self, data: bytes) -> None:
         """Bytes from stdin; b"" is its end."""
@@ -95,9 +97,10 @@ class StdioServer:
         if firing.get("silence"):
             return
         try:
+            refuse_if_told(firing)
             greeting = self._handshake.admit(asked.method, params)
         except Refused as refusal:
-            self._send(self._refusal(asked.id, refusal))
+            self._start(asked.id, self._out(self._refusal(asked.id, refusal), firing))
             return
         if greeting is not None:
             self._start(
@@ -143,7 +146,7 @@ class StdioServer:
         else:
             self.done.set()
 
-    # -- out ----------------------------------------------------------------------------------------------------------
+    # Bytes out
 
     async def _out(self, line: bytes, firing: Firing) -> None:
         if not firing.faults:
@@ -222,9 +225,8 @@ async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
 
 def run(scenario: Scenario, record_path: str | None) -> int:
     """Be that server, from its start faults to its end; the exit code."""
-    run = 1 if record_path is None else 1 + len(Record.load(record_path).events("start"))
-    record = Writer(record_path)
-    plan = Plan(scenario.faults, run)
+    number, record = opened(record_path)
+    plan = Plan(scenario.faults, number)
     process.start(plan, record, "stdio")
     asyncio.run(serve(scenario, plan, record))
     record.event("exit", {"reason": "end of input", "code": 0})
@@ -242,6 +244,7 @@ def main(argv: list[str] | None = None) -> int:
         scenario = Scenario.load(words[0])
         if era := options.get("--era"):
             scenario = scenario.with_era(era)
+        scenario = scenario.over("stdio")
     except ScenarioError as error:
         print(error, file=sys.stderr)
         return 2

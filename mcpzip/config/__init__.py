@@ -1,12 +1,12 @@
 """The config file: its format, where it is, and every way it can be wrong.
 
-The rule: names are imported when they are asked for, so that `mcpzip.config.paths` costs nothing at start-up.
+The rule: a name is imported when it is asked for, so that `mcpzip.config.paths` costs nothing at start-up.
 """
 
 TYPE_CHECKING = False  # what `typing` calls it, without importing `typing`
 if TYPE_CHECKING:
-    from mcpzip.config.load import load, parse
     from mcpzip.config.paths import card_path, config_path, snapshot_path
+    from mcpzip.config.reading import load, parse
     from mcpzip.config.schema import Config, SearchConfig, Secret, ServerConfig
 
 __all__ = [
@@ -22,23 +22,18 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "Config": "schema",
-    "SearchConfig": "schema",
-    "Secret": "schema",
-    "ServerConfig": "schema",
-    "card_path": "paths",
-    "config_path": "paths",
-    "load": "load",
-    "parse": "load",
-    "snapshot_path": "paths",
+    "paths": ("card_path", "config_path", "snapshot_path"),
+    "reading": ("load", "parse"),
+    "schema": ("Config", "SearchConfig", "Secret", "ServerConfig"),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOMS:
+    room = next((room for room, names in _ROOMS.items() if name in names), None)
+    if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    value: object = getattr(import_module(f"{__name__}.{room}"), name)
     globals()[name] = value
     return value

@@ -5,7 +5,6 @@ names the file, the key path, what was found and what would do. Values that may 
 it.
 """
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +43,10 @@ class Node:
         """Note something that can be passed over."""
         self.source.warnings.append(str(self.wrong(found, remedy)))
 
+    def warn_unused(self) -> None:
+        """Note a key for something this version doesn't do yet."""
+        self.warn("not used by this version", "it may stay, and does nothing")
+
     def fault(self, found: str, remedy: str) -> None:
         """Note something that makes only what is read here unusable."""
         self.source.faults.append(str(self.wrong(found, remedy)))
@@ -60,26 +63,15 @@ class Node:
         found = {key: self.get(key) for key in self.value}
         return {key: node for key, node in found.items() if node is not None}
 
-    def object(
-        self, remedy: str, known: Collection[str] = (), meant: Mapping[str, str] | None = None
-    ) -> "Node":
-        """This node, which must be an object. With ``known`` keys given, others draw a warning.
-
-        meant: other programs' names for our keys.
-        """
+    def object(self, remedy: str, known: Collection[str] = ()) -> "Node":
+        """This node, which must be an object. With ``known`` keys given, any other draws a warning."""
         if not isinstance(self.value, dict):
             raise self.wrong(f"found {_kind(self.value)}", remedy)
-        for key in self.value if known else ():
+        for key, value in self.value.items() if known else ():
             # A key such as "_comment" or "//" is how people comment in JSON.
             if key not in known and key != "$schema" and not key.startswith(("_", "//")):
-                stranger = Node(self.source, member(self.path, key), self.value[key])
-                nearest = (meant or {}).get(key) or _nearest(key, known)
-                hint = (
-                    f"{nearest!r} may be meant"
-                    if nearest
-                    else f"the keys here are {', '.join(sorted(known))}"
-                )
-                stranger.warn("unknown key, passed over", hint)
+                stranger = Node(self.source, member(self.path, key), value)
+                stranger.warn("unknown key, passed over", _meant(key, known))
         return self
 
     def text(self, remedy: str) -> str:
@@ -116,8 +108,8 @@ class Node:
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(f"found {_kind(value)}", f"write a number of {unit}, such as 30")
-        if not math.isfinite(value) or not 0 < value <= most:
-            raise self.wrong(f"found {value}", f"write a number of {unit} above 0 and up to {most:,}")
+        if not 0 < value <= most:
+            raise self.wrong(f"found {value}", f"write a number of {unit} above 0 and up to {most:,.0f}")
         return float(value)
 
     def within(self, least: float, most: float) -> float:
@@ -151,9 +143,27 @@ def _kind(value: object) -> str:
     return _KINDS.get(type(value), "an object")
 
 
-def _nearest(key: str, known: Collection[str]) -> str | None:
+OTHERS = {
+    "servers": "mcpServers",
+    "transport": "type",
+    "transportType": "type",
+    "serverUrl": "url",
+    "httpUrl": "url",
+    "enabled": "disabled",
+    "includeTools": "tools.allow",
+    "allowedTools": "tools.allow",
+    "excludeTools": "tools.deny",
+    "disabledTools": "tools.deny",
+}
+"""What other programs call our keys."""
+
+
+def _meant(key: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # slow to import, and wanted only for a slip
 
+    other = OTHERS.get(key, "")
     folded = {each.lower(): each for each in known}
-    found = get_close_matches(key.lower(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    found = [other] if other.split(".")[0] in known else get_close_matches(key.lower(), folded, n=1)
+    if found:
+        return f"{folded.get(found[0], found[0])!r} may be meant"
+    return f"the keys here are {', '.join(sorted(known))}"

@@ -31,7 +31,7 @@ def expand_home(path: str, env: "Mapping[str, str]") -> str:
 
 
 def snapshot_path(config_path: str) -> str:
-    """Where this config's catalog is kept; for ``config.json`` that is the original's ``cache/tools.json``."""
+    """Where this config's catalog is kept; for ``config.json`` it is the original's ``cache/tools.json``."""
     folder, name = os.path.split(config_path)
     return os.path.join(folder, "cache", "tools.json" if name == "config.json" else f"{name}.tools.json")
 

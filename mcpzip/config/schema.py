@@ -1,4 +1,4 @@
-"""What a config says, once it has been read. Data only; `mcpzip.config.load` says how a file becomes one.
+"""What a config says, once it has been read. Data only; `mcpzip.config.reading` says how a file becomes one.
 
 The rule: nothing that may hold a secret (arguments, environment, URL, headers, keys) shows in a repr.
 """
@@ -11,6 +11,9 @@ from typing import Literal
 DEFAULT_LIMIT = 5
 IDLE_TIMEOUT, CALL_TIMEOUT = 300.0, 120.0
 """Seconds."""
+
+LONGEST = 365 * 86_400.0
+"""Seconds any timeout may last."""
 
 Transport = Literal["stdio", "http", "sse"]
 Expose = Literal["meta", "direct", "transparent"]

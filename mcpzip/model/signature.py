@@ -237,8 +237,9 @@ class _Reader:
             return _ANY
         if "const" in schema:
             return _literals([schema["const"]])
-        if isinstance(schema.get("enum"), list):
-            return _literals(schema["enum"])
+        values = _list(schema.get("enum"))
+        if values:
+            return _literals(values)
         declared = schema.get("type")
         names = [name for name in [declared, *_list(declared)] if isinstance(name, str)]
         if names:

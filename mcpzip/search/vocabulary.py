@@ -1,116 +1,132 @@
 """The words the catalog knows, and what a word it doesn't know was probably meant to be.
 
-The rule: a word that leads to an indexed term is never touched. Only an unknown one is repaired: by the nearest known words (restricted
-Damerau-Levenshtein distance, where two swapped letters are one mistake), by cutting it in two known words, or by the
-known words it begins.
+The rule: a known word is never touched. An unknown one is repaired by the first of these that answers: the known words fewest
+mistakes away (two swapped neighbours are one mistake), two known words written as one, the known words it is the beginning of.
+Equally near words all stand for it; the rest of the query decides between them.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from mcpzip.search.tokenizer import stem
-
-SHORTEST_REPAIRED = 4  # letters: every shorter word is one mistake away from dozens of others
-TWO_MISTAKES_FROM = 8  # letters from which a second mistake still leaves a word recognisable
-MOST_CANDIDATES = 3
+SHORTEST_REPAIRED = 4  # letters; every shorter word is one mistake away from dozens of others
+TWO_MISTAKES_FROM = 7  # letters; from 6 on nothing was gained, at 8 "cacuate" stays unknown (docs/search.md)
+SHORTEST_BEGINNING = 3
+MOST_ALTERNATIVES = 3
 _LONGEST_REPAIRED = 32
+_REMEMBERED = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What an unknown word may stand for: alternatives (best first), each the known words that take its place."""
+    """What an unknown word may stand for.
 
-    alternatives: tuple[tuple[str, ...], ...]
-    kind: str  # "typo", "split" or "prefix"
+    alternatives: known words, best first; of a "split" they are parts, and all of them are meant.
+    """
+
+    kind: Literal["typo", "split", "beginning"]
+    alternatives: tuple[str, ...]
 
 
 class Vocabulary:
-    """Known words with their document frequencies. Immutable."""
+    """Known words and in how many tools each stands. Never changes."""
 
     def __init__(self, frequencies: Mapping[str, int]) -> None:
         self._frequencies = dict(frequencies)
-        buckets: dict[int, list[str]] = {}
-        for word in sorted(self._frequencies):
-            if len(word) >= 3 and word.isalpha():
-                buckets.setdefault(len(word), []).append(word)
-        self._by_length = {
-            length: (tuple(bucket), array("Q", map(_signature, bucket))) for length, bucket in buckets.items()
-        }
+        self._sorted = sorted(word for word in self._frequencies if len(word) >= SHORTEST_BEGINNING and word.isalpha())
+        self._by_length: dict[int, tuple[list[str], array[int]]] = {}
+        for word in self._sorted:
+            bucket, letters = self._by_length.setdefault(len(word), ([], array("Q")))
+            bucket.append(word)
+            letters.append(_letters(word))
+        self._repairs: dict[str, Repair | None] = {}
 
     def __contains__(self, word: str) -> bool:
         return word in self._frequencies
 
     def repair(self, word: str) -> Repair | None:
         """What the unknown ``word`` may stand for; None when nothing is near enough."""
-        if not SHORTEST_REPAIRED <= len(word) <= _LONGEST_REPAIRED or not word.isalpha():
-            return None
-        typos = self.nearest(word, 2 if len(word) >= TWO_MISTAKES_FROM else 1)
-        if typos:
-            best = typos[0][0]
-            return Repair(tuple((w,) for cost, w in typos[:MOST_CANDIDATES] if cost == best), "typo")
-        parts = self._split(word)
-        if parts:
-            return Repair((parts,), "split")
-        begun = sorted(
-            (-self._frequencies[w], w)
-            for length, (bucket, _) in self._by_length.items()
-            if length > len(word)
-            for w in bucket
-            if w.startswith(word)
-        )
-        if begun:
-            return Repair(tuple((w,) for _, w in begun[:MOST_CANDIDATES]), "prefix")
-        return None
+        if word not in self._repairs:
+            if len(self._repairs) >= _REMEMBERED:
+                self._repairs = {}
+            self._repairs[word] = self._repair(word)
+        return self._repairs[word]
 
     def nearest(self, word: str, most: int) -> list[tuple[int, str]]:
-        """``(distance, word)`` of the known words within ``most`` mistakes, nearest then most frequent first."""
-        signature = _signature(word)
+        """``(mistakes, known word)`` of those within ``most`` mistakes: fewest mistakes, then most frequent, first."""
+        letters = _letters(word)
         found: list[tuple[int, int, str]] = []
         for length in range(len(word) - most, len(word) + most + 1):
-            bucket, signatures = self._by_length.get(length, ((), ()))
-            # One mistake changes at most two letters of the set, so most words are ruled out by one xor.
-            for i in [i for i, other in enumerate(signatures) if (other ^ signature).bit_count() <= 2 * most]:
-                cost = distance(word, bucket[i], most)
-                if cost <= most:
-                    found.append((cost, -self._frequencies[bucket[i]], bucket[i]))
-        return [(cost, known) for cost, _, known in sorted(found)]
+            if length not in self._by_length:
+                continue
+            bucket, known_letters = self._by_length[length]
+            # A mistake changes the set of letters by two at most: one xor rules out nearly every word.
+            near = [place for place, known in enumerate(known_letters) if (known ^ letters).bit_count() <= 2 * most]
+            for known in [bucket[place] for place in near]:
+                mistakes = distance(word, known, most)
+                if mistakes <= most:
+                    found.append((mistakes, -self._frequencies[known], known))
+        return [(mistakes, known) for mistakes, _, known in sorted(found)]
+
+    def beginning_with(self, word: str) -> list[str]:
+        """The known words that begin with ``word``, most frequent first."""
+        start = bisect_left(self._sorted, word)
+        end = bisect_right(self._sorted, word + "\U0010ffff")
+        return sorted(self._sorted[start:end], key=lambda known: (-self._frequencies[known], known))
+
+    def _repair(self, word: str) -> Repair | None:
+        if not word.isalpha() or len(word) > _LONGEST_REPAIRED:
+            return None
+        if len(word) >= SHORTEST_REPAIRED:
+            near = self.nearest(word, 2 if len(word) >= TWO_MISTAKES_FROM else 1)
+            if near:
+                best = [known for mistakes, known in near if mistakes == near[0][0]]
+                return Repair("typo", tuple(best[:MOST_ALTERNATIVES]))
+            parts = self._split(word)
+            if parts:
+                return Repair("split", parts)
+        begun = self.beginning_with(word) if len(word) >= SHORTEST_BEGINNING else []
+        return Repair("beginning", tuple(begun[:MOST_ALTERNATIVES])) if begun else None
 
     def _split(self, word: str) -> tuple[str, str] | None:
-        best: tuple[int, str, str] | None = None
-        for cut in range(2, len(word) - 1):
-            left, right = word[:cut], word[cut:]
-            if left in self._frequencies and right in self._frequencies:
-                weakest = min(self._frequencies[left], self._frequencies[right])
-                if best is None or weakest > best[0]:
-                    best = (weakest, left, right)
-        return best[1:] if best else None
+        """``word`` cut in two known words, the cut that leaves the rarer of them most frequent."""
+        cuts = [
+            (min(self._frequencies[word[:cut]], self._frequencies[word[cut:]]), cut)
+            for cut in range(2, len(word) - 1)
+            if word[:cut] in self._frequencies and word[cut:] in self._frequencies
+        ]
+        if not cuts:
+            return None
+        _, cut = max(cuts)
+        return word[:cut], word[cut:]
 
 
 def distance(left: str, right: str, most: int) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours between two words, or ``most + 1`` when more.
+    """Insertions, deletions, substitutions and swaps of neighbours from one word to the other; ``most + 1`` if more.
 
-    Optimal string alignment (restricted Damerau-Levenshtein): no letter is touched twice.
+    Restricted Damerau-Levenshtein distance (optimal string alignment).
     """
     if abs(len(left) - len(right)) > most:
         return most + 1
     before: list[int] = []
     row = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
+    for i, letter in enumerate(left, 1):
         current = [i]
-        for j, b in enumerate(right, 1):
-            cost = min(row[j] + 1, current[-1] + 1, row[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+        for j, other in enumerate(right, 1):
+            cost = min(row[j] + 1, current[-1] + 1, row[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == right[j - 2] and left[i - 2] == other:
                 cost = min(cost, before[j - 2] + 1)
             current.append(cost)
-        if min(current) > most:
+        if min(current) > most and (not before or min(row) > most):
             return most + 1
         before, row = row, current
-    return row[-1]
+    return min(row[-1], most + 1)
 
 
-def _signature(word: str) -> int:
-    """The set of letters of ``word`` as bits; letters beyond a-z share bits."""
+def _letters(word: str) -> int:
+    """The set of letters of ``word`` as bits; letters 64 code points apart share one."""
     bits = 0
     for letter in word:
         bits |= 1 << (ord(letter) & 63)

@@ -42,10 +42,9 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MEMBERS = frozenset(Envelope.__struct_fields__)
-_LEGIBLE = (
-    64 * 1024
-)  # bytes: reading token by token takes time, and whoever sends junk must not be able to take it
-_INTEGER = re.compile(rb"-?[0-9]{1,18}")
+# Reading token by token is slow; whoever sends junk by the megabyte must not make everybody wait.
+_LEGIBLE = 64 * 1024
+_CODE = re.compile(rb'"?(-?[0-9]{1,18})(?:\.0+)?"?')
 _WHOLE = re.compile(rb'"?([0-9]{1,18})(?:\.0+)?"?')
 _LAST_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
@@ -77,6 +76,8 @@ def salvage(frame: Frame) -> Envelope:
     fields = {
         member.key: head[member.value : member.end] if member.end >= 0 else b"" for member in scan(head, {})
     }
+    if fields.get("id", b"") not in frame.head:  # it held what had to be replaced: nobody's id any more
+        del fields["id"]
     if not fields.get("id") and (last := _LAST_ID.search(frame.tail)):
         fields["id"] = last[1]
     return _of(fields)
@@ -84,16 +85,15 @@ def salvage(frame: Frame) -> Envelope:
 
 def _fault(frame: bytes) -> UnreadableError:
     """Why ``frame`` isn't an object."""
+    legible = frame.decode("utf-8", "replace").encode()
     try:
-        frame.decode()
-    except UnicodeDecodeError as error:
-        legible = frame.decode("utf-8", "replace").encode()
-        return UnreadableError(PARSE_ERROR, f"not UTF-8 at byte {error.start}", outlined=is_json(legible))
-    try:
-        if not is_json(frame):
-            return UnreadableError(PARSE_ERROR, "not JSON", outlined=False)
+        whole = is_json(legible)
     except RecursionError:
         return UnreadableError(PARSE_ERROR, "nested too deeply", outlined=True)
+    if not whole:
+        return UnreadableError(PARSE_ERROR, "not JSON", outlined=False)
+    if legible != frame:
+        return UnreadableError(PARSE_ERROR, "not UTF-8", outlined=True)
     if frame.startswith(b"["):
         return UnreadableError(INVALID_REQUEST, "MCP has had no batches since 2025-06-18", outlined=False)
     return UnreadableError(INVALID_REQUEST, "a message is a JSON object", outlined=False)
@@ -117,7 +117,8 @@ def peer_id(raw: bytes) -> bytes | None:
     """A key for a peer's id, equal for equal ids; None when it is no string and no integer."""
     first = raw[:1]
     if first == b'"':
-        return quote(unquote(raw)) if b"\\" in raw else raw
+        text = text_of(raw) if b"\\" in raw else None
+        return raw if text is None else quote(text)
     if first.isdigit() or first == b"-":
         if b"." in raw or b"e" in raw or b"E" in raw:
             return None
@@ -133,12 +134,28 @@ def read_error(raw: bytes) -> RpcError:
         return RpcError(INTERNAL_ERROR, _said(raw), None if raw[:1] == b'"' else raw)
     code, message, data = fields.get("code", b""), fields.get("message"), fields.get("data")
     said = "the peer gave no message" if message is None else _said(message)
-    if _INTEGER.fullmatch(code):
-        return RpcError(int(code), said, data)
-    spelt = code.decode() if code else "none"
-    return RpcError(INTERNAL_ERROR, f"{said} (error code {spelt})", raw if data is None else data)
+    spelt = _CODE.fullmatch(code)
+    if data is None and not (spelt and message):
+        data = raw
+    if spelt:
+        return RpcError(int(spelt[1]), said, data)
+    return RpcError(INTERNAL_ERROR, f"{said} (error code {shown(code) or 'none'})", data)
+
+
+def text_of(raw: bytes | msgspec.Raw) -> str | None:
+    """The text of a JSON string; None when it is none."""
+    try:
+        return unquote(bytes(raw))
+    except ValueError:
+        return None
+
+
+def shown(raw: bytes) -> str:
+    """The first 200 bytes of ``raw``, for people."""
+    return raw[:200].decode("utf-8", "replace")
 
 
 def _said(raw: bytes) -> str:
     """The text of a JSON string, and any other JSON as it stands."""
-    return unquote(raw) if raw[:1] == b'"' else raw.decode()
+    text = text_of(raw)
+    return raw.decode() if text is None else text

@@ -141,12 +141,11 @@ def unstamp_request(params: bytes) -> bytes:
 def stamp_result(
     result: bytes, *, server_info: bytes, ttl_ms: int | None = None, cache_scope: str | None = None
 ) -> bytes:
-    """``result`` as a modern server sends it: with ``resultType``, caching hints and, in ``_meta``, who we are.
+    """``result`` as a modern server sends it: ``resultType``, caching hints and, in ``_meta``, who we are.
 
-    What stands there already stays, but for who we are.
-
-    ttl_ms: how long it may be cached, ms. cache_scope: ``public`` or ``private``. A result that isn't an
-    object can hold none of it and is returned as it is.
+    ttl_ms: how long it may be cached, ms. cache_scope: ``public`` or ``private``. All but who we are gives
+    way to what stands there already. A result that isn't an object can hold none of it and is returned as it
+    is.
     """
     try:
         fields = split_object(result)

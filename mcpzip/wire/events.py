@@ -16,7 +16,7 @@ class RpcError(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """The peer asks. ``id``: JSON text (``b'7'``, ``b'"a"'``) to be echoed. ``params``: None if absent or null."""
+    """The peer asks. ``id`` is JSON text (``b'7'``, ``b'"a"'``), ``params`` None when absent or null."""
 
     id: bytes
     method: str
@@ -78,7 +78,10 @@ class Junk(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stray(msgspec.Struct, frozen=True, gc=False):
-    """A message about nothing that is open. Kinds: ``answer``, ``progress``, ``cancelled``."""
+    """A message about nothing that is open.
+
+    kind: ``answer``, ``progress`` or ``cancelled``. detail: what it said, cut at 200 bytes.
+    """
 
     kind: str
     detail: str

@@ -10,8 +10,6 @@ The rules kept here:
 
 from enum import Enum
 
-import msgspec
-
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED
 from mcpzip.wire.envelope import (
     ABSENT,
@@ -22,6 +20,8 @@ from mcpzip.wire.envelope import (
     read,
     read_error,
     salvage,
+    shown,
+    text_of,
 )
 from mcpzip.wire.events import (
     Cancelled,
@@ -38,7 +38,7 @@ from mcpzip.wire.events import (
     Stray,
 )
 from mcpzip.wire.framing import MAX_FRAME, Frame, FrameTooLong, LineFramer
-from mcpzip.wire.shallow import NotAnObject, quote, split_object, unquote
+from mcpzip.wire.shallow import NotAnObject, quote, split_object
 
 JUNK_SHOWN = 2048
 
@@ -175,10 +175,10 @@ class Peer:
             if envelope.params is ABSENT and (number := self._settled_by(envelope)) is not None:
                 return _failed(number, "the answer has neither result nor error")
             return self._refuse(frame, envelope, INVALID_REQUEST, "a request has a method")
-        method = _string(envelope.method)
+        method = text_of(envelope.method)
         if method is None:
             return self._refuse(frame, envelope, INVALID_REQUEST, "method is a string")
-        if _string(envelope.jsonrpc) != "2.0":
+        if text_of(envelope.jsonrpc) != "2.0":
             return self._refuse(frame, envelope, INVALID_REQUEST, 'jsonrpc is "2.0"')
         params = None if envelope.params is ABSENT else bytes(envelope.params)
         if params == b"null":
@@ -192,7 +192,7 @@ class Peer:
         if key is None:
             return self._refuse(frame, envelope, INVALID_REQUEST, "an id is a string or an integer")
         if key in self._owed:
-            return Invalid(None, INVALID_REQUEST, f"another request is open under the id {_shown(id)}")
+            return Invalid(None, INVALID_REQUEST, f"another request is open under the id {shown(id)}")
         self._owed[key] = id
         return Request(id, method, params)
 
@@ -206,33 +206,29 @@ class Peer:
     def _progress(self, params: bytes) -> Event:
         number = own_id(_members(params).get("progressToken", b""))
         if number is None or number not in self._asked:
-            return Stray("progress", _shown(params))
+            return Stray("progress", shown(params))
         return Progress(number, params)
 
     def _cancelled(self, params: bytes) -> Event:
         fields = _members(params)
         id = fields.get("requestId", b"")
-        why = fields.get("reason", b"")
-        reason = unquote(why) if why.startswith(b'"') else None
+        reason = text_of(fields.get("reason", b""))
         key = peer_id(id)
         if key is not None and key in self._owed:
             return Cancelled(self._owed.pop(key), reason)
         number = own_id(id)
-        # So a modern server ends a subscription (2026-07-28 `basic/patterns/cancellation`); requests it has
-        # none.
+        # A modern server sends no requests and ends a subscription so (`basic/patterns/cancellation`).
         if number is not None and self._asked.get(number) == _LISTEN:
             del self._asked[number]
             return Error(number, RpcError(REQUEST_CANCELLED, reason or "the peer ended the subscription"))
-        return Stray("cancelled", _shown(params))
+        return Stray("cancelled", shown(params))
 
     def _answer(self, frame: Frame, envelope: Envelope) -> Event:
         number = self._settled_by(envelope)
         if number is None:
             if envelope.method is not ABSENT:
                 return self._refuse(frame, envelope, INVALID_REQUEST, "a request has no result and no error")
-            return Stray(
-                "answer", f"no request is open under the id {_shown(bytes(envelope.id)) or 'it lacks'}"
-            )
+            return Stray("answer", _told(frame))
         result, error = bytes(envelope.result), bytes(envelope.error)
         # JSON-RPC 1.0, and serializers that write every field, put null for the one that doesn't apply.
         if result and error in (b"", b"null"):
@@ -251,8 +247,9 @@ class Peer:
 
     def _refuse(self, frame: Frame, envelope: Envelope, code: int, reason: str) -> Event:
         id = bytes(envelope.id)
-        key = id if id[:1].isdigit() or id[:1] == b"-" else peer_id(id)
-        call = envelope.method is not ABSENT and _string(envelope.jsonrpc) == "2.0"
+        # A fractional number is no id, but its sender knows it by that.
+        key = peer_id(id) or (id if id[:1].isdigit() or id[:1] == b"-" else None)
+        call = envelope.method is not ABSENT and text_of(envelope.jsonrpc) == "2.0"
         if not self._serves and not (call and key):
             return Junk((frame.head if isinstance(frame, FrameTooLong) else frame)[:JUNK_SHOWN], reason)
         if key is None or key in self._owed:
@@ -280,13 +277,8 @@ def _members(raw: bytes) -> dict[str, bytes]:
         return {}
 
 
-def _string(raw: msgspec.Raw) -> str | None:
-    text = bytes(raw)
-    return unquote(text) if text[:1] == b'"' else None
-
-
-def _shown(raw: bytes) -> str:
-    return raw[:200].decode("utf-8", "replace")
+def _told(frame: Frame) -> str:
+    return shown(frame.head if isinstance(frame, FrameTooLong) else frame)
 
 
 def _one_line(raw: bytes) -> bytes:

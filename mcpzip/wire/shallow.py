@@ -204,7 +204,7 @@ def _value_end(raw: bytes, at: int) -> int:
         return text.end() if text["close"] == b'"' else -1
     if raw[at : at + 1] not in (b"{", b"["):
         scalar = _SCALAR.match(raw, at)
-        return scalar.end() if scalar else -1
+        return scalar.end() if scalar and scalar.end() < len(raw) else -1
     depth = 0
     for token in _STRUCTURE.finditer(raw, at):
         if token[0] in (b"{", b"["):

@@ -1,0 +1,98 @@
+"""What is measured, and the place it is measured in."""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.client import Client
+
+HERE = Path(__file__).parent
+UPSTREAM = str(HERE / "upstream.py")
+
+
+def installed(given: str | None) -> str:
+    """The `mcpzip` command: ``given``, else the one beside this interpreter, else the first on the path.
+
+    Raises SystemExit when there is none.
+    """
+    name = "mcpzip.exe" if os.name == "nt" else "mcpzip"
+    beside = Path(sys.executable).with_name(name)
+    found = given or (str(beside) if beside.exists() else shutil.which(name))
+    if found is None or not Path(found).exists():
+        raise SystemExit("No mcpzip command: install it (pip install .) or give --mcpzip PATH.")
+    return str(Path(found).absolute())
+
+
+def interpreter_of(command: str) -> str:
+    """The interpreter that ``command``, a script in a virtual environment, runs in."""
+    name = "python.exe" if os.name == "nt" else "python"
+    beside = Path(command).with_name(name)
+    return str(beside) if beside.exists() else sys.executable
+
+
+def upstream_argv(python: str, *, seed: int = 0, tools: int = 0, silent_while: Path | None = None) -> list[str]:
+    """How to start `bench/upstream.py`."""
+    argv = [python, "-I", "-S", UPSTREAM, "--seed", str(seed), "--tools", str(tools)]
+    return argv if silent_while is None else [*argv, "--silent-while", str(silent_while)]
+
+
+class Site:
+    """A folder with a config for ``mcpzip``, ``servers`` upstreams and ``tools`` tools over all of them.
+
+    While the file `silence` exists every upstream reads everything and answers nothing.
+    """
+
+    def __init__(self, folder: Path, mcpzip: str, *, servers: int, tools: int) -> None:
+        self.mcpzip, self.servers, self.tools = mcpzip, servers, tools
+        self.config = folder / "config.json"
+        self.silence = folder / "silence"
+        python = interpreter_of(mcpzip)
+        folder.mkdir(parents=True, exist_ok=True)
+        configured = {}
+        for number in range(servers):
+            argv = upstream_argv(python, seed=number, tools=tools // servers, silent_while=self.silence)
+            configured[f"up{number}"] = {"command": argv[0], "args": argv[1:]}
+        self.config.write_text(json.dumps({"mcpServers": configured}))
+
+    @property
+    def argv(self) -> list[str]:
+        """`mcpzip serve` on this config."""
+        return [self.mcpzip, "serve", "--config", str(self.config)]
+
+    def open(self) -> Client:
+        return Client(self.argv, environment())
+
+    def warm(self) -> None:
+        """Runs it once until snapshot and front desk's card are on disk with every tool. Raises SystemExit."""
+        with self.open() as client:
+            client.initialize()
+            client.call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})
+        snapshot = self.config.parent / "cache" / "tools.json"
+        if self.tools and snapshot.read_bytes().count(b'"inputSchema"') < self.tools:
+            raise SystemExit(f"{snapshot} does not hold {self.tools} tools")
+
+    def forget(self) -> None:
+        """Removes what it keeps between runs."""
+        shutil.rmtree(self.config.parent / "cache", ignore_errors=True)
+
+    def silent(self, silent: bool) -> None:
+        if silent:
+            self.silence.touch()
+        else:
+            self.silence.unlink(missing_ok=True)
+
+
+def environment() -> Mapping[str, str]:
+    """Ours without what changes an interpreter's start."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+
+
+def precompile(python: str) -> None:
+    """Has ``python`` write its byte code for what is started here, so that no round pays for it."""
+    for script in ("upstream.py", "relay.py"):
+        with Client([python, "-I", "-S", str(HERE / script)]):
+            time.sleep(0)

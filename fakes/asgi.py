@@ -1,0 +1,196 @@
+"""What stands between the HTTP server and the SDK's: it records, and it plays the faults of HTTP itself.
+
+The rule: the SDK sees only what a scenario lets through, untouched; what it answers goes out untouched,
+unless a crash cuts it. The faults that fire on a message travel in its ASGI scope (`FIRING`), so that each
+message is counted once.
+"""
+
+import asyncio
+import time
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fakes import process
+from fakes.answer import JsonObject
+from fakes.calls import Refused, as_object
+from fakes.eras import unsupported
+from fakes.faults import Fault, Firing, Plan
+from fakes.record import Writer
+from fakes.scenario import MODERN_VERSIONS, Scenario
+
+FIRING = "fakes.firing"
+
+
+class Gate:
+    """The ASGI application around the SDK's.
+
+    opens: when it begins to answer (`time.monotonic`); until then requests wait.
+    doomed: the crash that is to cut or follow the next reply; whoever works out the reply sets it.
+    """
+
+    def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer) -> None:
+        self._app, self._scenario, self._plan, self._record = app, scenario, plan, record
+        self._connections: dict[object, int] = {}
+        self.opens = time.monotonic() + sum(
+            f.number("seconds") for f in plan.at("start") if f.kind == "slow-start"
+        )
+        self.doomed: Fault | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI 3.0."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        await asyncio.sleep(max(self.opens - time.monotonic(), 0))
+        number = self._connections.setdefault(tuple(scope["client"]), len(self._connections) + 1)
+        verb: str = scope["method"]
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        told: JsonObject = {"verb": verb, "path": scope["path"], "headers": headers}
+        body = await _body(receive) if verb == "POST" else b""
+        if body:
+            self._record.message("in", body, number, **told)
+        else:
+            self._record.event("http", told, number)
+        message = _message(body)
+        firing = self._meet(verb, message)
+        scope[FIRING] = firing
+        recorder = _Recorder(self, send, self._record, number, told)
+        if firing.get("hang"):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        elif status := firing.get("status"):
+            await _respond(
+                recorder.send, int(status.number("status")), status.string("text").encode(), status.headers
+            )
+        elif refusal := self._out_of_era(verb, message, headers):
+            error = {"code": refusal.code, "message": refusal.message, "data": refusal.data}
+            reply = {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
+            await _respond(recorder.send, 400, _encode(reply), {"content-type": "application/json"})
+        else:
+            await self._app(scope, _replay(body, receive), recorder.send)
+
+    def _meet(self, verb: str, message: JsonObject) -> Firing:
+        method = message.get("method")
+        if not isinstance(method, str):
+            return self._plan.meet(f"http/{verb}", {}, carrier=True)
+        firing = self._plan.meet(method, as_object(message.get("params")), carrier="id" not in message)
+        crash = firing.get("crash")
+        if crash and crash.string("when") == "before":
+            process.leave(self._record, "crash", int(crash.number("code")), crash.string("text"))
+        return firing
+
+    def _out_of_era(self, verb: str, message: JsonObject, headers: dict[str, str]) -> Refused | None:
+        """Why a server of this scenario's era wouldn't take the request; None when it would."""
+        asked = headers.get("mcp-protocol-version")
+        if verb != "POST" or "method" not in message:
+            return None
+        if asked in MODERN_VERSIONS and not self._scenario.modern_versions:
+            offered = ", ".join(self._scenario.legacy_versions)
+            return Refused(
+                -32600, f"Bad Request: Unsupported protocol version: {asked} (supported: {offered})"
+            )
+        if asked not in MODERN_VERSIONS and not self._scenario.legacy_versions:
+            params = as_object(message.get("params"))
+            return unsupported(self._scenario, asked or params.get("protocolVersion"))
+        return None
+
+
+class _Recorder:
+    """The way out for one exchange."""
+
+    def __init__(self, gate: Gate, send: Send, record: Writer, number: int, told: JsonObject) -> None:
+        self._gate, self._send, self._record, self._number = gate, send, record, number
+        self._told = told
+        self._streaming = False
+        self._pending = b""
+
+    async def send(self, message: Message) -> None:
+        """Record what goes out, and let it."""
+        if message["type"] == "http.response.start":
+            kinds = dict(message.get("headers", ()))
+            self._streaming = kinds.get(b"content-type", b"").startswith(b"text/event-stream")
+            status: JsonObject = {
+                "status": message["status"],
+                "verb": self._told["verb"],
+                "path": self._told["path"],
+            }
+            self._record.event("status", status, self._number)
+        elif message["type"] == "http.response.body":
+            body, more = message.get("body", b""), message.get("more_body", False)
+            replies = self._note(body, more)
+            if replies and self._gate.doomed:
+                await self._crash(self._gate.doomed, message, body)
+        await self._send(message)
+
+    def _note(self, body: bytes, more: bool) -> bool:
+        """Record the messages that ``body`` completes; whether a reply is among them."""
+        self._pending += body
+        if self._streaming:
+            *events, self._pending = self._pending.replace(b"\r\n", b"\n").split(b"\n\n")
+            whole = [
+                b"\n".join(line[5:].strip() for line in e.split(b"\n") if line.startswith(b"data:"))
+                for e in events
+            ]
+        else:
+            whole = [] if more else [self._pending]
+        found = [text for text in whole if text]
+        for text in found:
+            self._record.message("out", text, self._number)
+        return any("method" not in message and "id" in message for message in map(_message, found))
+
+    async def _crash(self, fault: Fault, message: Message, body: bytes) -> None:
+        if fault.string("when") == "after":
+            await self._send(message)
+        else:
+            await self._send(
+                {"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True}
+            )
+        process.leave(self._record, "crash", int(fault.number("code")), fault.string("text"))
+
+
+async def _body(receive: Receive) -> bytes:
+    whole, more = b"", True
+    while more:
+        part = await receive()
+        whole += part.get("body", b"")
+        more = part.get("more_body", False)
+    return whole
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """``receive`` as it was before the body was read."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _respond(send: Send, status: int, body: bytes, headers: dict[str, str] | None) -> None:
+    fields = {
+        "content-length": str(len(body)),
+        **{key.lower(): value for key, value in (headers or {}).items()},
+    }
+    raw = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _message(body: bytes) -> JsonObject:
+    try:
+        return as_object(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+
+
+def _encode(reply: JsonObject) -> bytes:
+    error = as_object(reply["error"])
+    if error.get("data") is msgspec.UNSET:
+        reply = {**reply, "error": {key: value for key, value in error.items() if key != "data"}}
+    return msgspec.json.encode(reply)

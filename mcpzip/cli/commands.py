@@ -1,0 +1,55 @@
+"""The command line: what there is, and how errors end."""
+
+import asyncio
+import sys
+
+import click
+
+from mcpzip import __version__
+from mcpzip.cli.call import call
+from mcpzip.cli.demo import demo
+from mcpzip.cli.describe import describe
+from mcpzip.cli.refresh import refresh
+from mcpzip.cli.search import search
+from mcpzip.cli.serve import serve
+from mcpzip.cli.servers import servers
+from mcpzip.model.errors import McpzipError, UpstreamError
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mcpzip")
+def commands() -> None:
+    """Three tools in front of every MCP server your agent talks to.
+
+    The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json.
+    Exit codes: 0 done, 1 it could not be done, 2 the request or the config is wrong.
+    """
+
+
+for _command in (serve, search, describe, call, servers, refresh, demo):
+    commands.add_command(_command)
+
+
+def run(argv: list[str]) -> int:
+    """Runs one command line. Returns the exit code; prints errors as sentences."""
+    try:
+        code = commands.main(argv, prog_name="mcpzip", standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
+        return FAILED
+    except BrokenPipeError:  # whoever read our output (head, less) has seen enough
+        sys.stderr.close()
+        return DONE
+    except UpstreamError as error:
+        print(f"mcpzip: {error}", file=sys.stderr)
+        return FAILED
+    except McpzipError as error:
+        print(f"mcpzip: {error}", file=sys.stderr)
+        return WRONG
+    return code if isinstance(code, int) else DONE

@@ -1,0 +1,38 @@
+"""`mcpzip describe`: everything an upstream says of one tool."""
+
+import json
+import time
+
+import click
+from rich.syntax import Syntax
+
+from mcpzip.cli.opening import list_missing, out, with_proxy
+from mcpzip.model.names import join
+from mcpzip.model.signature import parameters
+from mcpzip.proxy.describe import freshness
+from mcpzip.proxy.proxy import Proxy
+
+
+@click.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="The tool's definition exactly as its server sent it.")
+@with_proxy
+async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
+    """Show a tool's description and schema. NAME is server__tool."""
+    await list_missing(proxy)
+    entry = await proxy.find(name)
+    if as_json:
+        click.echo(entry.raw)
+        return 0
+    definition = entry.definition()
+    out.print(join(entry.server, entry.tool), style="bold", markup=False, highlight=False)
+    for text in (entry.title, entry.description):
+        if text:
+            out.print(text, markup=False, highlight=False)
+    out.print(parameters(entry.input_schema()), markup=False, highlight=False)
+    for key in ("inputSchema", "outputSchema", "annotations"):
+        if key in definition:
+            out.print(f"\n{key}", style="bold")
+            out.print(Syntax(json.dumps(definition[key], indent=2, ensure_ascii=False), "json", background_color="default"))
+    out.print("\n" + freshness(proxy.catalog.servers[entry.server], time.time()), markup=False, highlight=False)
+    return 0

@@ -1,0 +1,91 @@
+"""What every command that works on the config shares: the option, and a proxy for as long as it runs."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mcpzip.catalog import Listed, snapshot
+from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.model.errors import McpzipError
+from mcpzip.proxy.proxy import Proxy
+
+P = ParamSpec("P")
+
+out = Console()
+err = Console(stderr=True)
+
+
+def with_proxy(
+    work: Callable[Concatenate[Proxy, P], Coroutine[None, None, int]],
+) -> Callable[P, int]:
+    """Makes ``work`` a command body: adds --config, runs it in an event loop with a proxy, returns its exit code."""
+
+    @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
+    @wraps(work)
+    def command(*args: P.args, **kwargs: P.kwargs) -> int:
+        config = kwargs.pop("config", None)
+        path = config_path(config if isinstance(config, str) else None, os.environ)
+
+        async def main() -> int:
+            async with opened(path) as proxy:
+                return await work(proxy, *args, **kwargs)
+
+        return asyncio.run(main())
+
+    return command
+
+
+@asynccontextmanager
+async def opened(config: str) -> AsyncIterator[Proxy]:
+    """A proxy on this config and its snapshot. No server is started until something needs it. Raises ConfigError."""
+    loaded = load(config, os.environ)
+    catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
+    for warning in (*loaded.warnings, *warnings):
+        print(f"mcpzip: {warning}", file=sys.stderr)
+    proxy = Proxy(loaded, catalog)
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
+
+
+async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
+    """Lists ``names`` behind a progress bar; why each failed one did, by name."""
+    failures: dict[str, str] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = progress.add_task("asking servers", total=len(names))
+
+        async def one(name: str) -> None:
+            update = (await proxy.refresh([name]))[0]
+            if not isinstance(update, Listed):
+                failures[name] = update.reason
+            progress.advance(bar)
+
+        await asyncio.gather(*map(one, names))
+    return failures
+
+
+async def list_missing(proxy: Proxy) -> None:
+    """Lists the servers that were never listed, so that a first search finds something."""
+    missing = [
+        one.name for one in proxy.status() if one.listed_at is None and one.state not in ("disabled", "failing")
+    ]
+    if missing:
+        await list_servers(proxy, missing)
+
+
+def known_server(proxy: Proxy, name: str) -> str:
+    """``name`` if it is a configured server. Raises McpzipError."""
+    if name not in proxy.config.servers:
+        known = ", ".join(sorted(proxy.config.servers)) or "none"
+        raise McpzipError(f"There is no server {name!r} in {proxy.config.path}. Configured: {known}.")
+    return name

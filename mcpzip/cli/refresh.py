@@ -1,0 +1,30 @@
+"""`mcpzip refresh`: list the tools of all servers, or of some, again."""
+
+import json
+
+import click
+
+from mcpzip.cli.opening import known_server, list_servers, with_proxy
+from mcpzip.cli.servers import show
+from mcpzip.proxy.proxy import Proxy
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[SERVER]...")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@with_proxy
+async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
+    """List the tools of every server, or of the named ones, and keep them on disk.
+
+    Exit code 1 when any of them fails.
+    """
+    wanted = [known_server(proxy, name) for name in names] or [
+        one.name for one in proxy.status() if one.state != "disabled"
+    ]
+    failures = await list_servers(proxy, wanted)
+    found = [one for one in proxy.status() if one.name in wanted]
+    if as_json:
+        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+    else:
+        show(found, proxy.config.path)
+    return 1 if failures else 0

@@ -1,0 +1,50 @@
+"""`mcpzip servers`: how each server is doing."""
+
+import json
+import time
+
+import click
+from rich.table import Table
+
+from mcpzip.cli.opening import list_servers, out, with_proxy
+from mcpzip.model.ages import age
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.status import ServerStatus
+
+_STYLES = {"connected": "green", "idle": "green", "failing": "red", "disabled": "dim", "connecting": "yellow"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--cached", is_flag=True, help="Say what is known; start and ask no server.")
+@with_proxy
+async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
+    """Ask every server for its tools and say what is wrong with those that fail.
+
+    Exit code 1 when any server fails.
+    """
+    if not cached:
+        await list_servers(proxy, [one.name for one in proxy.status() if one.state != "disabled"])
+    found = proxy.status()
+    if as_json:
+        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+    else:
+        show(found, proxy.config.path)
+    return 1 if any(one.state == "failing" for one in found) else 0
+
+
+def show(found: list[ServerStatus], config: str) -> None:
+    """The table for people."""
+    if not found:
+        out.print(f"No servers in {config}. Add one under \"mcpServers\".", markup=False, highlight=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("server", "transport", "state", "tools", "listed", "protocol"):
+        table.add_column(heading, justify="right" if heading == "tools" else "left", overflow="fold")
+    table.add_column("what is wrong", ratio=1)
+    for one in found:
+        listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
+        wrong = "; ".join(part for part in (one.reason, *one.warnings) if part)
+        state = f"[{_STYLES[one.state]}]{one.state}[/]"
+        table.add_row(one.name, one.transport, state, str(one.tools), listed, one.protocol or "", wrong.replace("[", "\\["))
+    out.print(table)

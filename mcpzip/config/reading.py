@@ -1,0 +1,140 @@
+"""From the file to the `Config`.
+
+The rules:
+
+1. The original's config is read as it is. ``null`` for an optional key is the same as leaving it out.
+2. What is wrong with the file's shape makes all of it unusable, and the error says where and what would do.
+3. A key we don't know, or don't use yet, is a warning.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mcpzip.config.node import Node, Source
+from mcpzip.config.schema import (
+    CALL_TIMEOUT,
+    DEFAULT_LIMIT,
+    IDLE_TIMEOUT,
+    LONGEST,
+    Config,
+    Expose,
+    SearchConfig,
+    Secret,
+    ServerConfig,
+)
+from mcpzip.config.server import URL, read_server
+from mcpzip.config.syntax import EXAMPLE, decode
+from mcpzip.model.errors import ConfigError
+from mcpzip.system.files import read_bytes_limited
+
+LIMIT = 16 * 1024 * 1024
+"""Bytes a config may have; a bigger file is some other file."""
+
+KEYS = ("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds", "expose")
+SEARCH_KEYS = ("default_limit", "model", "semantic", "threshold")
+
+EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
+SEMANTIC = ("local", "ollama", "off")
+
+_TEXT = "write a string, in double quotes"
+
+
+def load(path: str, env: Mapping[str, str]) -> Config:
+    """The config at ``path``; ``env`` is where variables come from. Raises ConfigError."""
+    try:
+        data = read_bytes_limited(path, LIMIT)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return parse(data, path, env)
+
+
+def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
+    """The config that ``data`` says; ``path`` is what it is called in errors. Raises ConfigError."""
+    source = Source(path, env)
+    top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
+    servers = _servers(top)
+    idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
+    if key:
+        key.warn_unused()
+    secret = env.get("GEMINI_API_KEY") or _text(key)
+    config = Config(
+        path=path,
+        servers=servers,
+        search=_search(top.get("search")),
+        idle_timeout=60 * idle.number("minutes", LONGEST / 60) if idle else IDLE_TIMEOUT,
+        call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
+        gemini_api_key=Secret(secret) if secret else None,
+        expose=_expose(top.get("expose")),
+    )
+    # Outside of a server, what can't be used as things stand is done without.
+    return replace(config, warnings=(*source.warnings, *source.faults))
+
+
+def _servers(top: Node) -> dict[str, ServerConfig]:
+    node = top.get("mcpServers")
+    servers: dict[str, ServerConfig] = {}
+    if node:
+        node.object('write an object of servers, such as {"time": {"command": "uvx", …}}')
+        servers = {name: read_server(name, each) for name, each in node.members().items()}
+    if not servers:
+        nowhere = Node(top.source, "mcpServers", None)
+        stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]
+        remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
+        nowhere.warn("there are no servers, and so no tools", remedy)
+    return servers
+
+
+def _search(node: Node | None) -> SearchConfig:
+    if node is None:
+        return SearchConfig()
+    node.object('write an object, such as {"default_limit": 5}', SEARCH_KEYS)
+    limit, model, semantic, threshold = map(node.get, SEARCH_KEYS)
+    search = SearchConfig(
+        default_limit=limit.whole(1, 100) if limit else DEFAULT_LIMIT,
+        model=_text(model),
+        semantic=_semantic(semantic),
+        threshold=threshold.within(0, 1) if threshold else None,
+    )
+    for unused in (model, threshold, semantic if search.semantic != "off" else None):
+        if unused:
+            unused.warn_unused()
+    return search
+
+
+def _semantic(node: Node | None) -> str:
+    said = _text(node)
+    if node is None or said is None:
+        return SEMANTIC[0]
+    if said not in SEMANTIC and not URL.fullmatch(said):
+        remedy = 'write "local", "ollama", "off" or the URL of an OpenAI-compatible server'
+        raise node.wrong(f"found {said!r}", remedy)
+    return said
+
+
+def _expose(node: Node | None) -> Expose:
+    said = _text(node)
+    if node is None or said is None:
+        return "meta"
+    if said not in EXPOSE:
+        raise node.wrong(f"found {said!r}", 'write "meta", "direct" or "transparent"')
+    if said != "meta":
+        node.warn_unused()
+    return EXPOSE[said]
+
+
+def _text(node: Node | None) -> str | None:
+    return (node.text(_TEXT).strip() or None) if node else None
+
+
+def _unreadable(path: str, error: OSError) -> ConfigError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return ConfigError(path, "", "there is no such file", f"write it, for example with {EXAMPLE}")
+    # Windows calls opening a folder "permission denied".
+    if isinstance(error, IsADirectoryError) or os.path.isdir(path):
+        return ConfigError(path, "", "this is a folder", "name the config file in it")
+    if isinstance(error, PermissionError):
+        return ConfigError(path, "", "it may not be read", "give the user that mcpzip runs as the right to")
+    return ConfigError(
+        path, "", f"it can't be read ({error.strerror or error})", "check the file and its disk"
+    )

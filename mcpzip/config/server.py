@@ -1,0 +1,164 @@
+"""One entry of ``mcpServers``.
+
+The rule: what is wrong with its shape is an error of the whole file. What is wrong only as things stand – a
+variable that isn't set, a URL that can't be one – leaves the other servers alone: it is this one's
+`ServerConfig.problem`.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mcpzip.config.node import Node, Source
+from mcpzip.config.paths import config_path, expand_home
+from mcpzip.config.schema import LONGEST, ServerConfig, Transport
+from mcpzip.config.syntax import member
+from mcpzip.model.names import server_name_problem
+
+TRANSPORTS: Mapping[str, Transport] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
+"""What ``type`` may say, in any case, and what it means. ``streamableHttp`` is how some clients write it."""
+
+STDIO_KEYS = ("command", "args", "env", "cwd")
+REMOTE_KEYS = ("url", "headers")
+KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, "disabled", "timeout", "tools", "pin")
+TOOLS_KEYS = ("allow", "deny")
+
+_TYPE = 'write "stdio", "http" or "sse"'
+_TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
+_GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
+_PIN = 'write a list of tool names, such as ["send_message"]'
+
+URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
+_NOT_IN_HEADER = re.compile(r"[\r\n\0]")
+_OURSELVES = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
+
+
+def read_server(name: str, node: Node) -> ServerConfig:
+    """The server called ``name``. Raises ConfigError."""
+    reason = server_name_problem(name)
+    if reason:
+        raise node.wrong(f"this name {reason}", "rename it with letters, digits, '-', '.' and single '_'")
+    node.object('write an object with a "command" or a "url"', KEYS)
+    faults = node.source.faults
+    before = len(faults)
+    transport = _transport(node)
+    disabled, timeout, tools, pin = (node.get(key) for key in ("disabled", "timeout", "tools", "pin"))
+    if tools:
+        tools.object(_TOOLS, TOOLS_KEYS)
+    server = ServerConfig(
+        name=name,
+        transport=transport,
+        disabled=disabled.flag() if disabled else False,
+        timeout=timeout.number("seconds", LONGEST) if timeout else None,
+        tools_allow=_globs(tools, "allow"),
+        tools_deny=_globs(tools, "deny") or (),
+        pin=pin.texts(_PIN) if pin else (),
+    )
+    server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
+    if pin:
+        pin.warn_unused()
+    own = faults[before:]
+    del faults[before:]
+    return replace(server, problem=own[0]) if own else server
+
+
+def _transport(node: Node) -> Transport:
+    """Which transport a server's keys ask for. Keys of another are an error or, where harmless, a warning."""
+    kind, command, url = (node.get(key) for key in ("type", "command", "url"))
+    said = kind.text(_TYPE).strip() if kind else ""
+    if command and url:
+        remedy = "keep the command for a local server, or the url for a remote one"
+        raise node.wrong("both a command and a url", remedy)
+    if not said and not command and not url:
+        remedy = 'add "command" for a local server, or "url" for a remote one'
+        raise node.wrong("neither a command nor a url", remedy)
+    transport = TRANSPORTS.get(said.lower()) if said else "stdio" if command else "http"
+    if transport is None:
+        raise Node(node.source, f"{node.path}.type", said).wrong(f"found {said!r}", _TYPE)
+    needed, stray = ("command", REMOTE_KEYS) if transport == "stdio" else ("url", STDIO_KEYS)
+    if not node.get(needed):
+        raise node.wrong(f'"type": "{said}" without a {needed}', f"add the {needed} or change the type")
+    for unused in filter(None, map(node.get, stray)):
+        unused.warn(f"not used by a server of type {transport}", "remove it")
+    return transport
+
+
+def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
+    command, args, env, cwd = (node.get(key) for key in STDIO_KEYS)
+    assert command is not None
+    program = command.text("write the program to start, in double quotes").strip()
+    folder = cwd.text("write a folder, in double quotes") if cwd else ""
+    server = replace(
+        server,
+        command=expand_home(program, node.source.env),
+        args=args.texts('write a list of strings, such as ["-y", "some-server"]') if args else (),
+        env=env.text_members('write an object of strings, such as {"TOKEN": "…"}') if env else {},
+        cwd=expand_home(folder, node.source.env) or None,
+    )
+    if not program:
+        command.fault("the command is empty", "write the program to start")
+    for name, value in server.env.items():
+        if not name or "=" in name or "\0" in name + value:
+            where = Node(node.source, member(f"{node.path}.env", name), value)
+            where.fault("no environment variable can be so", "remove the '=' or NUL from its name or value")
+    if _is_this_proxy(server, node.source):
+        node.fault(
+            "this is mcpzip itself with this very config", "remove it, or it would start itself for ever"
+        )
+    return server
+
+
+def _remote(node: Node, server: ServerConfig) -> ServerConfig:
+    url, headers = (node.get(key) for key in REMOTE_KEYS)
+    assert url is not None
+    server = replace(
+        server,
+        url=url.text("write the address, in double quotes").strip(),
+        headers=headers.text_members('write an object of strings, such as {"X-Key": "…"}') if headers else {},
+    )
+    if not URL.fullmatch(server.url):
+        url.fault("not an http address", "write it whole, such as https://example.com/mcp")
+    for name, value in server.headers.items():
+        if not _HEADER_NAME.fullmatch(name) or _NOT_IN_HEADER.search(value):
+            where = Node(node.source, member(f"{node.path}.headers", name), value)
+            where.fault(
+                "no header can be so", "write a name without spaces or colons, and a value on one line"
+            )
+    return server
+
+
+def _globs(tools: Node | None, key: str) -> tuple[str, ...] | None:
+    node = tools.get(key) if tools else None
+    return node.texts(_GLOBS) if node else None
+
+
+def _is_this_proxy(server: ServerConfig, source: Source) -> bool:
+    """Whether to start ``server`` is to start mcpzip with this config, which would start it again."""
+    words = [os.path.basename(word.replace("\\", "/")).lower() for word in (server.command, *server.args)]
+    ours = next((at for at, word in enumerate(words) if _OURSELVES.fullmatch(word)), len(words))
+    if "serve" not in words[ours:]:
+        return False
+    named = _option("--config", server.args)
+    if named is not None:
+        named = os.path.join(server.cwd or "", named)
+    its = config_path(named, {**source.env, **server.env})
+    return os.path.normcase(os.path.realpath(its)) == os.path.normcase(os.path.realpath(source.file))
+
+
+def _option(name: str, args: Iterable[str]) -> str | None:
+    words = iter(args)
+    for word in words:
+        if word == name:
+            return next(words, None)
+        if word.startswith(f"{name}="):
+            return word[len(name) + 1 :]
+    return None

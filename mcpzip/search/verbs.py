@@ -1,0 +1,66 @@
+"""What a tool does, by the verb of its name.
+
+The rule: half of the near misses of keyword search are the right server and the wrong verb (`delete_task` for "show my tasks"). So
+the verb of a tool's name and the verbs of the query are compared by *family*: "add a record" agrees with `create_record`, and
+contradicts `delete_record`. The table is plain English of programming interfaces, not drawn from any catalog; a word
+may be in several families, and a name or query without a verb from here agrees and contradicts with nothing.
+"""
+
+from collections.abc import Iterable
+
+from mcpzip.search.stemmer import stem
+
+FAMILIES: dict[str, str] = {
+    "read": "get fetch retrieve read show view display describe inspect see check examine open load",
+    "list": "list enumerate browse show",
+    "search": "search find query lookup look seek discover locate filter",
+    "count": "calculate compute count measure evaluate analyze analyse estimate sum",
+    "compare": "compare diff match",
+    "create": "create add new make insert generate build compose write draft register produce append put",
+    "update": "update edit modify change set rename replace adjust patch alter rewrite correct mark",
+    "delete": "delete remove erase drop clear destroy purge discard trash uninstall wipe unset revoke",
+    "send": "send post publish share submit forward deliver reply",
+    "save": "save store record persist keep export download",
+    "upload": "upload import attach",
+    "move": "move relocate transfer migrate",
+    "copy": "copy duplicate clone replicate",
+    "run": "run execute start launch invoke trigger call play resume begin",
+    "stop": "stop kill terminate halt cancel abort end pause close quit",
+    "convert": "convert transform translate turn render",
+    "join": "merge join combine connect link",
+}
+_READING = ("read", "list", "search", "count", "compare")
+_WRITING = ("create", "update", "delete", "send", "save", "upload", "move")
+
+_BITS = {family: 1 << place for place, family in enumerate(FAMILIES)}
+READING = sum(_BITS[family] for family in _READING)
+WRITING = sum(_BITS[family] for family in _WRITING)
+
+
+def _by_term() -> dict[str, int]:
+    table: dict[str, int] = {}
+    for family, verbs in FAMILIES.items():
+        for verb in verbs.split():
+            table[stem(verb)] = table.get(stem(verb), 0) | _BITS[family]
+    return table
+
+
+_FAMILIES_OF = _by_term()
+
+
+def families(term: str) -> int:
+    """The families of ``term`` as bits; 0 when it is no verb of the table."""
+    return _FAMILIES_OF.get(term, 0)
+
+
+def first_verb(terms: Iterable[str]) -> int:
+    """The families of the first verb among ``terms``: what a tool of that name does."""
+    return next((bits for bits in map(families, terms) if bits), 0)
+
+
+def contradict(asked: int, done: int) -> bool:
+    """Whether only reading was ``asked`` for and writing is ``done``, or the other way round."""
+    if asked & done or not done:
+        return False
+    reads, writes = bool(asked & READING), bool(asked & WRITING)
+    return (reads and not writes and not done & ~WRITING) or (writes and not reads and not done & ~READING)

@@ -1,0 +1,87 @@
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpzip.wire import FrameTooLong, LineFramer
+from mcpzip.wire.framing import HEAD, TAIL
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+
+
+def frames_of(pieces: list[bytes], max_frame: int = 40) -> list[bytes | FrameTooLong]:
+    framer = LineFramer(max_frame)
+    frames = [frame for piece in pieces for frame in framer.feed(piece)]
+    last = framer.eof()
+    return frames if last is None else [*frames, last]
+
+
+@pytest.mark.parametrize(
+    ("data", "frames"),
+    [
+        (b"", []),
+        (b"one\n", [b"one"]),
+        (b"one\ntwo\n", [b"one", b"two"]),
+        (b"one\r\ntwo\r\n", [b"one", b"two"]),
+        (b"\n\r\n  \n\t\r\none\n\n", [b"one"]),
+        (b"  one \t\n", [b"one"]),
+        (b"one\rtwo\n", [b"one\rtwo"]),
+        (b"one\nunfinished", [b"one", b"unfinished"]),
+        (b"\x00\x0b\x0c\n", [b"\x00\x0b\x0c"]),
+        (b"x" * 40 + b"\n", [b"x" * 40]),
+    ],
+)
+def test_lines(data: bytes, frames: list[bytes]) -> None:
+    assert frames_of([data]) == frames
+
+
+@given(
+    st.lists(st.sampled_from([b"\n", b"\r\n", b" ", b"a", b"{}", b"x" * 39, b"y" * 41, b"\xff"]) | st.binary()),
+    st.lists(st.integers(0, 10_000), max_size=12),
+)
+def test_any_split_gives_the_same_frames(parts: list[bytes], places: list[int]) -> None:
+    data = b"".join(parts)
+    whole = frames_of([data])
+    assert frames_of(cut(data, places)) == whole
+    assert frames_of([data[at : at + 1] for at in range(len(data))]) == whole
+
+
+@given(st.lists(st.binary().filter(lambda line: b"\n" not in line and line.strip(b" \t\r"))))
+def test_every_line_comes_out_once_and_in_order(lines: list[bytes]) -> None:
+    stripped = [line.strip(b" \t\r") for line in lines]
+    assert frames_of([b"\n".join(lines)], max_frame=1 << 20) == stripped
+
+
+def test_a_line_too_long_is_told_once_and_the_next_line_is_read() -> None:
+    framer = LineFramer(max_frame=10_000)
+    head, tail = b"h" * HEAD, b"t" * TAIL
+    assert framer.feed(b"before\n" + head + b"m" * 5000) == [b"before"]
+    assert framer.feed(b"m" * 5000) == []
+    dropped = FrameTooLong(size_at_least=HEAD + 10_000 + TAIL, head=head, tail=tail)
+    assert framer.feed(tail + b"\nafter\n") == [dropped, b"after"]
+    assert framer.eof() is None
+
+
+def test_a_line_too_long_that_never_ends_is_told_at_the_end() -> None:
+    framer = LineFramer(max_frame=3)
+    assert framer.feed(b"abcdef") == []
+    assert framer.eof() == FrameTooLong(6, b"abcdef", b"abcdef")
+    assert framer.eof() is None
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65536, b"x"])
+def test_memory_is_bounded_by_max_frame(piece: bytes) -> None:
+    framer = LineFramer(max_frame=100_000)
+    tracemalloc.start()
+    try:
+        for _ in range(8_000_000 // len(piece) if len(piece) > 1 else 300_000):
+            framer.feed(piece)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000
+    assert len(framer.feed(b"\nok\n")) == 2

@@ -1,0 +1,88 @@
+"""Odd but legal JSON texts for the other wire tests, and the proof that they are legal."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+PLAIN_SPACE = (b"", b"", b"", b" ", b"\t", b"  \t ")
+ANY_SPACE = (*PLAIN_SPACE, b"\n", b"\r\n", b"\r", b" \n\n ")
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_MUST_ESCAPE = {chr(code) for code in range(0x20)} | {'"', "\\"}
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+@st.composite
+def _spelt_characters(draw: st.DrawFn) -> str:
+    character = draw(st.characters(exclude_categories=["Cs"]))
+    ways = [_escape(character)]
+    if character in _SHORT:
+        ways.append(_SHORT[character])
+    if character not in _MUST_ESCAPE:
+        ways += [character, character]
+    return draw(st.sampled_from(ways))
+
+
+_lone_surrogates = st.integers(0xD800, 0xDFFF).map(lambda code: f"\\u{code:04x}")
+_tricky = st.sampled_from(["\\\\", "\\\\u", "\\\\ud800", "\\\\\\\"", "}", "]", '\\"_meta\\":{}', "{", "id"])
+
+strings = st.lists(_spelt_characters() | _tricky | _lone_surrogates, max_size=6).map(
+    lambda pieces: ('"' + "".join(pieces) + '"').encode()
+)
+"""JSON strings, in every spelling of every plane, lone surrogates too."""
+
+keys = st.sampled_from([b'"a"', b'"b"', b'"_meta"', b'"\\u0061"', b'"id"', b'"result"', b'"\\ud800"', b'""']) | strings
+
+numbers = st.sampled_from(
+    [b"0", b"-0", b"1.0", b"1e400", b"-1E-400", b"1e+2", b"9007199254740993", b"1" * 60, b"0.1e-7", b"-0.0"]
+) | st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,12})?([eE][+-]?[0-9]{1,4})?", fullmatch=True).map(str.encode)
+"""JSON numbers: the spelling counts, not the value."""
+
+scalars = strings | numbers | st.sampled_from([b"true", b"false", b"null"])
+
+
+@st.composite
+def objects_of(
+    draw: st.DrawFn, values: st.SearchStrategy[bytes], spaces: tuple[bytes, ...], max_size: int = 4
+) -> bytes:
+    """Objects with odd spacing and keys, some standing twice."""
+    space = st.sampled_from(spaces)
+    members = [
+        b"".join([draw(space), draw(keys), draw(space), b":", draw(space), draw(values), draw(space)])
+        for _ in range(draw(st.integers(0, max_size)))
+    ]
+    return draw(space) + b"{" + (b",".join(members) or draw(space)) + b"}" + draw(space)
+
+
+@st.composite
+def _arrays_of(draw: st.DrawFn, values: st.SearchStrategy[bytes], spaces: tuple[bytes, ...]) -> bytes:
+    space = st.sampled_from(spaces)
+    items = [draw(space) + draw(values) + draw(space) for _ in range(draw(st.integers(0, 4)))]
+    return b"[" + (b",".join(items) or draw(space)) + b"]"
+
+
+def values_with(spaces: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
+    """Any JSON text, without space around it."""
+    return st.recursive(
+        scalars,
+        lambda inner: _arrays_of(inner, spaces) | objects_of(inner, spaces).map(lambda text: text.strip(b" \t\r\n")),
+        max_leaves=8,
+    )
+
+
+values = values_with(PLAIN_SPACE)
+"""Any JSON text on one line."""
+objects = objects_of(values, PLAIN_SPACE).map(lambda text: text.strip(b" \t"))
+"""JSON objects on one line."""
+spread_objects = objects_of(values_with(ANY_SPACE), ANY_SPACE)
+"""JSON objects with line breaks, and space around them."""
+
+
+@given(values | objects | spread_objects)
+def test_texts_are_json(text: bytes) -> None:
+    json.loads(text, parse_int=str, parse_float=str)
