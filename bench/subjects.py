@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -90,9 +89,3 @@ def environment() -> Mapping[str, str]:
     """Ours without what changes an interpreter's start."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
-
-def precompile(python: str) -> None:
-    """Has ``python`` write its byte code for what is started here, so that no round pays for it."""
-    for script in ("upstream.py", "relay.py"):
-        with Client([python, "-I", "-S", str(HERE / script)]):
-            time.sleep(0)

@@ -26,7 +26,7 @@ class Gate:
     """The ASGI application around the SDK's.
 
     opens: when it begins to answer (`time.monotonic`); until then requests wait.
-    doomed: the crash that is to cut or follow the next reply; whoever works out the reply sets it.
+    doomed: the fault that is to break the next reply; whoever works out the reply sets it.
     """
 
     def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer) -> None:
@@ -63,12 +63,26 @@ class Gate:
             await _respond(
                 recorder.send, int(status.number("status")), status.string("text").encode(), status.headers
             )
-        elif refusal := self._out_of_era(verb, message, headers):
-            error = {"code": refusal.code, "message": refusal.message, "data": refusal.data}
-            reply = {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
-            await _respond(recorder.send, 400, _encode(reply), {"content-type": "application/json"})
+        elif refused := self._out_of_era(verb, message, headers):
+            code, refusal = refused
+            reply = msgspec.json.encode({"jsonrpc": "2.0", "id": message.get("id"), "error": refusal.error()})
+            await _respond(recorder.send, code, reply, {"content-type": "application/json"})
         else:
-            await self._app(scope, _replay(body, receive), recorder.send)
+            await self._pass(scope, _replay(body, receive), recorder)
+
+    async def _pass(self, scope: Scope, receive: Receive, recorder: "_Recorder") -> None:
+        """Let the SDK answer; give up when the connection is to be cut, which makes the HTTP server close
+        it."""
+        answer = asyncio.ensure_future(self._app(scope, receive, recorder.send))
+        cut = asyncio.ensure_future(recorder.cut.wait())
+        try:
+            await asyncio.wait((answer, cut), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            cut.cancel()
+            if not answer.done():
+                answer.cancel()
+        if answer.done():
+            await answer
 
     def _meet(self, verb: str, message: JsonObject) -> Firing:
         method = message.get("method")
@@ -80,19 +94,21 @@ class Gate:
             process.leave(self._record, "crash", int(crash.number("code")), crash.string("text"))
         return firing
 
-    def _out_of_era(self, verb: str, message: JsonObject, headers: dict[str, str]) -> Refused | None:
-        """Why a server of this scenario's era wouldn't take the request; None when it would."""
+    def _out_of_era(
+        self, verb: str, message: JsonObject, headers: dict[str, str]
+    ) -> tuple[int, Refused] | None:
+        """The status and the error a server of this scenario's era would refuse the request with; None when
+        it wouldn't."""
         asked = headers.get("mcp-protocol-version")
-        if verb != "POST" or "method" not in message:
-            return None
         if asked in MODERN_VERSIONS and not self._scenario.modern_versions:
             offered = ", ".join(self._scenario.legacy_versions)
-            return Refused(
-                -32600, f"Bad Request: Unsupported protocol version: {asked} (supported: {offered})"
-            )
+            text = f"Bad Request: Unsupported protocol version: {asked} (supported: {offered})"
+            return 400, Refused(-32600, text)
         if asked not in MODERN_VERSIONS and not self._scenario.legacy_versions:
+            if verb != "POST":
+                return 405, Refused(-32600, "Method Not Allowed")
             params = as_object(message.get("params"))
-            return unsupported(self._scenario, asked or params.get("protocolVersion"))
+            return 400, unsupported(self._scenario, asked or params.get("protocolVersion"))
         return None
 
 
@@ -104,6 +120,8 @@ class _Recorder:
         self._told = told
         self._streaming = False
         self._pending = b""
+        self.cut = asyncio.Event()
+        """Set when nothing more is to be sent and the connection is to go."""
 
     async def send(self, message: Message) -> None:
         """Record what goes out, and let it."""
@@ -118,9 +136,10 @@ class _Recorder:
             self._record.event("status", status, self._number)
         elif message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False)
-            replies = self._note(body, more)
-            if replies and self._gate.doomed:
-                await self._crash(self._gate.doomed, message, body)
+            if self._note(body, more) and (fault := self._gate.doomed):
+                self._gate.doomed = None
+                await self._break(fault, message, body)
+                return
         await self._send(message)
 
     def _note(self, body: bytes, more: bool) -> bool:
@@ -135,18 +154,27 @@ class _Recorder:
         else:
             whole = [] if more else [self._pending]
         found = [text for text in whole if text]
+        replied = False
         for text in found:
+            message = _message(text)
+            if not message:  # an endpoint, a status page
+                self._record.event("body", {"text": text.decode("utf-8", "backslashreplace")}, self._number)
+                continue
             self._record.message("out", text, self._number)
-        return any("method" not in message and "id" in message for message in map(_message, found))
+            replied |= "id" in message and "method" not in message
+        return replied
 
-    async def _crash(self, fault: Fault, message: Message, body: bytes) -> None:
+    async def _break(self, fault: Fault, message: Message, body: bytes) -> None:
+        """Send the reply, or half of it, and act on ``fault``."""
         if fault.string("when") == "after":
             await self._send(message)
         else:
             await self._send(
                 {"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True}
             )
-        process.leave(self._record, "crash", int(fault.number("code")), fault.string("text"))
+        if fault.kind == "crash":
+            process.leave(self._record, "crash", int(fault.number("code")), fault.string("text"))
+        self.cut.set()
 
 
 async def _body(receive: Receive) -> bytes:
@@ -187,10 +215,3 @@ def _message(body: bytes) -> JsonObject:
         return as_object(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-
-
-def _encode(reply: JsonObject) -> bytes:
-    error = as_object(reply["error"])
-    if error.get("data") is msgspec.UNSET:
-        reply = {**reply, "error": {key: value for key, value in error.items() if key != "data"}}
-    return msgspec.json.encode(reply)

@@ -29,6 +29,11 @@ class Refused(Exception):
         self.code, self.message, self.data = code, message, data
         super().__init__(f"{message} ({code})")
 
+    def error(self) -> JsonObject:
+        """The ``error`` member of the answer."""
+        said: JsonObject = {"code": self.code, "message": self.message}
+        return said if self.data is UNSET else {**said, "data": self.data}
+
 
 class Channel(Protocol):
     """The way back to a client."""

@@ -51,10 +51,16 @@ KINDS: Mapping[str, Kind] = {
     "banner": Kind(
         "start", STDIO, "prints text on stdout first", {"text": "Server running on stdio, version 1.0.0"}
     ),
+    "stderr": Kind(
+        "start",
+        STDIO,
+        "writes count lines to stderr first",
+        {"text": "[warn] the token expires soon", "count": 1},
+    ),
     "fork": Kind(
         "start",
         STDIO,
-        "starts a grandchild that ignores SIGTERM and SIGHUP and ends itself after seconds; its pid is in the record",
+        "starts a grandchild that ignores SIGTERM and SIGHUP, for seconds; its pid is in the record",
         {"seconds": 120.0, "own_session": False},
         ends=True,
     ),
@@ -77,6 +83,9 @@ KINDS: Mapping[str, Kind] = {
         {"when": "before", "code": 1, "text": ""},
         only="tools/call",
         ends=True,
+    ),
+    "cut": Kind(
+        "request", HTTP, "cuts the connection in the middle of a reply, and lives on", only="tools/call"
     ),
     "error": Kind(
         "answer",
@@ -107,7 +116,6 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 
-_OF_HTTP = frozenset(kind for kind, row in KINDS.items() if row.over == HTTP)
 _MATCHING = ("kind", "method", "tool", "nth", "times", "run")
 _OPTIONS = ("when", "seconds", "code", "text", "message", "data", "status", "headers", "count", "own_session")
 
@@ -221,7 +229,7 @@ class Plan:
         tool = name if isinstance(name, str) else None
         firing = []
         for index, fault in enumerate(self._faults):
-            if carrier and fault.kind not in _OF_HTTP:
+            if carrier and fault.kind not in ("hang", "status"):
                 continue
             if fault.row.stage in ("request", "answer", "reply") and fault.matches(method, tool):
                 self._met[index] += 1

@@ -7,13 +7,15 @@ real ones do.
 from fakes.scenario import Generate, Tool
 
 _VERBS = (
-    "create", "list", "get", "update", "delete", "search", "archive", "restore", "export", "import", "assign", "approve",
-    "reject", "publish", "schedule", "cancel", "merge", "split", "share", "lock", "unlock", "validate", "preview", "count",
+    "create", "list", "get", "update", "delete", "search", "archive", "restore", "export", "import",
+    "assign", "approve", "reject", "publish", "schedule", "cancel", "merge", "split", "share", "lock",
+    "unlock", "validate", "preview", "count",
 )  # fmt: skip
 _NOUNS = (
-    "invoice", "customer", "shipment", "ticket", "calendar_event", "document", "folder", "contract", "payment", "refund",
-    "branch", "pipeline", "deployment", "dashboard", "alert", "contact", "campaign", "survey", "warehouse", "product",
-    "coupon", "employee", "vacation_request", "meeting_room", "backup",
+    "invoice", "customer", "shipment", "ticket", "calendar_event", "document", "folder", "contract",
+    "payment", "refund", "branch", "pipeline", "deployment", "dashboard", "alert", "contact",
+    "campaign", "survey", "warehouse", "product", "coupon", "employee", "vacation_request",
+    "meeting_room", "backup",
 )  # fmt: skip
 _PARAMETERS = (
     ("id", "string", "Its identifier."),
@@ -35,10 +37,12 @@ def tools(wish: Generate) -> tuple[Tool, ...]:
 
 def _tool(number: int, wish: Generate) -> Tool:
     turn, place = divmod(number, len(_VERBS) * len(_NOUNS))
-    # 24 verbs and 25 nouns share no factor, so stepping through both at once meets every pair before the first repeats.
+    # 24 verbs and 25 nouns share no factor: stepping through both at once meets every pair before one
+    # comes again.
     verb, noun = _VERBS[place % len(_VERBS)], _NOUNS[place % len(_NOUNS)]
     name = f"{verb}_{noun}" + (f"_{turn + 1}" if turn else "")
-    description = f"{verb.capitalize()} a {noun.replace('_', ' ')}."
+    article = "an" if noun[0] in "aeiou" else "a"
+    description = f"{verb.capitalize()} {article} {noun.replace('_', ' ')}."
     while len(description) < wish.description:
         description += f" {_FILLER}"
     properties: dict[str, object] = {}
@@ -51,8 +55,6 @@ def _tool(number: int, wish: Generate) -> Tool:
         properties[key + (f"_{again + 1}" if again else "")] = schema
     return Tool.make(
         name,
-        description=description[: max(wish.description, 1)]
-        if wish.description < len(description)
-        else description,
+        description=description,
         inputSchema={"type": "object", "properties": properties, "required": list(properties)[:1]},
     )

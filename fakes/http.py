@@ -104,8 +104,7 @@ class HttpFake:
             data = None if refusal.data is UNSET else refusal.data
             raise MCPError(refusal.code, refusal.message, data) from None
         finally:
-            crash = request.firing.get("crash")
-            self.app.doomed = crash or self.app.doomed
+            self.app.doomed = request.firing.get("crash") or request.firing.get("cut") or self.app.doomed
         if request.firing.get("list-changed"):
             task = asyncio.create_task(self._engine.answered(request))
             self._after.add(task)
@@ -186,7 +185,9 @@ class _Uvicorn(uvicorn.Server):
 class Serving:
     """An `HttpFake` being served by a thread of this process. ``url``: where a client finds it."""
 
-    def __init__(self, fake: HttpFake, port: int = 0) -> None:
+    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
+        self._record = record
+        record.event("start", {"transport": fake.transport})
         self._socket, self.url = listen(fake.transport, port)
         self._server = _Uvicorn(fake.app)
         self._thread = threading.Thread(target=self._run, name=f"fake {self.url}", daemon=True)
@@ -198,8 +199,11 @@ class Serving:
 
     def stop(self) -> None:
         """Cut every connection and wait for the thread to end. It may be called again."""
-        self._server.should_exit = True
-        self._thread.join()
+        if self._thread.is_alive():
+            self._server.should_exit = True
+            self._thread.join()
+            self._record.event("exit", {"reason": "stopped", "code": 0})
+            self._record.close()
 
 
 def run(
@@ -216,7 +220,7 @@ def run(
     fake = HttpFake(
         scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
     )
-    process.start(Plan((), number), record, transport)
+    process.start(Plan((), number), record, transport, scenario.record_env)
     bound, url = listen(transport, port)
     print(f"listening {url}", flush=True)
     asyncio.run(_Uvicorn(fake.app).serve([bound]))

@@ -74,7 +74,7 @@ class FakeServer:
             stateless=stateless,
             json_response=json_response,
         )
-        serving = http.Serving(fake)
+        serving = http.Serving(fake, writer)
         self.url, self._stop = serving.url, serving.stop
 
     def _serve_process(self, file: Path, flags: list[str]) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import NoReturn
 
 from fakes.faults import Plan
@@ -24,9 +25,23 @@ time.sleep(float(sys.argv[1]))
 """
 
 
-def start(plan: Plan, record: Writer, transport: str) -> None:
-    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM."""
-    record.event("start", {"transport": transport, "argv": sys.argv})
+def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] = ()) -> None:
+    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM.
+
+    The record learns the working directory, the names of all environment variables and the values of
+    ``record_env``.
+    """
+    told = {name: os.environ[name] for name in record_env if name in os.environ}
+    record.event(
+        "start",
+        {
+            "transport": transport,
+            "argv": sys.argv,
+            "cwd": os.getcwd(),
+            "env_names": sorted(os.environ),
+            "env": told,
+        },
+    )
     signal.signal(signal.SIGTERM, lambda number, frame: leave(record, "SIGTERM", 128 + signal.SIGTERM))
     for fault in plan.at("start"):
         match fault.kind:
@@ -36,6 +51,9 @@ def start(plan: Plan, record: Writer, transport: str) -> None:
                 leave(record, "exit-at-once", int(fault.number("code")), fault.string("text"))
             case "banner":
                 os.write(1, fault.string("text").encode() + b"\n")
+            case "stderr":
+                sys.stderr.write((fault.string("text") + "\n") * int(fault.number("count")))
+                sys.stderr.flush()
             case "ignore-sigterm":
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             case "fork":

@@ -22,13 +22,14 @@ from fakes.answer import JsonObject
 
 _T = TypeVar("_T")
 _POLL = 0.005
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class Writer:
     """Appends to a record; without a path it does nothing."""
 
     def __init__(self, path: str | None) -> None:
-        self._file = -1 if path is None else os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = -1 if path is None else os.open(path, _APPEND, 0o600)
         self._pid = os.getpid()
         self.path = path or ""
 

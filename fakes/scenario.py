@@ -113,8 +113,8 @@ class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
 
 class Generate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Tools made up by the dozen, the same ones on every run: ``count`` of them, with descriptions of about
-    ``description`` characters and ``parameters`` parameters each. They echo."""
+    """Tools made up by the dozen, the same ones on every run: ``count`` of them, with descriptions of at
+    least ``description`` characters and ``parameters`` parameters each. They echo."""
 
     count: int
     description: int = 80
@@ -127,7 +127,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     era: ``legacy``, ``modern`` or ``both``; versions: only these protocol versions ("()": all of the era).
     capabilities: sent as they are (None: worked out from what there is). page_size: how many tools, resources
     or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
-    changed_tools: what the tools become by the fault ``list-changed``.
+    changed_tools: what the tools become by the fault ``list-changed``. record_env: the environment variables
+    whose values go into the record.
     """
 
     name: str = "fake"
@@ -147,6 +148,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     page_size: int | None = None
     ttl_ms: int = 0
     cache_scope: str = "private"
+    record_env: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
@@ -155,7 +157,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         for version in self.versions:
             if version not in ERAS[self.era]:
                 raise ValueError(
-                    f"versions names {version!r}, which is not of era {self.era!r}; choose from {', '.join(ERAS[self.era])}"
+                    f"versions names {version!r}, which is not of era {self.era!r}; "
+                    f"choose from {', '.join(ERAS[self.era])}"
                 )
         if self.page_size is not None and self.page_size < 1:
             raise ValueError(f"page_size is {self.page_size}; write 1 or more")

@@ -227,7 +227,7 @@ def run(scenario: Scenario, record_path: str | None) -> int:
     """Be that server, from its start faults to its end; the exit code."""
     number, record = opened(record_path)
     plan = Plan(scenario.faults, number)
-    process.start(plan, record, "stdio")
+    process.start(plan, record, "stdio", scenario.record_env)
     asyncio.run(serve(scenario, plan, record))
     record.event("exit", {"reason": "end of input", "code": 0})
     return 0

@@ -92,7 +92,10 @@ def _show(result: _Result) -> int:
             print(content.text, file=stream)
         else:
             size = f", {len(content.data):,} base64 characters" if content.data else ""
-            print(f"[{content.type} {content.mime_type or ''}{size}; --json shows it]".replace(" ,", ","), file=stream)
+            print(
+                f"[{content.type} {content.mime_type or ''}{size}; --json shows it]".replace(" ,", ","),
+                file=stream,
+            )
     return 1 if result.is_error else 0
 
 
@@ -102,7 +105,9 @@ def read_arguments(given: tuple[str, ...], schema: JsonObject) -> JsonObject:
         try:
             value = json.loads(given[0])
         except ValueError as error:
-            raise InvalidArgumentsError(f"The arguments are not JSON ({error}); quote them for your shell.") from error
+            raise InvalidArgumentsError(
+                f"The arguments are not JSON ({error}); quote them for your shell."
+            ) from error
         if isinstance(value, dict):
             return value
     properties = schema.get("properties")

@@ -1,8 +1,9 @@
 """`mcpzip demo`: an agent's conversation with three servers through mcpzip, for real, and what it costs.
 
-Nothing here is staged: fake Slack, Todoist and GitHub servers run on one transport each, a `mcpzip serve` process stands in front of
-them, and what is printed is what came over its pipe. Tokens are counted with OpenAI's o200k_base where `bpe-openai` is
-installed (the ``dev`` extra has it); otherwise bytes are, and said to be.
+Nothing here is staged: fake Slack, Todoist and GitHub servers run on one transport each, a `mcpzip serve`
+process stands in front of them, and what is printed is what came over its pipe. Tokens are counted with
+OpenAI's o200k_base where `bpe-openai` is installed (the ``dev`` extra has it); otherwise bytes are, and said
+to be.
 """
 
 import json
@@ -62,7 +63,9 @@ def demo() -> int:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpzip-demo-")))
         config = home / "config.json"
         with out.status("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
-            servers = {name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()}
+            servers = {
+                name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()
+            }
         config.write_text(json.dumps({"mcpServers": servers}))
         agent = stack.enter_context(_agent(config))
         _play(agent, config)
@@ -93,7 +96,9 @@ class Agent:
     def begin(self) -> None:
         """The handshake and the listing: what the model carries on every message from then on."""
         client = {"name": "demo", "version": "1"}
-        hello = self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
+        hello = self.ask(
+            "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        )
         self._tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools = cast(list[Json], self.ask("tools/list", {})["tools"])
         self.standing = [cast(str, hello["instructions"]), *map(_compact, tools)]
@@ -190,7 +195,9 @@ def _fake(name: str, transport: str) -> Iterator[Json]:
     if transport == "stdio":
         yield {"command": argv[0], "args": argv[1:]}
         return
-    process = subprocess.Popen([*argv, "--transport", transport, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*argv, "--transport", transport, "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout
         said = process.stdout.readline().split()
@@ -209,7 +216,8 @@ def _agent(config: Path) -> Iterator[Agent]:
     try:
         yield Agent(process)
     finally:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         process.stdin.close()
         process.stdout.close()
         process.wait()

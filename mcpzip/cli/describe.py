@@ -33,6 +33,14 @@ async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
     for key in ("inputSchema", "outputSchema", "annotations"):
         if key in definition:
             out.print(f"\n{key}", style="bold")
-            out.print(Syntax(json.dumps(definition[key], indent=2, ensure_ascii=False), "json", background_color="default"))
-    out.print("\n" + freshness(proxy.catalog.servers[entry.server], time.time()), markup=False, highlight=False)
+            out.print(
+                Syntax(
+                    json.dumps(definition[key], indent=2, ensure_ascii=False),
+                    "json",
+                    background_color="default",
+                )
+            )
+    out.print(
+        "\n" + freshness(proxy.catalog.servers[entry.server], time.time()), markup=False, highlight=False
+    )
     return 0

@@ -1,13 +1,14 @@
 """The entry point.
 
-The rule: `serve` is on a client's critical path and goes straight to the front desk; everything else may import what it likes.
+The rule: `serve` is on a client's critical path and goes straight to the front desk; everything else may
+import what it likes.
 """
 
 import sys
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or the config was wrong."""
+    """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or config was wrong."""
     sys.exit(_run(sys.argv[1:]))
 
 
@@ -22,8 +23,10 @@ def _run(argv: list[str]) -> int:
     return run(argv)
 
 
-def _plain_serve(argv: list[str]) -> "str | None | Literal[False]":
-    """The config given to a plain `serve [--config FILE]`, None when none was; False for any other command line."""
+def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
+    """The config given to a plain `serve [--config FILE]`, None when none was; False for any other command
+    line.
+    """
     match argv:
         case ["serve"]:
             return None

@@ -26,7 +26,9 @@ err = Console(stderr=True)
 def with_proxy(
     work: Callable[Concatenate[Proxy, P], Coroutine[None, None, int]],
 ) -> Callable[P, int]:
-    """Makes ``work`` a command body: adds --config, runs it in an event loop with a proxy, returns its exit code."""
+    """Makes ``work`` a command body: adds --config, runs it in an event loop with a proxy, returns its exit
+    code.
+    """
 
     @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
     @wraps(work)
@@ -45,7 +47,9 @@ def with_proxy(
 
 @asynccontextmanager
 async def opened(config: str) -> AsyncIterator[Proxy]:
-    """A proxy on this config and its snapshot. No server is started until something needs it. Raises ConfigError."""
+    """A proxy on this config and its snapshot. No server is started until something needs it. Raises
+    ConfigError.
+    """
     loaded = load(config, os.environ)
     catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
     for warning in (*loaded.warnings, *warnings):
@@ -60,7 +64,12 @@ async def opened(config: str) -> AsyncIterator[Proxy]:
 async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
     """Lists ``names`` behind a progress bar; why each failed one did, by name."""
     failures: dict[str, str] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task("asking servers", total=len(names))
 
@@ -77,7 +86,9 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
 async def list_missing(proxy: Proxy) -> None:
     """Lists the servers that were never listed, so that a first search finds something."""
     missing = [
-        one.name for one in proxy.status() if one.listed_at is None and one.state not in ("disabled", "failing")
+        one.name
+        for one in proxy.status()
+        if one.listed_at is None and one.state not in ("disabled", "failing")
     ]
     if missing:
         await list_servers(proxy, missing)

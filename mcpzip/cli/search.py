@@ -24,9 +24,17 @@ from mcpzip.search import Filters, Results, Searcher
 @click.option("-s", "--server", help="Only this server's tools.")
 @click.option("--json", "as_json", is_flag=True, help="Names, scores and signatures as JSON.")
 @click.option("--as-model", is_flag=True, help="Exactly what the model would read.")
-@click.option("--catalog", type=click.Path(exists=True, dir_okay=False), metavar="FILE.jsonl",
-              help="Search a file of tools instead of the config's servers: a JSON object a line with server, name, description, inputSchema.")
-@click.option("--batch", is_flag=True, help='Answer {"id","query","k"} a line on stdin with {"id","names"} a line. Needs --catalog.')
+@click.option(
+    "--catalog",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE.jsonl",
+    help="Search the tools in a file: a JSON object a line with server, name, description, inputSchema.",
+)
+@click.option(
+    "--batch",
+    is_flag=True,
+    help='Answer {"id","query","k"} a line on stdin with {"id","names"} a line. Needs --catalog.',
+)
 @click.option("-c", "--config", metavar="FILE", help="The config file.")
 def search(
     query: str | None, limit: int | None, server: str | None, as_json: bool, as_model: bool,
@@ -44,7 +52,9 @@ def search(
         searcher = Searcher()
         searcher.index(_read_tools(Path(catalog)), catalog)
         return _show(searcher.search(query, limit or 5, filters), as_json)
-    searching: int = _search_config(config=config, query=query, limit=limit, filters=filters, as_json=as_json, as_model=as_model)  # type: ignore[call-arg]
+    searching: int = _search_config(
+        config=config, query=query, limit=limit, filters=filters, as_json=as_json, as_model=as_model
+    )  # type: ignore[call-arg]
     return searching
 
 
@@ -56,7 +66,9 @@ async def _search_config(
     question = Question(query, limit or proxy.config.search.default_limit, filters)
     results = await proxy.search(question)
     if as_model:
-        text = json.loads(reply(question, results, proxy.catalog, proxy.troubles(), 0.0))["content"][0]["text"]
+        text = json.loads(reply(question, results, proxy.catalog, proxy.troubles(), 0.0))["content"][0][
+            "text"
+        ]
         out.print(text, markup=False, highlight=False, soft_wrap=True)
         return 0 if results.hits else 1
     code = _show(results, as_json)
@@ -79,8 +91,13 @@ def _show(results: Results, as_json: bool) -> int:
         err.print(_why_nothing(results), markup=False, highlight=False)
         return 1
     table = Table(box=None, pad_edge=False)
-    for heading, options in (("tool", {"overflow": "fold"}), ("what it does", {"ratio": 1}), ("parameters", {"ratio": 1}), ("score", {"justify": "right"})):
-        table.add_column(heading, **options)  # type: ignore[arg-type]
+    for heading, options in (
+        ("tool", {"overflow": "fold"}),
+        ("what it does", {"ratio": 1}),
+        ("parameters", {"ratio": 1}),
+        ("score", {"justify": "right"}),
+    ):
+        table.add_column(heading, **options)
     for hit in results.hits:
         table.add_row(
             _plain(shown_name(hit.entry)),
@@ -90,7 +107,8 @@ def _show(results: Results, as_json: bool) -> int:
         )
     out.print(table)
     out.print(
-        f"{len(results.hits)} of {results.matching} matches in {results.searched} tools · {'+'.join(results.tiers)} · {results.quality}",
+        f"{len(results.hits)} of {results.matching} matches in {results.searched} tools"
+        f" · {'+'.join(results.tiers)} · {results.quality}",
         highlight=False,
     )
     return 0
@@ -121,7 +139,8 @@ def _read_tools(path: Path) -> Iterator[Entry]:
                 yield Entry.parse(tool["server"], line.strip())
             except (ValueError, KeyError, TypeError, InvalidToolError) as error:
                 raise McpzipError(
-                    f"{path}, line {number}: not a tool ({error}); a line is a JSON object with 'server' and 'name'."
+                    f"{path}, line {number}: not a tool ({error}); "
+                    "a line is a JSON object with 'server' and 'name'."
                 ) from error
 
 
@@ -144,7 +163,9 @@ def _answer(searcher: Searcher, lines: Iterable[bytes]) -> int:
         try:
             asked = msgspec.json.decode(line, type=_Query)
         except msgspec.DecodeError as error:
-            raise McpzipError(f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.') from error
+            raise McpzipError(
+                f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.'
+            ) from error
         hits = searcher.search(asked.query, asked.k).hits
         answer = {"id": asked.id, "names": [hit.entry.name for hit in hits]}
         sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")

@@ -1,4 +1,6 @@
-"""`mcpzip serve`: the proxy on stdio. A plain `serve` never comes this way (`cli.main`); this one is for --help and odd spellings."""
+"""`mcpzip serve`: the proxy on stdio. A plain `serve` never comes this way (`cli.main`); this one is for
+--help and odd spellings.
+"""
 
 import click
 

@@ -36,7 +36,7 @@ async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
 def show(found: list[ServerStatus], config: str) -> None:
     """The table for people."""
     if not found:
-        out.print(f"No servers in {config}. Add one under \"mcpServers\".", markup=False, highlight=False)
+        out.print(f'No servers in {config}. Add one under "mcpServers".', markup=False, highlight=False)
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("server", "transport", "state", "tools", "listed", "protocol"):
@@ -46,5 +46,13 @@ def show(found: list[ServerStatus], config: str) -> None:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         wrong = "; ".join(part for part in (one.reason, *one.warnings) if part)
         state = f"[{_STYLES[one.state]}]{one.state}[/]"
-        table.add_row(one.name, one.transport, state, str(one.tools), listed, one.protocol or "", wrong.replace("[", "\\["))
+        table.add_row(
+            one.name,
+            one.transport,
+            state,
+            str(one.tools),
+            listed,
+            one.protocol or "",
+            wrong.replace("[", "\\["),
+        )
     out.print(table)

@@ -1,7 +1,8 @@
 """One tool of one upstream, exactly as it was received.
 
-The rule: ``raw`` is the JSON text of the tool as the upstream sent it and is never rewritten; everything else here is
-read from it. A field of the wrong type is treated as absent: a sloppy server loses a description, never its tool.
+The rule: ``raw`` is the JSON text of the tool as the upstream sent it and is never rewritten; everything else
+here is read from it. A field of the wrong type is treated as absent: a sloppy server loses a description,
+never its tool.
 """
 
 from dataclasses import dataclass

@@ -43,11 +43,7 @@ class UnknownToolError(McpzipError):
 
     def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
         self.name, self.nearest = name, tuple(nearest)
-        hint = (
-            f"The nearest: {', '.join(self.nearest)}."
-            if self.nearest
-            else "Find tools with search_tools."
-        )
+        hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else "Find tools with search_tools."
         super().__init__(f"There is no tool {name!r}. {hint}")
 
 
@@ -74,7 +70,8 @@ class UpstreamTimeoutError(UpstreamError):
 class UpstreamLostError(UpstreamError):
     """The connection ended while a request was under way.
 
-    may_have_run: whether its bytes may have left us. When False nothing ran and the request may be sent again.
+    may_have_run: whether its bytes may have left us. When False nothing ran and the request may be sent
+    again.
     """
 
     def __init__(self, server: str, reason: str, *, may_have_run: bool, remedy: str = "") -> None:

@@ -1,9 +1,9 @@
 """The names a client sees.
 
 The rule: a tool's name is ``{server}__{tool}``; the *first* ``__`` splits it. That is reversible because a
-server name is ``[A-Za-z0-9_.-]+``, holds no ``__`` and neither begins nor ends with ``_`` (``a_`` + ``__t`` would split
-elsewhere). A tool's own name may be anything: ``__``, dots, spaces, any Unicode. Routing asks the catalog, never the
-string; `split` is for people and for messages.
+server name is ``[A-Za-z0-9_.-]+``, holds no ``__`` and neither begins nor ends with ``_`` (``a_`` + ``__t``
+would split elsewhere). A tool's own name may be anything: ``__``, dots, spaces, any Unicode. Routing asks the
+catalog, never the string; `split` is for people and for messages.
 
     split(join(server, tool)) == (server, tool)      for every legal server name and every tool name
 """

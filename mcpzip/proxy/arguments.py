@@ -1,7 +1,7 @@
 """Reading the arguments of `execute_tool`, which models get wrong in known ways (pure).
 
-The rule: accept what can mean only one thing, say what was repaired, and refuse the rest in one sentence. No value is invented and no
-key is dropped.
+The rule: accept what can mean only one thing, say what was repaired, and refuse the rest in one sentence. No
+value is invented and no key is dropped.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ _OWN = ("name", "arguments", "timeout")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What to execute. ``arguments``: a JSON object as text, the caller's own bytes unless ``repairs`` says otherwise."""
+    """What to execute. ``arguments``: a JSON object as text, the caller's own bytes unless ``repairs`` says
+    otherwise.
+    """
 
     name: str
     arguments: bytes

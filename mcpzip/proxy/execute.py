@@ -1,7 +1,8 @@
 """`execute_tool`: from a name and arguments to the upstream's own answer.
 
-The rules: the result's bytes are the upstream's; the call is sent at most once unless the tool says that twice does no harm
-(``readOnlyHint`` or ``idempotentHint``, spec: server/tools `ToolAnnotations`); when it may have run without an answer, that is said.
+The rules: the result's bytes are the upstream's; the call is sent at most once unless the tool says that
+twice does no harm (``readOnlyHint`` or ``idempotentHint``, spec: server/tools `ToolAnnotations`); when it may
+have run without an answer, that is said.
 """
 
 from mcpzip.model.entry import Entry
@@ -12,7 +13,7 @@ from mcpzip.wire import join_object, quote, split_object, without_members
 
 
 def call_params(tool: str, arguments: bytes, meta: bytes | None) -> bytes:
-    """The params of the upstream `tools/call`: the client's ``_meta`` goes along, but for its progress token."""
+    """The params of the upstream `tools/call`: the client's ``_meta`` goes along, less its progress token."""
     fields = {"name": quote(tool), "arguments": arguments}
     if meta is not None:
         kept = without_members(meta, ("progressToken",))

@@ -1,7 +1,8 @@
 """The three tools a client sees, and what it is told about them.
 
-The rule: everything here is a pure function of the config, byte-stable across runs (spec: `tools/list` must not vary by connection or as
-a side effect of other requests), and short: it is in the model's context on every message.
+The rule: everything here is a pure function of the config, byte-stable across runs (spec: `tools/list` must
+not vary by connection or as a side effect of other requests), and short: it is in the model's context on
+every message.
 """
 
 import json
@@ -26,8 +27,10 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "query": {"type": "string", "description": "The task in plain words, e.g. 'send a Slack message'"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": default_limit},
+                    "query": {"type": "string", "description": "The task in plain words"},
+                    "limit": {
+                        "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": default_limit,
+                    },
                     "server": {"type": "string", "description": "Only this server"},
                 },
                 "required": ["query"],
@@ -62,16 +65,19 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
 
 def tools_list(default_limit: int) -> bytes:
     """The result of `tools/list` as JSON text."""
-    return json.dumps({"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(
+        {"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False
+    ).encode()
 
 
 def instructions(servers: Iterable[str]) -> str:
-    """What `initialize` tells the model: which servers there are and when to search. At most 2 KiB of UTF-8."""
+    """What `initialize` tells the model: which servers there are and when to search; 2 KiB at most."""
     names = sorted(servers)
     opening = (
-        "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might need a tool you "
-        "do not see, call search_tools with the task in plain words, then execute_tool with the name it shows "
-        "(describe_tool only if the parameters are unclear). Search before saying that something can't be done."
+        "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might need "
+        "a tool you do not see, call search_tools with the task in plain words, then execute_tool with the "
+        "name it shows (describe_tool only if the parameters are unclear). Search before saying "
+        "that something can't be done."
     )
     if not names:
         return f"{opening} No servers are configured yet."

@@ -1,7 +1,7 @@
 """The proxy: a catalog, a search over it, and the connections behind it.
 
-The rules: nothing waits for an upstream that the request at hand doesn't need; the catalog is replaced, never changed; what is on disk
-follows what is in memory.
+The rules: nothing waits for an upstream that the request at hand doesn't need; the catalog is replaced, never
+changed; what is on disk follows what is in memory.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
 from mcpzip.config import Config, paths
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
-    InvalidArgumentsError,
     McpzipError,
     UnknownToolError,
     UpstreamRpcError,
@@ -64,6 +63,11 @@ class Proxy:
             on_list_changed=lambda server: self._refresher.changed(server),
         )
         self._refresher = Refresher(config.servers.values(), self._pool, self._merged)
+        self._handlers = {
+            metatools.SEARCH: self._search_tools,
+            metatools.DESCRIBE: self._describe_tool,
+            metatools.EXECUTE: self._execute_tool,
+        }
         self._searcher = Searcher()
         self._indexed = ""
         self._indexing: asyncio.Task[None] | None = None
@@ -82,7 +86,7 @@ class Proxy:
             self._refresher.start(name)
 
     async def close(self) -> None:
-        """Ends every connection and process; the catalog is on disk afterwards. Takes about a second at most."""
+        """Ends every connection and process; the catalog is on disk afterwards. Takes about a second."""
         await self._refresher.close()
         await self._pool.close()
         if self._indexing is not None:
@@ -97,8 +101,9 @@ class Proxy:
     async def call(self, name: str, arguments: bytes | None, context: Context) -> bytes:
         """The `CallToolResult` (JSON text) of `tools/call`.
 
-        What went wrong is a result the model can read. Raises only what must be a JSON-RPC error: UpstreamRpcError (the upstream's own,
-        passed on) and UnknownToolError for a ``name`` that isn't one of our tools.
+        What went wrong is a result the model can read. Raises only what must be a JSON-RPC error:
+        UpstreamRpcError (the upstream's own, passed on) and UnknownToolError for a ``name`` that isn't one of
+        our tools.
         """
         handler = self._handlers.get(name)
         if handler is None:
@@ -106,7 +111,7 @@ class Proxy:
             hint = f"{metatools.EXECUTE} with name {name!r}" if known else ""
             raise UnknownToolError(name, (hint,) if hint else tuple(self._handlers))
         try:
-            return await handler(self, arguments, context)
+            return await handler(arguments, context)
         except UpstreamRpcError:
             raise
         except McpzipError as error:
@@ -124,7 +129,7 @@ class Proxy:
         return self._searcher.search(question.query, question.limit, question.filters)
 
     async def find(self, name: str) -> Entry:
-        """The tool called ``name``, waiting a moment for its server's first listing. Raises UnknownToolError."""
+        """The tool called ``name``, waiting a moment for a first listing. Raises UnknownToolError."""
         entry = self._visible.get(name)
         if entry is None:
             parts = split(name)
@@ -134,9 +139,7 @@ class Proxy:
             raise UnknownToolError(name, self._visible.nearest(name))
         return entry
 
-    async def execute(
-        self, name: str, arguments: bytes, timeout: float | None, context: Context
-    ) -> bytes:
+    async def execute(self, name: str, arguments: bytes, timeout: float | None, context: Context) -> bytes:
         """Runs a tool and returns the upstream's result. timeout: seconds, None for the configured one.
 
         Raises UnknownToolError, UpstreamError and its kinds.
@@ -198,12 +201,6 @@ class Proxy:
             await self.refresh()
             return text_result(as_text(self.status(), time.time()))
         return await self.execute(call.name, call.arguments, call.timeout, context)
-
-    _handlers = {
-        metatools.SEARCH: _search_tools,
-        metatools.DESCRIBE: _describe_tool,
-        metatools.EXECUTE: _execute_tool,
-    }
 
     async def _first_listings(self, servers: Iterable[str]) -> None:
         """Waits, not for long, for the listings under way of ``servers`` that were never listed."""

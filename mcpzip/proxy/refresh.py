@@ -1,7 +1,7 @@
 """Keeping the catalog true: listing servers, merging what they say, and putting it on disk.
 
-The rules: servers are listed concurrently and each is merged the moment it answers; at most one listing of a server is under way;
-a burst of `list_changed` costs one listing.
+The rules: servers are listed concurrently and each is merged the moment it answers; at most one listing of a
+server is under way; a burst of `list_changed` costs one listing.
 """
 
 import asyncio
@@ -20,9 +20,7 @@ QUIET = 0.2
 class Refresher:
     """Lists servers and hands on what they answered."""
 
-    def __init__(
-        self, servers: Iterable[ServerConfig], pool: Pool, merged: Callable[[Update], None]
-    ) -> None:
+    def __init__(self, servers: Iterable[ServerConfig], pool: Pool, merged: Callable[[Update], None]) -> None:
         self._servers = {server.name: server for server in servers}
         self._pool, self._merged = pool, merged
         self._listing: dict[str, asyncio.Task[Update]] = {}
@@ -33,7 +31,9 @@ class Refresher:
         return self._listing.get(server)
 
     def start(self, server: str) -> "asyncio.Task[Update]":
-        """Lists ``server`` now, or joins the listing that is under way. The task never raises but for cancellation."""
+        """Lists ``server`` now, or joins the listing that is under way. The task never raises but for
+        cancellation.
+        """
         task = self._listing.get(server)
         if task is None:
             task = asyncio.create_task(self._list(server), name=f"list-{server}")

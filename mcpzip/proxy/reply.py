@@ -7,7 +7,9 @@ META_PREFIX = "mcpzip/"
 
 
 def text_result(text: str, *, meta: Mapping[str, object] | None = None, is_error: bool = False) -> bytes:
-    """A `CallToolResult` of one text. ``meta`` goes under our own `_meta` keys (``search`` becomes ``mcpzip/search``)."""
+    """A `CallToolResult` of one text. ``meta`` goes under our own `_meta` keys (``search`` becomes
+    ``mcpzip/search``).
+    """
     result: dict[str, object] = {"content": [{"type": "text", "text": text}]}
     if is_error:
         result["isError"] = True

@@ -1,7 +1,7 @@
 """`search_tools`: the reply a model reads (pure).
 
-The rule: one line a tool and one status line, never empty-handed: what could not be searched is named with its reason, and a query that
-matches nothing says why and what comes nearest.
+The rule: one line a tool and one status line, never empty-handed: what could not be searched is named with
+its reason, and a query that matches nothing says why and what comes nearest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _TROUBLES_SHOWN = 4
 ADMIN_TOOLS = tuple(
     Entry.parse("mcpzip", raw)
     for raw in (
-        b'{"name":"%b","description":"Status of the proxy: its servers, their tools, and what is wrong with any of them",'
+        b'{"name":"%b","description":"Status of the proxy: its servers, their tools, what is wrong",'
         b'"annotations":{"readOnlyHint":true}}' % STATUS.encode(),
         b'{"name":"%b","description":"Refresh the proxy: list the tools of all servers again",'
         b'"annotations":{"idempotentHint":true}}' % REFRESH.encode(),
@@ -66,7 +66,9 @@ def read_question(raw: bytes | None, default_limit: int) -> Question:
     return Question(arguments.query, limit, Filters(arguments.server or None, arguments.read_only))
 
 
-def reply(question: Question, results: Results, catalog: Catalog, troubles: Mapping[str, str], now: float) -> bytes:
+def reply(
+    question: Question, results: Results, catalog: Catalog, troubles: Mapping[str, str], now: float
+) -> bytes:
     """The result of `search_tools`. troubles: why a server could not be searched live, by name."""
     lines = [_line(hit.entry) for hit in results.hits]
     if not lines:
@@ -87,7 +89,11 @@ def details(results: Results) -> dict[str, object]:
 
 
 def _detail(hit: Hit) -> dict[str, object]:
-    detail: dict[str, object] = {"name": shown_name(hit.entry), "score": round(hit.score, 4), "tier": hit.tier}
+    detail: dict[str, object] = {
+        "name": shown_name(hit.entry),
+        "score": round(hit.score, 4),
+        "tier": hit.tier,
+    }
     if hit.similarity is not None:
         detail["similarity"] = round(hit.similarity, 4)
     return detail
@@ -99,12 +105,16 @@ def _line(entry: Entry) -> str:
 
 def _nothing(question: Question, results: Results, catalog: Catalog) -> list[str]:
     if not catalog.servers:
-        return ["There are no tools yet: no server has been listed. Call proxy_status through execute_tool to see why."]
+        return [
+            "There are no tools: no server was listed. Call proxy_status through execute_tool to see why."
+        ]
     server = question.filters.server
     if server is not None and server not in catalog.servers:
         return [f"There is no server {server!r}. The servers: {_some(sorted(catalog.servers))}."]
     if not question.query.strip():
-        return [f"The query is empty: say in plain words what you want to do. The servers: {_counted(catalog)}."]
+        return [
+            f"The query is empty: say in plain words what you want to do. The servers: {_counted(catalog)}."
+        ]
     said = []
     if results.unknown_words:
         said.append(f"No tool knows {', '.join(map(repr, results.unknown_words))}.")
@@ -127,7 +137,9 @@ def _status(results: Results, catalog: Catalog, troubles: Mapping[str, str], now
     status = "-- " + " · ".join(part for part in parts if part)
     for server, why in sorted(troubles.items())[:_TROUBLES_SHOWN]:
         record = catalog.servers.get(server)
-        known = f"tools of {age(now - record.fetched_at)} ago" if record and record.fetched_at else "no tools yet"
+        known = (
+            f"tools of {age(now - record.fetched_at)} ago" if record and record.fetched_at else "no tools yet"
+        )
         status += f"\n-- {server} not live ({known}): {shortened(why)}"
     if len(troubles) > _TROUBLES_SHOWN:
         status += f"\n-- {len(troubles) - _TROUBLES_SHOWN} more servers not live; see proxy_status"

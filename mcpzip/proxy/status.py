@@ -1,4 +1,4 @@
-"""How each server is doing: the one account behind `proxy_status`, `mcpzip servers` and search's status line."""
+"""How each server is doing: the one account behind `proxy_status`, `mcpzip servers` and searching."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +11,9 @@ from mcpzip.transport.pool import Health, State
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what to do, or ""."""
+    """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
+    to do, or "".
+    """
 
     name: str
     transport: str

@@ -1,5 +1,6 @@
 """Finding a tool from a plain request: tokenizer, index, ranking, query cache. Pure: no I/O, no clock, no network."""
 
-from mcpzip.search.searcher import Filters, Hit, Quality, Results, Searcher
+from mcpzip.search.query import Filters
+from mcpzip.search.searcher import Hit, Quality, Results, Searcher
 
 __all__ = ["Filters", "Hit", "Quality", "Results", "Searcher"]

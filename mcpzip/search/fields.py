@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mcpzip.model.entry import Entry, JsonObject
 
 # Words of a description that are indexed. A description that goes on is manual, not summary: see docs/search.md.
-DESCRIPTION_WORDS = 60
-PARAMETER_WORDS = 12
+DESCRIPTION_WORDS = 100
+PARAMETER_WORDS = 20
 
 _DEEPEST = 4  # levels of nested objects whose parameters are still names a request might use
 _MOST_PARAMETERS = 200  # of one tool; generated schemas have thousands

@@ -17,10 +17,10 @@ from itertools import pairwise
 from math import log
 
 from mcpzip.model.entry import Entry
-from mcpzip.search import verbs
 from mcpzip.search.fields import Fields
 from mcpzip.search.names import Names
 from mcpzip.search.tokenizer import STOP_WORDS, stem, words
+from mcpzip.search.verbs import families, first_verb
 from mcpzip.search.vocabulary import Vocabulary
 
 
@@ -42,7 +42,9 @@ FIELD_WEIGHTS: dict[str, FieldWeight] = {
     "title": FieldWeight(1.5, 0.6, True),  # a second name, where there is one
     "description": FieldWeight(1.0, 0.75, True),  # without it: -.072
     "parameters": FieldWeight(0.8, 0.5, True),  # without it: -.003
-    "values": FieldWeight(0.2, 0.5, False),  # no difference on average; finds "svg" or "weekly" that only an enum has
+    "values": FieldWeight(
+        0.2, 0.5, False
+    ),  # no difference on average; finds "svg" or "weekly" that only an enum has
     "parameter_descriptions": FieldWeight(0.3, 0.5, False),  # without it: -.004, all of it in long requests
 }
 SATURATION = 1.0  # BM25's k1; 0.9 to 1.2 are equal, 2.0 is worse by .004
@@ -53,13 +55,14 @@ class Index:
 
     entries: by name. terms: every indexed term and its number. rarity: by term, the inverse document frequency (0 and up).
     rarest: the rarity of a term that stands nowhere. vocabulary: words for repairs. names: lookup by name.
-    name_terms, name_rarity, verb, server: by document, the distinct terms of its name, the sum of their rarities, the
-    verb families of its name and the number of its server. servers, server_terms: by server number.
+    verbs: the verb families of the terms that have any. name_terms, name_rarity, verb, server: by document, the distinct terms
+    of its name, the sum of their rarities, the verb families of its name and the number of its server. servers, server_terms:
+    by server number. sizes: how many tools by (server name, read_only).
     """
 
     __slots__ = (
         "_documents", "_offsets", "_worths", "entries", "name_rarity", "name_terms", "names", "rarest", "rarity", "server",
-        "server_terms", "servers", "terms", "verb", "vocabulary",
+        "server_terms", "servers", "sizes", "terms", "verb", "verbs", "vocabulary",
     )  # fmt: skip
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -116,15 +119,17 @@ class Index:
 
     def _describe_names(self, reader: "_Reader") -> None:
         self.names = Names(self.entries)
+        self.sizes = Counter((entry.server, entry.read_only) for entry in self.entries)
         self.name_terms = reader.names
         self.name_rarity = array("f", (sum(self.rarity[term] for term in name) for name in reader.names))
-        spelled = list(self.terms)
-        self.verb = array("I", (verbs.first_verb(spelled[term] for term in name) for name in reader.names))
+        self.verbs = {number: bits for term, number in self.terms.items() if (bits := families(term))}
+        self.verb = array("I", reader.verbs)
         numbers: dict[str, int] = {}
         self.server = array("I", (numbers.setdefault(entry.server, len(numbers)) for entry in self.entries))
         self.servers = tuple(numbers)
         self.server_terms = [
-            frozenset(self.terms[term] for _, term in words(server) if term in self.terms) for server in self.servers
+            frozenset(self.terms[term] for _, term in words(server) if term in self.terms)
+            for server in self.servers
         ]
 
 
@@ -133,9 +138,12 @@ class _Reader:
 
     def __init__(self, terms: dict[str, int]) -> None:
         self.terms = terms
-        self.documents: list[list[tuple[int, int, list[int]]]] = []  # (field, length, terms) of each field that has any
+        self.documents: list[
+            list[tuple[int, int, list[int]]]
+        ] = []  # (field, length, terms) of each field that has any
         self.lengths = [0] * len(FIELD_WEIGHTS)
         self.names: list[tuple[int, ...]] = []
+        self.verbs: list[int] = []
         self.frequencies: Counter[str] = Counter()
         self._spelled: list[list[list[str]]] = []
 
@@ -146,7 +154,9 @@ class _Reader:
         spelled: list[list[str]] = []
         for place, (name, field) in enumerate(FIELD_WEIGHTS.items()):
             pairs = words(getattr(fields, name))
-            if place:  # a name keeps its stop words: "who am i" is one
+            if name == "name":
+                self.verbs.append(first_verb(term for _, term in pairs))
+            else:  # a name keeps its stop words: "who am i" is one
                 pairs = [pair for pair in pairs if pair[0] not in STOP_WORDS and pair[1] not in STOP_WORDS]
             if not pairs:
                 continue
@@ -164,6 +174,8 @@ class _Reader:
         for document, spelled in zip(self.documents, self._spelled, strict=True):
             for (_, _, found), text in zip(document, spelled, strict=True):
                 found += [
-                    self.terms[stem(left + right)] for left, right in pairwise(text) if left + right in self.frequencies
+                    self.terms[stem(left + right)]
+                    for left, right in pairwise(text)
+                    if left + right in self.frequencies
                 ]
         self._spelled = []

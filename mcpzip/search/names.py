@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from mcpzip.model.entry import Entry
 from mcpzip.search.tokenizer import tokenize, words
 
-_MOST_BEGUN = 64
-
 
 class Names:
     """The names of the tools of one catalog. A document is a position in the entries given."""
@@ -29,7 +27,8 @@ class Names:
             server = " ".join(word for word, _ in words(entry.server))
             for name in dict.fromkeys((tool, f"{server} {tool}")):
                 begun.append((name, document))
-                _add(self._spoken, said(tokenize(name, keep_stop_words=True)), document)
+                if key := said(tokenize(name, keep_stop_words=True)):
+                    _add(self._spoken, key, document)
         self._begun = sorted(begun)
 
     def literal(self, query: str) -> tuple[int, ...]:
@@ -40,16 +39,21 @@ class Names:
         """The tools whose name has the words of ``query`` (see `said`), all of them and no other, in any order."""
         return self._spoken.get(query, ())
 
-    def begun(self, query: Sequence[str]) -> tuple[int, ...]:
-        """The tools whose name begins with the words of ``query``, first by name; none when they are too many to mean one.
+    def begun(self, query: Sequence[str]) -> range:
+        """Where the names that begin with the words of ``query`` stand, for `between`.
 
         The last word may be unfinished when it isn't the only one: "list chan", but "post" is no beginning of "postgres".
         """
         if not query:
-            return ()
+            return range(0)
         start = " ".join(query) + (" " if len(query) == 1 else "")
-        low, high = bisect_left(self._begun, (start, 0)), bisect_left(self._begun, (start + "\U0010ffff", 0))
-        return tuple(sorted({document for _, document in self._begun[low:high]})) if high - low <= _MOST_BEGUN else ()
+        return range(
+            bisect_left(self._begun, (start, 0)), bisect_left(self._begun, (start + "\U0010ffff", 0))
+        )
+
+    def between(self, places: range) -> set[int]:
+        """The tools whose names stand at ``places``."""
+        return {self._begun[place][1] for place in places}
 
 
 def said(terms: Sequence[str]) -> str:

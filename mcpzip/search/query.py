@@ -47,14 +47,15 @@ class Group:
 class Plan:
     """All a ranking depends on.
 
-    groups: sorted. unknown: how many words lead nowhere. literal, spoken, begun: documents found by name (see `names`).
+    groups: sorted. unknown: how many words lead nowhere. literal, spoken: documents found by name; begun: places of names that
+    begin with the query (see `names`).
     """
 
     groups: tuple[Group, ...]
     unknown: int
     literal: tuple[int, ...]
     spoken: tuple[int, ...]
-    begun: tuple[int, ...]
+    begun: range
     filters: Filters
 
 
@@ -75,7 +76,9 @@ def understand(query: str, filters: Filters, index: Index) -> Understanding:
     """``query`` in terms of ``index``. Never raises."""
     query = query[:_LONGEST_QUERY].strip()
     everything = words(query)
-    content = [pair for pair in everything if not (is_stop_word(pair[0]) or is_stop_word(pair[1]))] or everything
+    content = [
+        pair for pair in everything if not (is_stop_word(pair[0]) or is_stop_word(pair[1]))
+    ] or everything
     content = list(dict.fromkeys(content[:MOST_WORDS]))
     reading = _Reading(index)
     reading.read(content)
@@ -86,7 +89,7 @@ def understand(query: str, filters: Filters, index: Index) -> Understanding:
         unknown=len(reading.unknown),
         literal=index.names.literal(query),
         spoken=index.names.spoken(said([term for _, term in everything])),
-        begun=index.names.begun(spelled) if len(spelled) <= MOST_WORDS else (),
+        begun=index.names.begun(spelled) if len(spelled) <= MOST_WORDS else range(0),
         filters=filters,
     )
     return Understanding(
@@ -133,7 +136,9 @@ class _Reading:
                 self._add((self._index.terms[stem(part)],), REPAIRED, word)
         else:
             self.corrected.append((word, repair.alternatives[0]))
-            self._add(sorted({self._index.terms[stem(known)] for known in repair.alternatives}), REPAIRED, word)
+            self._add(
+                sorted({self._index.terms[stem(known)] for known in repair.alternatives}), REPAIRED, word
+            )
 
     def _add(self, terms: Iterable[int], weight: float, word: str, *, asked: bool = True) -> None:
         """A group, unless one with its terms is there already: a word counts once however often and variously it is said."""

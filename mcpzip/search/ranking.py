@@ -7,12 +7,11 @@ A score is a share, 0…1, of what a tool could have that answers every word of 
 advantages for the best of those (`POOL`), over the sum of the rarities of all words asked for, unknown words being the rarest.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mcpzip.search import verbs
 from mcpzip.search.index import Index
 from mcpzip.search.query import Filters, Plan
+from mcpzip.search.verbs import contradict
 
 POOL = 64  # documents whose advantages are looked at; 32 and 128 rank the first ten alike
 
@@ -42,26 +41,23 @@ class Ranking:
 def rank(index: Index, plan: Plan, depth: int) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
     worths = _add_up(index, plan)
-    for document in (*plan.literal, *plan.spoken, *plan.begun):
+    begun = index.names.between(plan.begun)
+    for document in (*plan.literal, *plan.spoken, *begun):
         worths.setdefault(document, 0.0)
-    allowed, searched = _allowed(index, plan.filters)
-    if allowed is not None:
-        worths = {document: worth for document, worth in worths.items() if document in allowed}
-    most = sum(group.weight * max(index.rarity[term] for term in group.terms) for group in plan.groups if group.asked)
+    worths = _filtered(index, plan.filters, worths)
+    most = sum(max(index.rarity[term] for term in group.terms) for group in plan.groups if group.asked)
     most = (most + plan.unknown * index.rarest) or 1.0
     order = _best(worths, max(depth, POOL))
-    named = [document for document in (*plan.literal, *plan.spoken, *plan.begun) if document in worths]
-    pool = dict.fromkeys((*order[:POOL], *named))
-    scores = _with_advantages(index, plan, {document: worths[document] for document in pool}, most)
-    ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    named = _best({document: worths[document] for document in begun if document in worths}, POOL)
+    named += [document for document in (*plan.literal, *plan.spoken) if document in worths]
+    pool = {document: worths[document] for document in (*order[:POOL], *named)}
+    ranked = _with_advantages(index, plan, begun, pool, most)
     if len(ranked) < depth:
         floor = ranked[-1][1] if ranked else 0.0
-        rest = (document for document in order if document not in pool)
-        ranked += [(document, min(floor, worths[document] / most)) for document in rest]
-    ranked = ranked[:depth]
-    return Ranking(
-        tuple(document for document, _ in ranked), tuple(score for _, score in ranked), len(worths), searched
-    )
+        rest = [document for document in order if document not in pool]
+        ranked += [(document, min(floor, HIGHEST_SCORE * worths[document] / most)) for document in rest]
+    documents, scores = zip(*ranked[:depth], strict=True) if ranked else ((), ())
+    return Ranking(documents, scores, len(worths), _searched(index, plan.filters))
 
 
 def _add_up(index: Index, plan: Plan) -> dict[int, float]:
@@ -91,17 +87,17 @@ def _best(worths: dict[int, float], depth: int) -> list[int]:
     return [document for document, _ in sorted(worths.items(), key=lambda item: (-item[1], item[0]))][:depth]
 
 
-def _with_advantages(index: Index, plan: Plan, pool: dict[int, float], most: float) -> dict[int, float]:
-    """The scores of ``pool``."""
+def _with_advantages(
+    index: Index, plan: Plan, begun: set[int], pool: dict[int, float], most: float
+) -> list[tuple[int, float]]:
+    """The documents of ``pool`` and their scores, best first, ties by name."""
     said = {term for group in plan.groups for term in group.terms}
-    spelled = index.spelled
     asked = 0
     for term in said:
-        asked |= verbs.families(spelled[term])
+        asked |= index.verbs.get(term, 0)
     unit = index.rarest
-    literal, spoken, begun = set(plan.literal), set(plan.spoken), set(plan.begun)
     whole_server: dict[int, bool] = {}
-    scores: dict[int, float] = {}
+    scores: list[tuple[int, float]] = []
     for document, worth in pool.items():
         if index.name_rarity[document]:
             known = sum(index.rarity[term] for term in index.name_terms[document] if term in said)
@@ -109,7 +105,7 @@ def _with_advantages(index: Index, plan: Plan, pool: dict[int, float], most: flo
         done = index.verb[document]
         if asked & done:
             worth += VERB * unit
-        elif asked and verbs.contradict(asked, done):
+        elif asked and contradict(asked, done):
             worth -= CONTRADICTION * unit
         server = index.server[document]
         if server not in whole_server:
@@ -117,26 +113,35 @@ def _with_advantages(index: Index, plan: Plan, pool: dict[int, float], most: flo
             whole_server[server] = bool(terms) and terms <= said
         if whole_server[server]:
             worth += SERVER * unit
-        score = min(max(worth / most, 0.0), 1.0) * HIGHEST_SCORE
-        if document in literal:
+        score = HIGHEST_SCORE * min(max(worth / most, 0.0), 1.0)
+        if document in plan.literal:
             score = LITERAL_SCORE
-        elif document in spoken:
+        elif document in plan.spoken:
             score = SPOKEN_SCORE
         elif document in begun:
-            low, high = BEGUN_SCORES
-            score = low + (high - low) * score
-        scores[document] = score
-    return scores
+            score = BEGUN_SCORES[0] + (BEGUN_SCORES[1] - BEGUN_SCORES[0]) * score
+        scores.append((document, score))
+    return sorted(scores, key=lambda item: (-item[1], item[0]))
 
 
-def _allowed(index: Index, filters: Filters) -> tuple[set[int] | None, int]:
-    """The documents the filters leave (None: all) and how many they are."""
-    if filters.server is None and filters.read_only is None:
-        return None, len(index.entries)
-    allowed = {
-        document
-        for document, entry in enumerate(index.entries)
-        if (filters.server is None or entry.server == filters.server)
-        and (filters.read_only is None or entry.read_only is filters.read_only)
+def _filtered(index: Index, filters: Filters, worths: dict[int, float]) -> dict[int, float]:
+    """What of ``worths`` the filters leave."""
+    if filters == Filters():
+        return worths
+    entries = index.entries
+    return {
+        document: worth
+        for document, worth in worths.items()
+        if (filters.server is None or entries[document].server == filters.server)
+        and (filters.read_only is None or entries[document].read_only is filters.read_only)
     }
-    return allowed, len(allowed)
+
+
+def _searched(index: Index, filters: Filters) -> int:
+    """How many tools the filters leave."""
+    return sum(
+        size
+        for (server, read_only), size in index.sizes.items()
+        if (filters.server is None or server == filters.server)
+        and (filters.read_only is None or read_only is filters.read_only)
+    )

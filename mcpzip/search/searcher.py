@@ -1,29 +1,40 @@
-"""Search as the rest of mcpzip sees it: give it entries, ask it questions."""
+"""Search as the rest of mcpzip sees it: give it entries, ask it in plain words.
+
+The rule: a search never raises and never comes back empty-handed. Where nothing was found, the results say which words are unknown,
+and which words and servers come closest.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import Literal
 
 from mcpzip.model.entry import Entry
+from mcpzip.search.cache import Key, QueryCache
 from mcpzip.search.index import Index
-from mcpzip.search.tokenizer import words, is_stop_word, stem
+from mcpzip.search.nearest import nearest_servers, nearest_words
+from mcpzip.search.query import Filters, Understanding, understand
+from mcpzip.search.ranking import Ranking, rank
+from mcpzip.search.tokenizer import words
 
 Quality = Literal["strong", "fair", "weak", "none"]
 
+KEYWORD = "keyword"
+KEPT = 50  # hits of an answer that are kept; a longer list is ranked anew
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which tools are searched: of one server; only those that say they do (True) or don't (False) just read."""
+# The best hit's score from which an answer is called so.
+STRONG = 0.5
+FAIR = 0.3
 
-    server: str | None = None
-    read_only: bool | None = None
+_NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found. score: 0…1; tier: the way of ranking that found it; matched: the query's words it has;
-    similarity: -1…1, of the semantic tier only."""
+    """A tool that was found.
+
+    score: 0…1, comparable between queries (see `ranking`). tier: the way of ranking that found it. matched: the words of the query
+    that stand in it. similarity: −1…1, of a semantic tier only.
+    """
 
     entry: Entry
     score: float
@@ -34,7 +45,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a query found, best first, and what there is to say about it."""
+    """What a query found, and what there is to say about it.
+
+    hits: best first, ties by name. matching: how many tools have any of the words. searched: how many tools the filters left.
+    quality: how far to trust the first hit. tiers: the ways of ranking that answered. unknown_words: words of the query that no
+    tool has and nothing near. corrected: (as written, as searched). nearest_words, nearest_servers: only when there
+    are no hits.
+    """
 
     hits: tuple[Hit, ...]
     matching: int
@@ -48,54 +65,65 @@ class Results:
 
 
 class Searcher:
-    """Searches the catalog it was given last."""
+    """Searches the catalog it was given last. Safe between threads; searches go on while an index is built."""
 
     def __init__(self) -> None:
-        self._index = Index(())
-        self._version = ""
+        self._cache: QueryCache[Ranking] = QueryCache()
+        self._state = (Index(()), "", self._cache)
 
     def index(self, entries: Iterable[Entry], version: str) -> None:
-        """Build a new index and swap it in whole; searches meanwhile use the old one."""
-        self._index, self._version = Index(entries), version
+        """Build the index of ``entries`` and swap it in whole. ``version`` names this set of entries."""
+        self._state = (Index(entries), version, QueryCache())
 
-    def search(self, query: str, limit: int, filters: Filters = Filters()) -> Results:  # noqa: B008 - frozen
-        """The best ``limit`` tools for ``query``. Never raises."""
-        ix = self._index
-        pairs = words(query)
-        pairs = [p for p in pairs if not is_stop_word(p[1])] or pairs
-        unknown: list[str] = []
-        corrected: list[tuple[str, str]] = []
-        groups: dict[tuple[int, ...], str] = {}
-        for word, term in pairs:
-            if term in ix.terms:
-                groups.setdefault((ix.terms[term],), word)
-            elif word not in unknown:
-                repair = ix.vocabulary.repair(word)
-                if repair is None:
-                    unknown.append(word)
-                elif repair.kind == "split":
-                    corrected.append((word, " ".join(repair.alternatives[0])))
-                    for part in repair.alternatives[0]:
-                        groups.setdefault((ix.terms[stem(part)],), word)
-                else:
-                    corrected.append((word, repair.alternatives[0][0]))
-                    groups.setdefault(tuple(dict.fromkeys(ix.terms[stem(a[0])] for a in repair.alternatives)), word)
-        scores: dict[int, float] = {}
-        for group in groups:
-            for term in group:
-                for d, w in zip(*ix.postings(term), strict=True):
-                    scores[d] = scores.get(d, 0.0) + w
-        allowed = {
-            d: s for d, s in scores.items()
-            if (filters.server is None or ix.entries[d].server == filters.server)
-            and (filters.read_only is None or ix.entries[d].read_only is filters.read_only)
-        }
-        ideal = sum(max(ix.rarity[t] for t in g) for g in groups) + len(unknown) * 5 or 1.0
-        top = nlargest(limit, allowed.items(), key=lambda item: (item[1], -item[0]))
+    def search(self, query: str, limit: int, filters: Filters = _NO_FILTERS) -> Results:
+        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 finds nothing but still counts."""
+        index, version, cache = self._state
+        understood = understand(query, filters, index)
+        ranking = self._ranking(index, version, cache, understood, limit)
+        documents = ranking.documents[: max(limit, 0)]
         hits = tuple(
-            Hit(ix.entries[d], min(1.0, s / ideal), "keyword",
-                tuple(dict.fromkeys(w for g, w in groups.items() if any(ix.worth(t, d) for t in g))))
-            for d, s in top
+            Hit(index.entries[document], score, KEYWORD, _matched(index, understood, document))
+            for document, score in zip(documents, ranking.scores, strict=False)
         )
-        quality: Quality = "none" if not hits else "strong" if hits[0].score > .5 else "fair" if hits[0].score > .3 else "weak"
-        return Results(hits, len(allowed), len(ix.entries), quality, ("keyword",), tuple(unknown), tuple(corrected), (), ())
+        nothing = not ranking.documents
+        return Results(
+            hits=hits,
+            matching=ranking.matching,
+            searched=ranking.searched,
+            quality=_quality(ranking),
+            tiers=(KEYWORD,),
+            unknown_words=understood.unknown,
+            corrected=understood.corrected,
+            nearest_words=nearest_words(index, understood.unknown) if nothing else (),
+            nearest_servers=nearest_servers(index, _asked(query, filters)) if nothing else (),
+        )
+
+    @staticmethod
+    def _ranking(
+        index: Index, version: str, cache: QueryCache[Ranking], understood: Understanding, limit: int
+    ) -> Ranking:
+        if limit > KEPT:
+            return rank(index, understood.plan, limit)
+        key = Key(understood.plan, version, (KEYWORD,))
+        ranking = cache.get(key)
+        if ranking is None:
+            ranking = rank(index, understood.plan, KEPT)
+            cache.put(key, ranking)
+        return ranking
+
+
+def _matched(index: Index, understood: Understanding, document: int) -> tuple[str, ...]:
+    groups = zip(understood.plan.groups, understood.words, strict=True)
+    found = (said for group, said in groups if any(index.has(document, term) for term in group.terms))
+    return tuple(dict.fromkeys(word for said in found for word in said))
+
+
+def _quality(ranking: Ranking) -> Quality:
+    if not ranking.scores:
+        return "none"
+    best = ranking.scores[0]
+    return "strong" if best >= STRONG else "fair" if best >= FAIR else "weak"
+
+
+def _asked(query: str, filters: Filters) -> list[str]:
+    return [word for word, _ in words(query[:1000])] + [word for word, _ in words(filters.server or "")]

@@ -15,7 +15,25 @@ from types import ModuleType
 from typing import Protocol, cast
 
 # Every rule of english.sbl that changes a word looks for one of these at its end.
-ENDINGS = ("s", "ed", "ing", "y", "e", "al", "ful", "ll", "er", "or", "ic", "nt", "ion", "ism", "i", "ist", "'")
+ENDINGS = (
+    "s",
+    "ed",
+    "ing",
+    "y",
+    "e",
+    "al",
+    "ful",
+    "ll",
+    "er",
+    "or",
+    "ic",
+    "nt",
+    "ion",
+    "ism",
+    "i",
+    "ist",
+    "'",
+)
 _LONGEST = 40  # longer than any English word: an id or a hash, kept whole
 
 
@@ -31,7 +49,9 @@ def _english() -> Callable[[], _Stemmer]:
     if package not in sys.modules:
         spec = importlib.util.find_spec("snowballstemmer")
         if spec is None or spec.submodule_search_locations is None:
-            raise ModuleNotFoundError("No module named 'snowballstemmer'; install it with: pip install snowballstemmer")
+            raise ModuleNotFoundError(
+                "No module named 'snowballstemmer'; install it with: pip install snowballstemmer"
+            )
         stand_in = ModuleType(package)
         stand_in.__path__ = list(spec.submodule_search_locations)
         sys.modules[package] = stand_in
@@ -45,7 +65,12 @@ _Stemmer_ = _english()
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """``word`` (lower case) without its inflection; unchanged when it is not an English word's shape."""
-    if len(word) < 3 or not word.endswith(ENDINGS) or len(word) > _LONGEST or not (word.isascii() and word.isalpha()):
+    if (
+        len(word) < 3
+        or not word.endswith(ENDINGS)
+        or len(word) > _LONGEST
+        or not (word.isascii() and word.isalpha())
+    ):
         return word
     seen = {word}
     while True:

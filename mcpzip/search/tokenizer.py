@@ -24,7 +24,17 @@ _CJK = (
     (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xF900, 0xFAFF),
     (0x1B000, 0x1B16F), (0x20000, 0x3FFFF),
 )  # fmt: skip
-_CATEGORIES = {"Lu": "U", "Lt": "U", "Ll": "l", "Lm": "l", "Lo": "l", "Nd": "d", "Mn": "m", "Mc": "m", "Me": "m"}
+_CATEGORIES = {
+    "Lu": "U",
+    "Lt": "U",
+    "Ll": "l",
+    "Lm": "l",
+    "Lo": "l",
+    "Nd": "d",
+    "Mn": "m",
+    "Mc": "m",
+    "Me": "m",
+}
 
 # Where words begin and end inside an identifier. The first rule that matches at a place wins.
 RULES = (
@@ -47,7 +57,9 @@ STOP_WORDS = frozenset(
     "whats when where which while who whom whos whose why will with wont would you your youre yours".split()
 )
 
-_LONGEST_TERM = 64  # characters; a longer run is an id or encoded data, and its beginning is enough to find it by
+_LONGEST_TERM = (
+    64  # characters; a longer run is an id or encoded data, and its beginning is enough to find it by
+)
 _LONGEST_CACHED = 64  # characters of a written word worth remembering
 
 _POSSESSIVE = re.compile(r"(?i)['’]s(?!\w)")
@@ -98,6 +110,11 @@ def words(text: str) -> list[tuple[str, str]]:
 def is_stop_word(word: str) -> bool:
     """Whether no tool is told from another by ``word`` (a word or a term)."""
     return word in STOP_WORDS
+
+
+def is_bigram(word: str) -> bool:
+    """Whether ``word`` was cut from a script written without spaces."""
+    return _SHAPES[ord(word[0])] == "c"
 
 
 def without_stop_words(terms: list[str]) -> list[str]:

@@ -35,7 +35,9 @@ class Vocabulary:
 
     def __init__(self, frequencies: Mapping[str, int]) -> None:
         self._frequencies = dict(frequencies)
-        self._sorted = sorted(word for word in self._frequencies if len(word) >= SHORTEST_BEGINNING and word.isalpha())
+        self._sorted = sorted(
+            word for word in self._frequencies if len(word) >= SHORTEST_BEGINNING and word.isalpha()
+        )
         self._by_length: dict[int, tuple[list[str], array[int]]] = {}
         for word in self._sorted:
             bucket, letters = self._by_length.setdefault(len(word), ([], array("Q")))
@@ -63,7 +65,11 @@ class Vocabulary:
                 continue
             bucket, known_letters = self._by_length[length]
             # A mistake changes the set of letters by two at most: one xor rules out nearly every word.
-            near = [place for place, known in enumerate(known_letters) if (known ^ letters).bit_count() <= 2 * most]
+            near = [
+                place
+                for place, known in enumerate(known_letters)
+                if (known ^ letters).bit_count() <= 2 * most
+            ]
             for known in [bucket[place] for place in near]:
                 mistakes = distance(word, known, most)
                 if mistakes <= most:

@@ -1,7 +1,8 @@
 """What the front desk answers with, prepared on an earlier run.
 
-The rule: a card is good only for the very config file and version it was written for; in any doubt there is no card, and the
-first answer comes a few hundred milliseconds later from the whole program. Standard library only: this is read before anything else.
+The rule: a card is good only for the very config file and version it was written for; in any doubt there is
+no card, and the first answer comes a few hundred milliseconds later from the whole program. Standard library
+only: this is read before anything else.
 """
 
 import json
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Card(TypedDict):
-        """The results, as JSON values, of what a client asks first. ``versions``: the legacy ones, oldest first."""
+        """The results, as JSON values, of what a client asks first. ``versions``: the legacy ones, oldest
+        first.
+        """
 
         stamp: list[object]
         versions: list[str]

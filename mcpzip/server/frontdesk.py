@@ -1,9 +1,10 @@
 """Answers the handshake and `tools/list` while the rest of mcpzip is still being loaded.
 
-The rules: (1) it imports nothing but the standard library's smallest parts, because a client waits for it; (2) it answers only what it
-can answer exactly as the session would: it says what the session said last time (`card`); (3) at the first message it can't answer
-it stops, and keeps that message and all after it in order. What it answered is replayed to the session in silence, so that the
-two can't disagree about what was negotiated.
+The rules: (1) it imports nothing but the standard library's smallest parts, because a client waits for it;
+(2) it answers only what it
+can answer exactly as the session would: it says what the session said last time (`card`); (3) at the first
+message it can't answer it stops, and keeps that message and all after it in order. What it answered is
+replayed to the session in silence, so that the two can't disagree about what was negotiated.
 """
 
 import json
@@ -28,7 +29,9 @@ _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
 class FrontDesk:
-    """Sans I/O: bytes in, replies out. ``answered`` and ``kept`` are the bytes of the lines it did and did not answer."""
+    """Sans I/O: bytes in, replies out. ``answered`` and ``kept`` are the bytes of the lines it did and did
+    not answer.
+    """
 
     def __init__(self, card: "Card") -> None:
         self.answered = b""
@@ -83,9 +86,12 @@ class FrontDesk:
     def _result(self, method: object, params: "dict[str, object]") -> "dict[str, object] | None":
         card, meta = self._card, params.get("_meta", {})
         modern = isinstance(meta, dict) and (
-            meta.get(_META_VERSION) == card["modern_version"] and isinstance(meta.get(_META_CAPABILITIES), dict)
+            meta.get(_META_VERSION) == card["modern_version"]
+            and isinstance(meta.get(_META_CAPABILITIES), dict)
         )
-        stamped = isinstance(meta, dict) and any(str(key).startswith("io.modelcontextprotocol/") for key in meta)
+        stamped = isinstance(meta, dict) and any(
+            str(key).startswith("io.modelcontextprotocol/") for key in meta
+        )
         if method == "initialize" and not self.answered and isinstance(params.get("protocolVersion"), str):
             versions = card["versions"]
             asked = params["protocolVersion"]
@@ -104,7 +110,8 @@ class FrontDesk:
 def attend(
     config: str, load: "Callable[[], T]", stdin: int = 0, stdout: int = 1
 ) -> "tuple[T, bytes, bytes, bool]":
-    """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and whether input ended.
+    """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
+    whether input ended.
 
     Raises what ``load`` raises.
     """
@@ -120,7 +127,9 @@ def attend(
 
 
 def _serve(desk: FrontDesk, stdin: int, stdout: int) -> bool:
-    """Without a selector for pipes: answer the first message, then let the rest wait the moment that loading takes."""
+    """Without a selector for pipes: answer the first message, then let the rest wait the moment that loading
+    takes.
+    """
     while not desk.answered and not desk.full:
         data = os.read(stdin, _CHUNK)
         if not data:

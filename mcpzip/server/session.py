@@ -1,7 +1,8 @@
 """One downstream client: its messages in, ours out (sans I/O but for the tasks that run its calls).
 
-The rules: the client's first request decides the era (spec: basic/versioning); whatever arrives, every request gets exactly one answer
-or none because the client cancelled it; requests run concurrently and the reader never waits for one.
+The rules: the client's first request decides the era (spec: basic/versioning); whatever arrives, every
+request gets exactly one answer or none because the client cancelled it; requests run concurrently and the
+reader never waits for one.
 """
 
 import asyncio
@@ -39,12 +40,11 @@ from mcpzip.wire import (
     with_members,
 )
 
-SERVER_INFO = join_object(
-    {"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)}
-)
+SERVER_INFO = join_object({"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)})
 CAPABILITIES = b'{"tools":{}}'
 LISTING_TTL = 3_600_000
-"""Milliseconds a modern client may keep `tools/list` and `server/discover`: they change with the config only."""
+"""Milliseconds a modern client may keep `tools/list` and `server/discover`: they change with the config only.
+"""
 
 
 _ABSENT = msgspec.Raw()
@@ -153,12 +153,15 @@ class Session:
             if self._era is None and method != "ping":
                 raise _FaultError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")
             if self._era is Era.MODERN:
-                raise _FaultError(INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28.")
+                raise _FaultError(
+                    INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28."
+                )
             return
         if opening.era is Era.MODERN:
             if opening.version is None or opening.capabilities is None:
                 raise _FaultError(
-                    INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities."
+                    INVALID_PARAMS,
+                    "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities.",
                 )
             if opening.version not in MODERN_VERSIONS:
                 error = unsupported_version_error(opening.version)

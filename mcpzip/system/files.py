@@ -10,7 +10,9 @@ import time
 
 _REPLACE_MAY_BE_REFUSED = os.name == "nt"
 _ATTEMPTS, _PAUSE = 10, 0.01
-"""Windows refuses to replace a file that another process has open, if only a virus scanner: about 0.5 s in all."""
+"""Windows refuses to replace a file that another process has open, if only a virus scanner: about 0.5 s in
+all.
+"""
 
 
 def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:

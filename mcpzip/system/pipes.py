@@ -1,8 +1,8 @@
 """Byte streams on file descriptors, for an asyncio loop.
 
-The rule: reading and writing never block the loop, and nothing is lost or reordered. POSIX pipes, sockets and terminals
-are watched by the loop itself; what a selector can't watch (regular files, and everything on Windows, where the
-proactor loop has no readers) gets a thread of its own.
+The rule: reading and writing never block the loop, and nothing is lost or reordered. POSIX pipes, sockets and
+terminals are watched by the loop itself; what a selector can't watch (regular files, and everything on
+Windows, where the proactor loop has no readers) gets a thread of its own.
 """
 
 import asyncio
@@ -29,7 +29,9 @@ class Writer(Protocol):
     """Sends bytes in order, buffering what the other side doesn't take yet."""
 
     def write(self, data: bytes) -> None:
-        """Queues ``data`` and sends what goes out at once. Silently drops everything after the other side has gone."""
+        """Queues ``data`` and sends what goes out at once. Silently drops everything after the other side has
+        gone.
+        """
 
     async def drain(self) -> None:
         """Returns when everything queued has been taken, or the other side has gone."""

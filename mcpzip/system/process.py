@@ -1,10 +1,10 @@
 """Child processes that never outlive us.
 
-The rule: a process we started is a process we end, with everything it started. POSIX: each child leads a session and
-process group of its own and the *group* is signalled, also after the child itself has left politely (wrappers such as
-``npx`` leave grandchildren). A guardian (see `Guardian`) does the same when we ourselves are killed. Windows: the
-process tree is ended with ``taskkill /T``; there is no guardian there, so killing mcpzip outright with the task manager can
-leave a server that ignores the end of its input.
+The rule: a process we started is a process we end, with everything it started. POSIX: each child leads a
+session and process group of its own and the *group* is signalled, also after the child itself has left
+politely (wrappers such as ``npx`` leave grandchildren). A guardian (see `Guardian`) does the same when we
+ourselves are killed. Windows: the process tree is ended with ``taskkill /T``; there is no guardian there, so
+killing mcpzip outright with the task manager can leave a server that ignores the end of its input.
 
 What this can't reach: a grandchild that moves itself into a session of its own (a daemon by intent).
 """
@@ -19,12 +19,17 @@ import time
 from collections.abc import Mapping, Sequence
 
 _INHERITED = (
-    ("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE",
-     "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE")
+    (
+        *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT"),
+        *("PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP"),
+        *("TMP", "USERNAME", "USERPROFILE"),
+    )
     if sys.platform == "win32"
     else ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-)  # fmt: skip
-"""What a child gets of our environment: enough to find its files and programs, and no secret. The rest is the config's."""
+)
+"""What a child gets of our environment: enough to find its files and programs, and no secret. The rest is the
+config's.
+"""
 
 
 def child_environment(own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
@@ -41,7 +46,7 @@ class Child:
     """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
-        """Starts it. Raises OSError (FileNotFoundError, PermissionError, NotADirectoryError …) when it can't."""
+        """Starts it. Raises OSError (FileNotFoundError, PermissionError …) when it can't."""
         command = list(argv)
         options: dict[str, int | bool] = {}
         if sys.platform == "win32":
@@ -60,7 +65,9 @@ class Child:
             bufsize=0,
             **options,  # type: ignore[call-overload]
         )
-        assert self._process.stdin and self._process.stdout and self._process.stderr
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
         self.pid = self._process.pid
         self.stdin = self._process.stdin.fileno()
         self.stdout = self._process.stdout.fileno()
@@ -84,8 +91,8 @@ class Child:
     async def end(self, grace: float) -> None:
         """Ends the child and its group: end of input, then SIGTERM, then SIGKILL, ``grace`` seconds apart.
 
-        Returns within ``2 * grace`` plus the time the system takes to bury it. Safe to call twice and to cancel: a cancelled
-        wait kills at once.
+        Returns within ``2 * grace`` plus the time the system takes to bury it. Safe to call twice and to
+        cancel: a cancelled wait kills at once.
         """
         if self._ended:
             return
@@ -98,7 +105,9 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """Kills the whole group now, reaps the child and closes the pipes. Never waits for anything but the kernel."""
+        """Kills the whole group now, reaps the child and closes the pipes. Never waits for anything but the
+        kernel.
+        """
         if self._ended:
             return
         self._ended = True
@@ -152,8 +161,8 @@ for group in $groups; do kill -KILL "-$group"; done
 class Guardian:
     """A tiny shell that outlives us just long enough to end our children.
 
-    It reads the groups to guard from a pipe that only we hold. When we end, however brutally, the pipe ends, and it
-    signals whatever groups are still on its list. POSIX only; elsewhere it does nothing.
+    It reads the groups to guard from a pipe that only we hold. When we end, however brutally, the pipe ends,
+    and it signals whatever groups are still on its list. POSIX only; elsewhere it does nothing.
     """
 
     def __init__(self) -> None:

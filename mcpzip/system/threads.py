@@ -1,7 +1,7 @@
 """Work off the event loop that never delays our exit.
 
-The rule: what runs here may be abandoned at any moment. `asyncio.to_thread` waits for its threads when the loop closes; these threads are
-daemons, and nobody waits.
+The rule: what runs here may be abandoned at any moment. `asyncio.to_thread` waits for its threads when the
+loop closes; these threads are daemons, and nobody waits.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What every transport offers, whatever carries the bytes.
 
-The rule: a `Channel` moves requests and knows nothing of eras, retries or tools; `connection.Connection` decides what
-is said over it. Parameters and results are JSON text on both sides of this line: stdio passes them byte for byte, the
-HTTP transports parse and re-encode them because the SDK does.
+The rule: a `Channel` moves requests and knows nothing of eras, retries or tools; `connection.Connection`
+decides what is said over it. Parameters and results are JSON text on both sides of this line: stdio passes
+them byte for byte, the HTTP transports parse and re-encode them because the SDK does.
 """
 
 from collections.abc import Callable
@@ -81,9 +81,9 @@ class Channel(Protocol):
     ) -> bytes:
         """Sends a request and returns its result's JSON text.
 
-        With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task tells the upstream
-        (`notifications/cancelled`, or closing the HTTP stream) unless ``cancellable`` is False.
-        Raises RpcFaultError, ChannelClosedError.
+        With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task
+        tells the upstream (`notifications/cancelled`, or closing the HTTP stream) unless ``cancellable`` is
+        False. Raises RpcFaultError, ChannelClosedError.
         """
 
     async def notify(self, method: str, params: bytes | None = None) -> None:

@@ -1,7 +1,8 @@
 """One upstream connection and the task that owns it.
 
-The rule: the owner task opens the channel, keeps it and leaves it, all in one task (anyio's contexts hang or kill their
-siblings otherwise); every other task only talks to it. A connection lives once: when it has ended a new one is made.
+The rule: the owner task opens the channel, keeps it and leaves it, all in one task (anyio's contexts hang or
+kill their siblings otherwise); every other task only talks to it. A connection lives once: when it has ended
+a new one is made.
 """
 
 import asyncio
@@ -80,7 +81,9 @@ class Connection:
         return self._ready.is_set() and not self._stop.is_set()
 
     async def connect(self, timeout: float) -> None:
-        """Opens the channel and shakes hands. timeout: seconds. Raises UpstreamUnavailableError, after cleaning up."""
+        """Opens the channel and shakes hands. timeout: seconds. Raises UpstreamUnavailableError, after
+        cleaning up.
+        """
         self._owner = asyncio.create_task(self._own(), name=f"upstream-{self.server.name}")
         ready = asyncio.ensure_future(self._ready.wait())
         try:

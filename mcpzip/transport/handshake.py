@@ -1,8 +1,9 @@
 """Which era an upstream speaks, and the opening of the conversation in it.
 
-The rule (spec: basic/versioning, stdio and streamable-http "Backward compatibility"): ask `server/discover` first; an answer means
-modern; *any* error or two seconds of silence means `initialize`, never keyed to one error code. An upstream that ends on the
-unknown request is started again without it (`StartAgain`). What was found is remembered, and only doubted when it fails.
+The rule (spec: basic/versioning, stdio and streamable-http "Backward compatibility"): ask `server/discover`
+first; an answer means modern; *any* error or two seconds of silence means `initialize`, never keyed to one
+error code. An upstream that ends on the unknown request is started again without it (`StartAgain`). What was
+found is remembered, and only doubted when it fails.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ class StartAgainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What an upstream said of itself. ``capabilities`` is JSON text; ``instructions`` is "" when it gave none."""
+    """What an upstream said of itself. ``capabilities`` is JSON text; ``instructions`` is "" when it gave
+    none.
+    """
 
     dialect: Dialect
     capabilities: bytes
@@ -47,8 +50,8 @@ class _Opening(msgspec.Struct, rename="camel"):
 async def greet(channel: Channel, *, client_info: bytes, remembered: str | None) -> Greeting:
     """Opens the conversation and sets ``channel.dialect``.
 
-    ``remembered``: the version this upstream spoke last time. Has no timeout of its own beyond the probe's: the caller
-    limits the whole. Raises StartAgainError, RpcFaultError, ChannelClosedError.
+    ``remembered``: the version this upstream spoke last time. Has no timeout of its own beyond the probe's:
+    the caller limits the whole. Raises StartAgainError, RpcFaultError, ChannelClosedError.
     """
     if remembered in LEGACY_VERSIONS:
         try:
@@ -73,9 +76,11 @@ async def _probe(channel: Channel, client_info: bytes) -> Greeting:
                 if error.sent and error.status is None:
                     raise StartAgainError from error
                 raise
-        # Silent so far: a legacy server that drops what it doesn't know, or any server that is slow to start. Ask both
-        # ways; a server that is only slow answers the first question first.
-        return await _first_answer(discovering, asyncio.ensure_future(_initialize(channel, client_info)), channel)
+        # Silent so far: a legacy server that drops what it doesn't know, or any server that is slow to start.
+        # Ask both ways; a server that is only slow answers the first question first.
+        return await _first_answer(
+            discovering, asyncio.ensure_future(_initialize(channel, client_info)), channel
+        )
     finally:
         await _stop(discovering)
 
@@ -114,7 +119,8 @@ async def _discover(channel: Channel, client_info: bytes) -> Greeting:
     opening = _read(await channel.request("server/discover", params, cancellable=False))
     if MODERN_VERSION not in opening.supported_versions:
         raise ChannelClosedError(
-            f"it speaks only protocol versions {', '.join(opening.supported_versions) or 'we do not know'}", sent=False
+            f"it speaks only protocol versions {', '.join(opening.supported_versions) or 'we do not know'}",
+            sent=False,
         )
     channel.dialect = Dialect(Era.MODERN, MODERN_VERSION)
     return Greeting(channel.dialect, bytes(opening.capabilities), opening.instructions or "")
@@ -135,4 +141,6 @@ def _read(result: bytes) -> _Opening:
     try:
         return msgspec.json.decode(result, type=_Opening)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ChannelClosedError(f"its answer to the handshake makes no sense ({error})", sent=False) from error
+        raise ChannelClosedError(
+            f"its answer to the handshake makes no sense ({error})", sent=False
+        ) from error

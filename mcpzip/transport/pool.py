@@ -1,7 +1,8 @@
 """The upstream connections.
 
-The rules: a connection is opened by the first request that needs it and closed when nothing has used it for a while; one broken
-server costs nobody else anything; a request is sent again only when it can't have run (see `_attempt`). No lock is held while
+The rules: a connection is opened by the first request that needs it and closed when nothing has used it for a
+while; one broken server costs nobody else anything; a request is sent again only when it can't have run (see
+`_attempt`). No lock is held while
 an upstream works: requests to one server share its connection and run concurrently.
 """
 
@@ -46,7 +47,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tools of one upstream, as raw JSON texts in the upstream's order, and the protocol version it speaks."""
+    """All tools of one upstream, as raw JSON texts in the upstream's order, and the protocol version it
+    speaks.
+    """
 
     tools: tuple[bytes, ...]
     protocol: str
@@ -78,11 +81,11 @@ class Pool:
         servers: Iterable[ServerConfig],
         *,
         idle_timeout: float,
-        protocols: Mapping[str, str] = {},  # noqa: B006
+        protocols: Mapping[str, str] = {},
         on_list_changed: Callable[[str], None] = lambda server: None,
     ) -> None:
-        """idle_timeout: seconds without a request after which a connection is closed. protocols: the version each
-        server spoke last time, by name."""
+        """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
+        each server spoke last time, by name."""
         self._slots = {server.name: _Slot(server, protocols.get(server.name)) for server in servers}
         self._idle_timeout = idle_timeout
         self._on_list_changed = on_list_changed
@@ -102,8 +105,8 @@ class Pool:
     ) -> bytes:
         """Asks an upstream, connecting first if need be, and returns the result's JSON text.
 
-        timeout: seconds for the request itself; connecting has its own. repeatable: running it twice does no harm, so
-        that a request whose connection broke under it may be sent once more.
+        timeout: seconds for the request itself; connecting has its own. repeatable: running it twice does no
+        harm, so that a request whose connection broke under it may be sent once more.
         Raises UpstreamError and its kinds.
         """
         try:
@@ -131,7 +134,8 @@ class Pool:
     async def list_tools(self, server: str, timeout: float = CONNECT_TIMEOUT) -> Listing:
         """Every page of the server's tools. timeout: seconds for all of it, connecting included.
 
-        Ignores an open circuit: whoever lists wants to know how it is now. Raises UpstreamError and its kinds.
+        Ignores an open circuit: whoever lists wants to know how it is now. Raises UpstreamError and its
+        kinds.
         """
         slot = self._slots[server]
         try:
@@ -140,7 +144,9 @@ class Pool:
                 tools = await self._all_pages(connection, timeout)
         except TimeoutError:
             raise UpstreamUnavailableError(
-                server, f"it did not list its tools within {timeout:g} s", "It is asked again at the next refresh."
+                server,
+                f"it did not list its tools within {timeout:g} s",
+                "It is asked again at the next refresh.",
             ) from None
         finally:
             self._keep(slot, min(LINGER, self._idle_timeout))

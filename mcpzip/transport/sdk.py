@@ -1,9 +1,10 @@
 """A `Channel` over the SDK's HTTP transports: Streamable HTTP and legacy SSE.
 
-The rule: the SDK does all of HTTP; this file only keeps its two measured blind spots from hurting. (1) It hides the HTTP status
-of a failed request and lets a refused connection end the whole client, so a `_Witness` below it notes what happened to
-which request. (2) Its typed layer would drop unknown fields, so its raw `JSONRPCDispatcher` is used.
-This module imports the SDK (about half a second): import it only for a server that needs it.
+The rule: the SDK does all of HTTP; this file only keeps its two measured blind spots from hurting. (1) It
+hides the HTTP status of a failed request and lets a refused connection end the whole client, so a `_Witness`
+below it notes what happened to which request. (2) Its typed layer would drop unknown fields, so its raw
+`JSONRPCDispatcher` is used. This module imports the SDK (about half a second): import it only for a server
+that needs it.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ _SESSION_HEADER = "mcp-session-id"
 # What the SDK puts in the place of an HTTP failure whose body wasn't a JSON-RPC error.
 _SUBSTITUTES = {"Server returned an error response", "Not Found", "Session terminated"}
 
-# The SDK caps one SSE event at 1 MiB and gives `sse_client` no way to say otherwise; a listing of 1,000 tools is more.
+# The SDK caps one SSE event at 1 MiB and gives `sse_client` no way to say otherwise; a listing of 1,000 tools
+# is more.
 setattr(sdk_sse, "sse_within_origin", partial(sse_within_origin, max_event_size=None))  # noqa: B010 - not exported
 
 # Its loggers print tracebacks for bad upstream lines to our stderr; what matters is told through errors.
@@ -120,7 +122,9 @@ class _Witness(httpx2.AsyncBaseTransport):
         return httpx2.Response(202 if self._soften else status, request=request)
 
     async def settled(self, number: int, sending: "asyncio.Future[dict[str, object]]") -> None:
-        """Waits for ``sending``, or for the failure of its POST where the answer would come on another stream (SSE)."""
+        """Waits for ``sending``, or for the failure of its POST where the answer would come on another stream
+        (SSE).
+        """
         if not self._soften:
             await asyncio.wait({sending})
             return
@@ -159,15 +163,17 @@ def _unreachable(url: httpx2.URL, error: Exception) -> str:
 
 
 @asynccontextmanager
-async def open_http(
-    url: str, headers: Mapping[str, str], incoming: Incoming
-) -> AsyncIterator["SdkChannel"]:
-    """A Streamable HTTP channel (spec: basic/transports/streamable-http). Nothing is sent until the first request."""
+async def open_http(url: str, headers: Mapping[str, str], incoming: Incoming) -> AsyncIterator["SdkChannel"]:
+    """A Streamable HTTP channel (spec: basic/transports/streamable-http). Nothing is sent until the first
+    request.
+    """
     witness = _Witness(soften=False)
     timeout = httpx2.Timeout(30.0, connect=CONNECT_TIMEOUT, read=_STREAM_READ_TIMEOUT, pool=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with (
-        httpx2.AsyncClient(headers=dict(headers), transport=witness, timeout=timeout, limits=limits) as client,
+        httpx2.AsyncClient(
+            headers=dict(headers), transport=witness, timeout=timeout, limits=limits
+        ) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
         _dispatching(JSONRPCDispatcher(read, write), witness, incoming) as channel,
     ):
@@ -175,9 +181,7 @@ async def open_http(
 
 
 @asynccontextmanager
-async def open_sse(
-    url: str, headers: Mapping[str, str], incoming: Incoming
-) -> AsyncIterator["SdkChannel"]:
+async def open_sse(url: str, headers: Mapping[str, str], incoming: Incoming) -> AsyncIterator["SdkChannel"]:
     """A legacy HTTP+SSE channel (spec 2024-11-05: basic/transports). Connects at once.
 
     Raises ChannelClosedError (sent=False) when the event stream can't be opened.
@@ -328,10 +332,12 @@ class SdkChannel:
 
     def _closed_by(self, fault: _Fault) -> ChannelClosedError:
         if fault.status == 404 and fault.in_session:
-            # The server doesn't know our session: it can't have run anything for it (spec: session management).
+            # The server doesn't know our session: it can't have run anything for it (spec: session
+            # management).
             self._end("the server forgot our session")
             return ChannelClosedError("the server forgot our session", sent=False, status=404)
-        # A status is an answer: the request arrived. Refusals by class, before anything ran, are safe to send again.
+        # A status is an answer: the request arrived. Refusals by class, before anything ran, are safe to send
+        # again.
         refused = fault.status in (401, 403, 404, 405, 406, 413, 415, 421, 429)
         return ChannelClosedError(
             fault.reason,
@@ -404,7 +410,7 @@ _REMEDIES: dict[int, str] = {
     401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
     403: "It refuses these credentials: check 'headers' in the config.",
     404: "Check 'url' in the config.",
-    405: "It may speak the older transport: try \"type\": \"sse\" in the config.",
+    405: 'It may speak the older transport: try "type": "sse" in the config.',
     429: "It is rate-limiting us: wait before trying again.",
 }
 
@@ -416,10 +422,11 @@ def _claimed_version(params: Mapping[str, object]) -> str | None:
 
 
 def encode_json(value: object) -> bytes:
-    """``value`` as compact JSON text: key order kept, integers exact, ints and floats distinct, lone surrogates escaped."""
+    """``value`` as compact JSON text: key order kept, integers exact, ints and floats distinct, lone
+    surrogates escaped.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode()
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode()
-

@@ -1,6 +1,7 @@
 """An upstream that is a process: JSON-RPC a line on its stdin and stdout (spec: basic/transports/stdio).
 
-The rule: results pass byte for byte; whatever else the process prints is kept for the diagnosis and hurts nobody.
+The rule: results pass byte for byte; whatever else the process prints is kept for the diagnosis and hurts
+nobody.
 """
 
 import asyncio
@@ -52,8 +53,9 @@ async def open_stdio(
 ) -> AsyncIterator["StdioChannel"]:
     """Starts the process and ends it, with its whole group, on the way out.
 
-    ``env`` is the config's own; the harmless part of ours is added. ``grace`` is asked on the way out: seconds between end of
-    input, SIGTERM and SIGKILL. Raises ChannelClosedError (sent=False) when it can't be started.
+    ``env`` is the config's own; the harmless part of ours is added. ``grace`` is asked on the way out:
+    seconds between end of input, SIGTERM and SIGKILL. Raises ChannelClosedError (sent=False) when it can't be
+    started.
     """
     try:
         child = Child(argv, child_environment(os.environ, env), cwd)
@@ -77,7 +79,9 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str]:
     if isinstance(error, FileNotFoundError):
         return (f"the command {command!r} was not found; install it, or mend 'command' in the config",)
     if isinstance(error, PermissionError):
-        return (f"the command {command!r} may not be run; make it executable, or mend 'command' in the config",)
+        return (
+            f"the command {command!r} may not be run; make it executable, or mend 'command' in the config",
+        )
     return (f"the command {command!r} can't be started ({error.strerror or error})",)
 
 
@@ -181,7 +185,8 @@ class StdioChannel:
                 pass
 
     def _stdout_ended(self) -> None:
-        # A process that closed its output is no server any more; its exit code and last words may come a moment later.
+        # A process that closed its output is no server any more; its exit code and last words may come a
+        # moment later.
         self._last_words = asyncio.get_running_loop().create_task(self._wait_for_last_words())
 
     async def _wait_for_last_words(self) -> None:

@@ -3,6 +3,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_wire_texts import patient
 
 from mcpzip.wire import FrameTooLong, LineFramer
 from mcpzip.wire.framing import HEAD, TAIL
@@ -39,6 +40,7 @@ def test_lines(data: bytes, frames: list[bytes]) -> None:
     assert frames_of([data]) == frames
 
 
+@patient
 @given(
     st.lists(st.sampled_from([b"\n", b"\r\n", b" ", b"a", b"{}", b"x" * 39, b"y" * 41, b"\xff"]) | st.binary()),
     st.lists(st.integers(0, 10_000), max_size=12),
@@ -50,6 +52,7 @@ def test_any_split_gives_the_same_frames(parts: list[bytes], places: list[int]) 
     assert frames_of([data[at : at + 1] for at in range(len(data))]) == whole
 
 
+@patient
 @given(st.lists(st.binary().filter(lambda line: b"\n" not in line and line.strip(b" \t\r"))))
 def test_every_line_comes_out_once_and_in_order(lines: list[bytes]) -> None:
     stripped = [line.strip(b" \t\r") for line in lines]
@@ -73,15 +76,15 @@ def test_a_line_too_long_that_never_ends_is_told_at_the_end() -> None:
     assert framer.eof() is None
 
 
-@pytest.mark.parametrize("piece", [b"x" * 65536, b"x"])
+@pytest.mark.parametrize("piece", [b"x" * 4096, b"x"])
 def test_memory_is_bounded_by_max_frame(piece: bytes) -> None:
-    framer = LineFramer(max_frame=100_000)
+    framer = LineFramer(max_frame=30_000)
     tracemalloc.start()
     try:
-        for _ in range(8_000_000 // len(piece) if len(piece) > 1 else 300_000):
+        for _ in range(100_000):
             framer.feed(piece)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 500_000
+    assert peak < 100_000
     assert len(framer.feed(b"\nok\n")) == 2

@@ -3,7 +3,7 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_wire_texts import objects, spread_objects, strings, values
+from test_wire_texts import objects, patient, spread_objects, strings, values
 
 from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object, unquote, with_members, without_members
 from mcpzip.wire.shallow import members, scan
@@ -22,6 +22,7 @@ def meaning(text: bytes) -> object:
     return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=list)
 
 
+@patient
 @given(objects | spread_objects)
 def test_split_gives_every_value_as_it_stands(text: bytes) -> None:
     fields = split_object(text)
@@ -30,6 +31,7 @@ def test_split_gives_every_value_as_it_stands(text: bytes) -> None:
     assert all(value in text for value in fields.values())
 
 
+@patient
 @given(st.dictionaries(st.text(st.characters()), values))
 @example({"\ud800": b"1", "\ud801": b"2"})
 @example({'"': b"1e400", "\\": b'"\\ud800"'})
@@ -38,6 +40,7 @@ def test_split_undoes_join(fields: dict[str, bytes]) -> None:
     assert list(split_object(join_object(fields))) == list(fields)
 
 
+@patient
 @given(objects | spread_objects)
 def test_members_are_where_they_say(text: bytes) -> None:
     found = members(text)
@@ -46,6 +49,7 @@ def test_members_are_where_they_say(text: bytes) -> None:
     assert list(scan(text, {})) == found
 
 
+@patient
 @given(objects | spread_objects, st.integers(0, 200))
 def test_torn_text_is_read_as_far_as_it_goes(text: bytes, place: int) -> None:
     torn = text[: place % (len(text) + 1)]
@@ -56,6 +60,7 @@ def test_torn_text_is_read_as_far_as_it_goes(text: bytes, place: int) -> None:
     assert len(found) <= len(finished) + 1
 
 
+@patient
 @given(objects | spread_objects, st.dictionaries(st.sampled_from(["a", "b", "_meta", "new", "\ud800"]), values))
 def test_with_members_sets_these_and_leaves_the_rest(text: bytes, fields: dict[str, bytes]) -> None:
     changed = with_members(text, fields)
@@ -68,6 +73,7 @@ def test_with_members_sets_these_and_leaves_the_rest(text: bytes, fields: dict[s
     assert {key: value for key, value in split_object(changed).items() if key not in fields} == others
 
 
+@patient
 @given(objects | spread_objects)
 def test_with_what_stands_there_changes_nothing(text: bytes) -> None:
     standing = pairs(text)
@@ -77,6 +83,7 @@ def test_with_what_stands_there_changes_nothing(text: bytes) -> None:
     assert without_members(text, ()) == text
 
 
+@patient
 @given(objects | spread_objects, st.sets(st.sampled_from(["a", "b", "_meta", "\ud800", ""])))
 def test_without_members_leaves_the_rest(text: bytes, gone: set[str]) -> None:
     changed = without_members(text, gone)
@@ -84,6 +91,7 @@ def test_without_members_leaves_the_rest(text: bytes, gone: set[str]) -> None:
     assert split_object(changed) == {key: value for key, value in split_object(text).items() if key not in gone}
 
 
+@patient
 @given(objects.filter(lambda text: not {"new", "newer"} & set(split_object(text))))
 def test_without_undoes_with_to_the_byte(text: bytes) -> None:
     if split_object(text):
@@ -156,6 +164,7 @@ def test_what_is_no_object_is_said_to_be_none(text: bytes) -> None:
         without_members(text, ("a",))
 
 
+@patient
 @given(st.binary() | st.lists(st.sampled_from([b"{", b"}", b'"', b"\\", b"a", b":", b",", b"\xff", b"[", b"]"])).map(b"".join))
 def test_any_bytes_are_an_object_or_are_not(text: bytes) -> None:
     try:
@@ -170,6 +179,7 @@ def test_any_bytes_are_an_object_or_are_not(text: bytes) -> None:
     assert all(member.end <= len(text) for member in scan(text, {}))
 
 
+@patient
 @given(st.text(st.characters()))
 @example("\ud800")
 @example("\udfff\ud800 \U0010ffff\x00\x7f\u2028")
@@ -180,6 +190,7 @@ def test_unquote_undoes_quote(text: str) -> None:
     quoted.decode()
 
 
+@patient
 @given(strings)
 def test_unquote_reads_every_spelling(text: bytes) -> None:
     assert unquote(text) == json.loads(text)

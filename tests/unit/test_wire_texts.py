@@ -2,8 +2,11 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
+patient = settings(deadline=None)
+"""For every property here: how long an example takes says nothing about the wire."""
 
 PLAIN_SPACE = (b"", b"", b"", b" ", b"\t", b"  \t ")
 ANY_SPACE = (*PLAIN_SPACE, b"\n", b"\r\n", b"\r", b" \n\n ")
@@ -83,6 +86,7 @@ spread_objects = objects_of(values_with(ANY_SPACE), ANY_SPACE)
 """JSON objects with line breaks, and space around them."""
 
 
+@patient
 @given(values | objects | spread_objects)
 def test_texts_are_json(text: bytes) -> None:
     json.loads(text, parse_int=str, parse_float=str)
