@@ -185,9 +185,11 @@ class Connection:
         if server.transport == "stdio":
             argv = [server.command or "", *server.args]
             return open_stdio(argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace)
-        from mcpzip.transport.sdk import open_http, open_sse  # takes half a second: only where it is needed
-
-        opener = open_http if server.transport == "http" else open_sse
+        # The SDK takes half a second to import: only where it is needed.
+        if server.transport == "http":
+            from mcpzip.transport.http import open_http as opener
+        else:
+            from mcpzip.transport.sse import open_sse as opener
         return opener(server.url or "", server.headers, ear)
 
     def _explained(self, cause: BaseException) -> UpstreamUnavailableError:

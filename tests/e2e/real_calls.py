@@ -139,7 +139,7 @@ GIT = (
     Call("git_reset", "unstage all staged changes", {"repo_path": "{repo}"}, changes=True),
     Call("git_log", "show the history of commits", {"repo_path": "{repo}", "max_count": 5}),
     Call("git_create_branch", "create a new branch", {"repo_path": "{repo}", "branch_name": "idea"}, changes=True),
-    Call("git_checkout", "switch to another branch", {"repo_path": "{repo}", "branch_name": "nowhere"}, changes=True),
+    Call("git_checkout", "switch to another branch", {"repo_path": "{repo}", "branch_name": "draft"}, changes=True),
     Call("git_show", "show the contents of a commit", {"repo_path": "{repo}", "revision": "HEAD"}),
     Call("git_branch", "list the branches", {"repo_path": "{repo}", "branch_type": "local"}),
 )

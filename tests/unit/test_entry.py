@@ -12,8 +12,8 @@ from mcpzip.model.errors import InvalidToolError
 
 def test_the_fields_are_read_and_the_bytes_kept():
     raw = (
-        b'{ "name":"a.b/c", "title":"T", "description":"D\\u00e9", "x-new":[1.0,1E2], "inputSchema":{"type":"object"},'
-        b'"annotations":{"title":"other","readOnlyHint":true,"idempotentHint":true} }'
+        b'{ "name":"a.b/c", "title":"T", "description":"D\\u00e9", "x-new":[1.0,1E2],'
+        b'"inputSchema":{"type":"object"}, "annotations":{"title":"other","readOnlyHint":true,"idempotentHint":true} }'
     )
     entry = Entry.parse("slack", raw)
     assert entry.raw == raw
@@ -39,13 +39,29 @@ def test_the_fields_are_read_and_the_bytes_kept():
 )
 def test_a_field_of_the_wrong_type_is_absent(fields, title, read_only):
     entry = Entry.parse("s", json.dumps({"name": "t", **fields}).encode())
-    assert (entry.title, entry.description, entry.read_only, entry.idempotent) == (title, "", read_only, False)
+    assert (entry.title, entry.description, entry.read_only, entry.idempotent) == (
+        title,
+        "",
+        read_only,
+        False,
+    )
     assert entry.input_schema() == {}
 
 
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"{", b"[]", b"null", b'"name"', b"{}", b'{"name":""}', b'{"name":7}', b'{"name":null}', b"[" * 5000],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"name"',
+        b"{}",
+        b'{"name":""}',
+        b'{"name":7}',
+        b'{"name":null}',
+        b"[" * 5000,
+    ],
 )
 def test_what_no_name_can_call_is_no_tool(raw):
     with pytest.raises(InvalidToolError, match=r"^a tool of 'slack' "):
@@ -56,7 +72,11 @@ def test_what_no_name_can_call_is_no_tool(raw):
     name=st.text(min_size=1),
     others=st.dictionaries(
         st.sampled_from(["title", "description", "annotations", "inputSchema", "outputSchema", "_meta"]),
-        st.none() | st.booleans() | st.text() | st.lists(st.integers()) | st.dictionaries(st.text(), st.text()),
+        st.none()
+        | st.booleans()
+        | st.text()
+        | st.lists(st.integers())
+        | st.dictionaries(st.text(), st.text()),
     ),
 )
 def test_any_object_with_a_name_is_a_tool(name, others):

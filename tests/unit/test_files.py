@@ -19,7 +19,11 @@ def test_missing_folders_are_made_for_their_owner_only(tmp_path):
     write_atomic(str(path), b"one")
     assert path.read_bytes() == b"one"
     if modes_hold():
-        assert [stat.S_IMODE(p.stat().st_mode) for p in (path, path.parent, path.parent.parent)] == [0o600, 0o700, 0o700]
+        assert [stat.S_IMODE(p.stat().st_mode) for p in (path, path.parent, path.parent.parent)] == [
+            0o600,
+            0o700,
+            0o700,
+        ]
 
 
 def test_a_file_is_replaced_and_gets_its_mode_whatever_the_umask(tmp_path):

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from mcpzip.model.names import SEPARATOR, join, server_name_problem, split
 
-server_names = st.text("abAB01_.-", min_size=1, max_size=12).filter(lambda name: server_name_problem(name) is None)
+server_names = st.text("abAB01_.-", min_size=1, max_size=12).filter(
+    lambda name: server_name_problem(name) is None
+)
 tool_names = st.text(min_size=1, max_size=12) | st.text("_.a", min_size=1, max_size=6)
 
 

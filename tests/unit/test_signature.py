@@ -133,7 +133,10 @@ def test_a_type_is_read_through_every_way_to_write_it(schema, shown):
     [
         ({"$ref": "#/$defs/Issue", **ISSUE}, "[title:string*, state:open|closed]"),
         ({"allOf": [members(["a"], a=STRING), members(b=INTEGER)]}, "[a:string*, b:integer]"),
-        ({"oneOf": [members(["a"], a=STRING), members(["a", "b"], a=STRING, b=INTEGER)]}, "[a:string*, b:integer]"),
+        (
+            {"oneOf": [members(["a"], a=STRING), members(["a", "b"], a=STRING, b=INTEGER)]},
+            "[a:string*, b:integer]",
+        ),
         ({"required": ["unlisted"]}, "[unlisted:any*]"),
         ({"properties": {"a": {"type": "string", "required": True}}}, "[a:string*]"),
         ({"properties": {"a": True}, "required": "a"}, "[a:any]"),
@@ -197,23 +200,53 @@ def test_a_description_is_cut_at_a_sentence_or_a_word(text, budget, kept):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(
-        st.sampled_from(
-            "type properties required items prefixItems anyOf oneOf allOf enum const $ref $defs definitions "
-            "additionalProperties description a b".split()
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "properties",
+                    "required",
+                    "items",
+                    "prefixItems",
+                    "anyOf",
+                    "oneOf",
+                    "allOf",
+                    "enum",
+                    "const",
+                    "$ref",
+                    "$defs",
+                    "definitions",
+                    "additionalProperties",
+                    "description",
+                    "a",
+                    "b",
+                ]
+            )
+            | st.text(max_size=4),
+            inner
+            | st.sampled_from(
+                ["string", "array", "object", "null", "#", "#/$defs/a", "#/properties/a", "#/anyOf/0"]
+            ),
+            max_size=5,
         )
-        | st.text(max_size=4),
-        inner
-        | st.sampled_from(["string", "array", "object", "null", "#", "#/$defs/a", "#/properties/a", "#/anyOf/0"]),
-        max_size=5,
     ),
     max_leaves=25,
 )
 
 
-@given(schema=JSON, name=st.text(min_size=1, max_size=12), description=st.text(max_size=200), budget=st.integers(0, 300))
+@given(
+    schema=JSON,
+    name=st.text(min_size=1, max_size=12),
+    description=st.text(max_size=200),
+    budget=st.integers(0, 300),
+)
 def test_every_schema_and_text_makes_one_printable_line(schema, name, description, budget):
     line = signature(entry(name, description, schema), budget)
     assert len(line.splitlines()) == 1

@@ -1,0 +1,30 @@
+"""An upstream over Streamable HTTP (spec: basic/transports/streamable-http)."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+from mcpzip.transport.base import Incoming
+from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
+from mcpzip.transport.witness import CONNECT_TIMEOUT, Witness
+
+
+@asynccontextmanager
+async def open_http(url: str, headers: Mapping[str, str], incoming: Incoming) -> AsyncIterator[SdkChannel]:
+    """A Streamable HTTP channel (spec: basic/transports/streamable-http). Nothing is sent until the first
+    request.
+    """
+    witness = Witness(soften=False)
+    timeout = httpx2.Timeout(30.0, connect=CONNECT_TIMEOUT, read=STREAM_READ_TIMEOUT, pool=None)
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    async with (
+        httpx2.AsyncClient(
+            headers=dict(headers), transport=witness, timeout=timeout, limits=limits
+        ) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
+        dispatching(JSONRPCDispatcher(read, write), witness, incoming) as channel,
+    ):
+        yield channel

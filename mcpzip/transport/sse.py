@@ -1,0 +1,79 @@
+"""An upstream over the legacy HTTP+SSE transport (spec 2024-11-05: basic/transports)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+
+import httpx2
+import mcp.client.sse as sdk_sse
+from mcp.shared._httpx_utils import sse_within_origin
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+from mcpzip.transport.base import ChannelClosedError, Incoming
+from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
+from mcpzip.transport.witness import CONNECT_TIMEOUT, Witness, unreachable
+
+# The SDK caps one SSE event at 1 MiB and gives `sse_client` no way to say otherwise; a listing of 1,000 tools
+# is more.
+setattr(sdk_sse, "sse_within_origin", partial(sse_within_origin, max_event_size=None))  # noqa: B010 - not exported
+
+
+@asynccontextmanager
+async def open_sse(url: str, headers: Mapping[str, str], incoming: Incoming) -> AsyncIterator[SdkChannel]:
+    """A legacy HTTP+SSE channel (spec 2024-11-05: basic/transports). Connects at once.
+
+    Raises ChannelClosedError (sent=False) when the event stream can't be opened.
+    """
+    witness = Witness(soften=True)
+
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=witness)
+
+    opened = False
+    try:
+        async with sdk_sse.sse_client(
+            url,
+            headers=dict(headers),
+            timeout=CONNECT_TIMEOUT,
+            sse_read_timeout=STREAM_READ_TIMEOUT,
+            httpx_client_factory=client,
+        ) as (read, write):
+            opened = True
+            async with dispatching(JSONRPCDispatcher(read, write), witness, incoming) as channel:
+                yield channel
+    except BaseExceptionGroup as group:
+        if opened:
+            raise
+        raise _sse_refused(url, group) from group
+    except (httpx2.HTTPError, ValueError) as error:
+        if opened:
+            raise
+        raise _sse_refused(url, error) from error
+
+
+def _sse_refused(url: str, error: BaseException) -> BaseException:
+    for leaf in _leaves(error):
+        match leaf:
+            case httpx2.HTTPStatusError():
+                code = leaf.response.status_code
+                return ChannelClosedError(
+                    f"it answered HTTP {code} {leaf.response.reason_phrase}".rstrip(), sent=False, status=code
+                )
+            case httpx2.ConnectError() | httpx2.ConnectTimeout():
+                return ChannelClosedError(unreachable(httpx2.URL(url), leaf), sent=False)
+            case httpx2.HTTPError() | ValueError():
+                return ChannelClosedError(f"its event stream can't be opened ({leaf})", sent=False)
+            case asyncio.CancelledError():
+                return leaf
+    return error
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]

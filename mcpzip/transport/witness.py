@@ -1,0 +1,118 @@
+"""What HTTP did to our requests.
+
+The rule: the SDK hides the status of a failed request, and a refused connection ends its whole client. A
+`Witness` stands
+below it as the HTTP transport: it notes what befell which request, and answers in the place of a server that
+can't.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import msgspec
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds to open a TCP or TLS connection."""
+_SESSION_HEADER = "mcp-session-id"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What became of one POST that got no proper answer."""
+
+    reason: str
+    sent: bool
+    status: int | None = None
+    in_session: bool = False
+
+
+class _PostedId(msgspec.Struct):
+    id: int | str | None = None
+
+
+class Witness(httpx2.AsyncBaseTransport):
+    """Notes, for each JSON-RPC request posted, the HTTP failure that befell it."""
+
+    def __init__(self, *, soften: bool) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(retries=0)
+        self._soften = soften
+        self.faults: dict[int | str, Fault] = {}
+        self.on_fault = asyncio.Event()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        posted = _posted_id(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            if request.method != "POST":
+                raise
+            return self._note(request, posted, Fault(unreachable(request.url, error), sent=False), 503)
+        except httpx2.TransportError as error:
+            if request.method != "POST":
+                raise
+            reason = f"the HTTP connection broke ({type(error).__name__})"
+            return self._note(request, posted, Fault(reason, sent=True), 503)
+        if response.status_code >= 400 and request.method == "POST":
+            fault = Fault(
+                f"it answered HTTP {response.status_code} {response.reason_phrase}".rstrip(),
+                sent=True,
+                status=response.status_code,
+                in_session=_SESSION_HEADER in request.headers,
+            )
+            if posted is not None:
+                self.faults[posted] = fault
+                self.on_fault.set()
+            if self._soften:
+                await response.aclose()
+                return httpx2.Response(202, request=request)
+        return response
+
+    def _note(
+        self, request: httpx2.Request, posted: int | str | None, fault: Fault, status: int
+    ) -> httpx2.Response:
+        if posted is not None:
+            self.faults[posted] = fault
+            self.on_fault.set()
+        return httpx2.Response(202 if self._soften else status, request=request)
+
+    async def settled(self, number: int, sending: "asyncio.Future[dict[str, object]]") -> None:
+        """Waits for ``sending``, or for the failure of its POST where the answer would come on another stream
+        (SSE).
+        """
+        if not self._soften:
+            await asyncio.wait({sending})
+            return
+        while not sending.done() and number not in self.faults:
+            self.on_fault.clear()
+            fault = asyncio.ensure_future(self.on_fault.wait())
+            either: set[asyncio.Future[Any]] = {sending, fault}
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                fault.cancel()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _posted_id(request: httpx2.Request) -> int | str | None:
+    if request.method != "POST":
+        return None
+    try:
+        return msgspec.json.decode(request.content, type=_PostedId).id
+    except (msgspec.DecodeError, httpx2.RequestNotRead):
+        return None
+
+
+def unreachable(url: httpx2.URL, error: Exception) -> str:
+    detail = str(error).lower()
+    where = f"{url.scheme}://{url.netloc.decode()}"
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"{where} did not accept a connection within {CONNECT_TIMEOUT:g} s"
+    if "name or service" in detail or "nodename" in detail or "getaddrinfo" in detail:
+        return f"the host of {where} can't be found"
+    if "certificate" in detail or "ssl" in detail:
+        return f"{where} has no certificate we trust ({error})"
+    return f"nothing accepts connections at {where}"

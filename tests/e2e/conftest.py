@@ -1,0 +1,94 @@
+"""The real servers, each started once, reached directly and through one `mcpzip serve`."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from json_client import Answer, Json, JsonClient, connected, transport_of
+from real_world import NODE_MODULES, NPM_CI, RealWorld
+
+
+@pytest.fixture(scope="session")
+def mcpzip() -> str:
+    """The installed command."""
+    command = shutil.which("mcpzip", path=str(Path(sys.executable).parent))
+    assert command, "mcpzip is not installed beside this Python: pip install '.[dev]'"
+    return command
+
+
+@pytest.fixture(scope="session")
+def npm_packages() -> None:
+    """The packages of package-lock.json are there; without them the test is skipped, on CI it fails."""
+    if not (NODE_MODULES / "@modelcontextprotocol").is_dir():
+        message = f"the third-party servers are not installed: {NPM_CI}"
+        if os.environ.get("CI"):
+            pytest.fail(message, pytrace=False)
+        pytest.skip(message)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A connection that plain, synchronous tests can use: its client lives in a thread of its own."""
+
+    portal: BlockingPortal
+    client: JsonClient
+    through_mcpzip: bool = False
+
+    def tools(self) -> list[Json]:
+        """Every tool that is listed."""
+        return self.portal.call(self.client.tools)
+
+    def call(self, tool: str, arguments: Json, *, progress: bool = False) -> Answer:
+        """`tools/call`."""
+        return self.portal.call(lambda: self.client.call(tool, arguments, progress=progress))
+
+    def say(self, tool: str, arguments: Json) -> str:
+        """The text that one of mcpzip's own tools answers with."""
+        result = self.call(tool, arguments).result
+        assert result is not None
+        assert not result.get("isError"), result
+        text: str = result["content"][0]["text"]
+        return text
+
+
+@dataclass(frozen=True)
+class Real:
+    """All of it. direct: a line to each server, by its name in the config. lines: to mcpzip, by the client's era."""
+
+    world: RealWorld
+    direct: Mapping[str, Line]
+    lines: Mapping[str, Line]
+    config: Path
+
+
+@pytest.fixture(scope="session")
+def real(npm_packages: None, mcpzip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    """Seven servers over three transports in one config."""
+    root = tmp_path_factory.mktemp("real")
+    world = RealWorld(root)
+    with ExitStack() as stack:
+        errors = stack.enter_context((root / "stderr.log").open("w"))
+        portal = stack.enter_context(start_blocking_portal())
+        world.add_python_servers()
+        stack.enter_context(world.npm_servers(root))
+        config = root / "config.json"
+        config.write_text(json.dumps({"mcpServers": world.entries}), "utf-8")
+
+        def line(entry: Json, era: str | None = None, **kind: bool) -> Line:
+            opened = connected(transport_of(entry, errors), era)
+            return Line(portal, stack.enter_context(portal.wrap_async_context_manager(opened)), **kind)
+
+        proxy = {"command": mcpzip, "args": ["serve", "--config", str(config)], "env": world.environment}
+        lines = {era: line(proxy, era, through_mcpzip=True) for era in ("legacy", "modern")}
+        direct = {name: line(entry) for name, entry in world.entries.items()}
+        for one in lines.values():
+            one.say("execute_tool", {"name": "proxy_refresh"})
+        yield Real(world, direct, lines, config)

@@ -1,0 +1,95 @@
+"""Third-party servers over all three transports in one config: every tool listed, found, described and executed,
+with the very result that a direct call gives.
+
+Nothing is left out of the comparison. What changes by itself is dealt with so: a clock is read directly before and
+after, and the call repeated when it moved on; the random session id that server-everything names in two replies is
+masked; a client of 2026-07-28 gets the two fields that its era demands of every result.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from conftest import Line, Real
+from json_client import Answer, Json
+from real_calls import CALLS, Call
+
+pytestmark = pytest.mark.npm
+
+FIRST = 5
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TRIES = 5
+_EVERY_CALL = [pytest.param(server, call, id=f"{server}-{call.tool}") for server in CALLS for call in CALLS[server]]
+
+
+def text_of(value: object) -> str:
+    """As JSON text: key order, 1 and 1.0, and every character count."""
+    return _SESSION.sub("SESSION", json.dumps(value, ensure_ascii=False))
+
+
+@pytest.mark.parametrize("server", CALLS)
+def test_every_tool_is_listed(real: Real, server: str) -> None:
+    listed = {tool["name"] for tool in real.direct[server].tools()}
+    status = real.lines["legacy"].say("execute_tool", {"name": "proxy_status"})
+    assert f"{server}: connected, {len(listed)} tools, " in status
+    assert {call.tool for call in CALLS[server]} == listed, "the table of calls is not up to date"
+
+
+def test_a_client_sees_three_tools(real: Real) -> None:
+    for line in real.lines.values():
+        assert [tool["name"] for tool in line.tools()] == ["search_tools", "describe_tool", "execute_tool"]
+
+
+@pytest.mark.parametrize(("server", "call"), _EVERY_CALL)
+def test_a_plain_request_finds_it(real: Real, server: str, call: Call) -> None:
+    found = real.lines["legacy"].say("search_tools", {"query": call.request})
+    names = [line.partition(":")[0] for line in found.splitlines() if not line.startswith("--")]
+    assert f"{server}__{call.tool}" in names
+    assert len(names) <= FIRST
+
+
+@pytest.mark.parametrize("server", CALLS)
+def test_it_is_described_as_the_server_describes_it(real: Real, server: str) -> None:
+    for tool in real.direct[server].tools():
+        name = f"{server}__{tool['name']}"
+        described, _, freshness = real.lines["legacy"].say("describe_tool", {"name": name}).partition("\n")
+        assert text_of(json.loads(described)) == text_of({**tool, "name": name})
+        assert freshness.startswith(f"Server {server}, listed ")
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize(("server", "call"), _EVERY_CALL)
+def test_the_result_is_that_of_a_direct_call(real: Real, server: str, call: Call, era: str) -> None:
+    direct, proxied = real.direct[server], real.lines[era]
+    arguments = call.filled(real.world.files, real.world.repo)
+
+    def ask(line: Line) -> Answer:
+        if call.changes:
+            real.world.restore()
+        if line.through_mcpzip:
+            return line.call(
+                "execute_tool", {"name": f"{server}__{call.tool}", "arguments": arguments}, progress=call.progress
+            )
+        return line.call(call.tool, arguments, progress=call.progress)
+
+    for _ in range(_TRIES):
+        before, through, after = ask(direct), ask(proxied), ask(direct)
+        if text_of(comparable(before.result, era)) == text_of(comparable(after.result, era)):
+            break
+    else:
+        pytest.fail("two direct calls in a row never agreed")
+    assert text_of(comparable(through.result, era)) == text_of(comparable(before.result, era))
+    assert text_of(through.error) == text_of(before.error)
+    assert text_of(through.progress) == text_of(before.progress)
+    assert bool(before.progress) == call.progress
+
+
+def comparable(result: Json | None, era: str) -> Any:
+    """``result`` without what the modern era demands of every result: those are the last server's own to say."""
+    if result is None or era == "legacy":
+        return result
+    result = {key: value for key, value in result.items() if key != "resultType"}
+    meta = {key: value for key, value in result.pop("_meta", {}).items() if not key.endswith("/serverInfo")}
+    return {**result, "_meta": meta} if meta else result

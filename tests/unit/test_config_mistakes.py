@@ -1,0 +1,345 @@
+"""Every mistake made in a config: one sentence that names the file, the place, and what would do."""
+
+import errno
+import json
+
+import pytest
+
+from mcpzip.config import load, parse, reading
+from mcpzip.model.errors import ConfigError
+
+FILE = "/home/me/config.json"
+
+
+def one(**keys: object) -> dict[str, object]:
+    return {"mcpServers": {"a": keys}}
+
+
+# What stands in the file, where the error points, what it found, what would do.
+ERRORS = [
+    ("", "", "the file is empty", '"mcpServers"'),
+    (" \n ", "", "the file is empty", '"mcpServers"'),
+    ("hello", "", "not JSON at line 1, column 1: 'hello'", "write a JSON value there"),
+    ('{"a": 1,}', "", "not JSON at line 1, column 9: a comma before the closing '}'", "remove the comma"),
+    ('{"a": [1,\n2,\n]}', "", "line 3, column 1: a comma before the closing ']'", "remove the comma"),
+    ('{"a": 1, // one\n"b": 2}', "", "column 10: a comment", "remove it"),
+    ('{"a": /* one */ 1}', "", "column 7: a comment", "remove it"),
+    ("# one\n{}", "", "column 1: a comment", "remove it"),
+    ("{'a': 1}", "", "column 2: a ' quote", 'straight double quotes (")'),
+    ('{"a": “b”}', "", "column 7: a “ quote", 'straight double quotes (")'),
+    ('{"a": True}', "", "column 7: True", "write true"),
+    ('{"a": None}', "", "column 7: None", "write null"),
+    ("{a: 1}", "", "column 2: something that is not a quoted key", "put the key in double quotes"),
+    ('{"a" 1}', "", "column 6: a key without a value", "put a colon"),
+    ('{"a": 1 "b": 2}', "", "column 9: two members without a comma", "put a comma before it"),
+    ('{"a": "C:\\Users"}', "", "a backslash that escapes nothing", "double it"),
+    ('{"a": "x\ny"}', "", "a line break inside a string", "close the string"),
+    ('{"a": "x', "", "a string without its closing quote", "close the string"),
+    ('{"a": {"b": 1}', "", "the file ends too early", "close the brackets"),
+    ("{} {}", "", "column 4: more text after the end", "remove it"),
+    (b'{"a":\n"\xff"}', "", "line 2 is not UTF-8", "save the file as UTF-8"),
+    ("[" * 100_000, "", "it is nested too deeply", "take some of the brackets away"),
+    ('{"a": ' + "9" * 5000 + "}", "", "a number has too many digits", "write a shorter one"),
+    ('{"mcpServers": {"a": {}, "a": {}}}', "mcpServers.a", "the key stands there more than once", "keep one"),
+    ('{"x": [{"b c": 1, "b c": 2}]}', 'x[0]."b c"', "the key stands there more than once", "keep one"),
+    ([], "", "found a list", "write an object"),
+    ("7", "", "found a number", "write an object"),
+    ({"mcpServers": []}, "mcpServers", "found a list", "write an object of servers"),
+    ({"mcpServers": {"a__b": {}}}, "mcpServers.a__b", "this name contains '__'", "rename it"),
+    ({"mcpServers": {"": {}}}, 'mcpServers.""', "this name is empty", "rename it"),
+    ({"mcpServers": {"a b": {}}}, 'mcpServers."a b"', "this name has a character other than", "rename it"),
+    ({"mcpServers": {"_a": {}}}, "mcpServers._a", "this name begins or ends with '_'", "rename it"),
+    (
+        {"mcpServers": {"a": "npx"}},
+        "mcpServers.a",
+        "found a string",
+        'write an object with a "command" or a "url"',
+    ),
+    (one(), "mcpServers.a", "neither a command nor a url", 'add "command" for a local server'),
+    (one(command="x", url="https://x"), "mcpServers.a", "both a command and a url", "keep the command"),
+    (one(type="http", command="x"), "mcpServers.a", '"type": "http" without a url', "add the url"),
+    (
+        one(type="stdio", url="https://x"),
+        "mcpServers.a",
+        '"type": "stdio" without a command',
+        "add the command",
+    ),
+    (one(type="ws", url="wss://x"), "mcpServers.a.type", "found 'ws'", 'write "stdio", "http" or "sse"'),
+    (one(type=3, url="https://x"), "mcpServers.a.type", "found a number", 'write "stdio", "http" or "sse"'),
+    (one(command=["npx", "x"]), "mcpServers.a.command", "found a list", "write the program to start"),
+    (
+        one(command="x", args="-y y"),
+        "mcpServers.a.args",
+        "found a string",
+        'write a list of strings, such as ["-y"',
+    ),
+    (one(command="x", args=["-p", 80]), "mcpServers.a.args[1]", "found a number", "in double quotes"),
+    (one(command="x", args=[None]), "mcpServers.a.args[0]", "found null", "in double quotes"),
+    (one(command="x", env=["A=b"]), "mcpServers.a.env", "found a list", "write an object of strings"),
+    (one(command="x", env={"PORT": 80}), "mcpServers.a.env.PORT", "found a number", "in double quotes"),
+    (one(command="x", env={"ON": True}), "mcpServers.a.env.ON", "found true", "in double quotes"),
+    (one(command="x", cwd=["/"]), "mcpServers.a.cwd", "found a list", "write a folder"),
+    (one(url=7), "mcpServers.a.url", "found a number", "write the address"),
+    (
+        one(url="https://x", headers="X: y"),
+        "mcpServers.a.headers",
+        "found a string",
+        "write an object of strings",
+    ),
+    (
+        one(url="https://x", headers={"X": {}}),
+        "mcpServers.a.headers.X",
+        "found an object",
+        "in double quotes",
+    ),
+    (one(command="x", disabled="yes"), "mcpServers.a.disabled", "found a string", "write true or false"),
+    (one(command="x", timeout="30"), "mcpServers.a.timeout", "found a string", "write a number of seconds"),
+    (one(command="x", timeout=True), "mcpServers.a.timeout", "found true", "write a number of seconds"),
+    (one(command="x", timeout=0), "mcpServers.a.timeout", "found 0", "above 0"),
+    (one(command="x", timeout=1e300), "mcpServers.a.timeout", "found 1e+300", "up to 31,536,000"),
+    (
+        '{"mcpServers": {"a": {"command": "x", "timeout": NaN}}}',
+        "mcpServers.a.timeout",
+        "found nan",
+        "above 0",
+    ),
+    (one(command="x", tools=["a"]), "mcpServers.a.tools", "found a list", 'such as {"allow": ["get_*"]'),
+    (
+        one(command="x", tools={"allow": "a"}),
+        "mcpServers.a.tools.allow",
+        "found a string",
+        "write a list of tool names",
+    ),
+    (
+        one(command="x", tools={"deny": [1]}),
+        "mcpServers.a.tools.deny[0]",
+        "found a number",
+        "in double quotes",
+    ),
+    (one(command="x", pin="a"), "mcpServers.a.pin", "found a string", "write a list of tool names"),
+    ({"idle_timeout_minutes": "5"}, "idle_timeout_minutes", "found a string", "write a number of minutes"),
+    ({"idle_timeout_minutes": -1}, "idle_timeout_minutes", "found -1", "above 0 and up to 525,600"),
+    ({"call_timeout_seconds": []}, "call_timeout_seconds", "found a list", "write a number of seconds"),
+    ({"gemini_api_key": 7}, "gemini_api_key", "found a number", "write a string"),
+    ({"search": 7}, "search", "found a number", 'such as {"default_limit": 5}'),
+    ({"search": {"default_limit": 0}}, "search.default_limit", "found 0", "write a number from 1 to 100"),
+    ({"search": {"default_limit": 2.5}}, "search.default_limit", "found 2.5", "a whole number from 1 to 100"),
+    ({"search": {"default_limit": "5"}}, "search.default_limit", "found a string", "from 1 to 100"),
+    ({"search": {"threshold": 2}}, "search.threshold", "found 2", "write a number from 0 to 1"),
+    (
+        {"search": {"semantic": "gpu"}},
+        "search.semantic",
+        "found 'gpu'",
+        'write "local", "ollama", "off" or the URL',
+    ),
+    ({"search": {"model": {}}}, "search.model", "found an object", "write a string"),
+    ({"expose": "all"}, "expose", "found 'all'", 'write "meta", "direct" or "transparent"'),
+]
+
+
+@pytest.mark.parametrize(("content", "path", "found", "remedy"), ERRORS)
+def test_an_error_names_file_place_finding_and_remedy(content, path, found, remedy):
+    data = (
+        content
+        if isinstance(content, bytes)
+        else content
+        if isinstance(content, str)
+        else json.dumps(content)
+    )
+    with pytest.raises(ConfigError) as raised:
+        parse(data if isinstance(data, bytes) else data.encode(), FILE, {})
+    error = raised.value
+    assert (error.file, error.path) == (FILE, path)
+    assert found in error.found
+    assert remedy in error.remedy
+    assert str(error) == f"{FILE}: {path}{': ' if path else ''}{error.found}; {error.remedy}."
+    assert "\n" not in str(error)
+
+
+# What one server has, and the problem that is its own.
+PROBLEMS = [
+    ({"command": "${NOPE}"}, "command: the environment variable NOPE is not set", "${NOPE:-…}"),
+    (
+        {"command": "x", "args": ["a", "${NOPE}"]},
+        "args[1]: the environment variable NOPE is not set",
+        "set it where",
+    ),
+    (
+        {"command": "x", "env": {"T": "${NOPE}"}},
+        "env.T: the environment variable NOPE is not set",
+        "set it where",
+    ),
+    ({"url": "https://${NOPE}/mcp"}, "url: the environment variable NOPE is not set", "set it where"),
+    (
+        {"url": "https://x", "headers": {"A": "${NOPE}"}},
+        "headers.A: the environment variable NOPE",
+        "set it where",
+    ),
+    ({"command": ""}, "command: the command is empty", "write the program to start"),
+    ({"command": "x", "env": {"A=B": "c"}}, 'env."A=B": no environment variable can be so', "remove the '='"),
+    ({"command": "x", "env": {"A": "\0"}}, "env.A: no environment variable can be so", "remove the '='"),
+    ({"url": "x.example/mcp"}, "url: not an http address", "write it whole, such as https://example.com/mcp"),
+    ({"url": "wss://x.example"}, "url: not an http address", "write it whole"),
+    ({"url": "https://"}, "url: not an http address", "write it whole"),
+    (
+        {"url": "https://x", "headers": {"A": "b\r\nC: d"}},
+        "headers.A: no header can be so",
+        "a value on one line",
+    ),
+    (
+        {"url": "https://x", "headers": {"A B": "c"}},
+        'headers."A B": no header can be so',
+        "without spaces or colons",
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "problem", "remedy"), PROBLEMS)
+def test_a_problem_of_one_server_leaves_the_others_alone(keys, problem, remedy):
+    document = {"mcpServers": {"bad": keys, "good": {"command": "x"}}}
+    config = parse(json.dumps(document).encode(), FILE, {})
+    assert config.servers["good"].problem is None
+    sentence = config.servers["bad"].problem
+    assert sentence is not None
+    assert sentence.startswith(f"{FILE}: mcpServers.bad.{problem}")
+    assert remedy in sentence
+    assert sentence.endswith(".")
+    assert config.warnings == ()
+
+
+GOOD = {"mcpServers": {"a": {"command": "x"}}}
+
+# What stands in the file, and the warning that is all it costs.
+WARNINGS = [
+    ({}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
+    ({"mcpServers": {}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
+    ({"mcpServers": {"a": None}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
+    ({**GOOD, "serch": {}}, "serch: unknown key, passed over; 'search' may be meant."),
+    ({**GOOD, "zzz": 1}, "zzz: unknown key, passed over; the keys here are call_timeout_seconds, "),
+    ({**GOOD, "servers": {}}, "servers: unknown key, passed over; 'mcpServers' may be meant."),
+    (
+        {**GOOD, "search": {"limit": 3}},
+        "search.limit: unknown key, passed over; 'default_limit' may be meant.",
+    ),
+    (one(command="x", comand="y"), "mcpServers.a.comand: unknown key, passed over; 'command' may be meant."),
+    (
+        one(command="x", transport="stdio"),
+        "mcpServers.a.transport: unknown key, passed over; 'type' may be meant.",
+    ),
+    (
+        one(command="x", excludeTools=[]),
+        "mcpServers.a.excludeTools: unknown key, passed over; 'tools.deny' may be",
+    ),
+    (
+        one(command="x", tools={"allowed": []}),
+        "mcpServers.a.tools.allowed: unknown key, passed over; 'allow' may be",
+    ),
+    (one(command="x", headers={}), "mcpServers.a.headers: not used by a server of type stdio; remove it."),
+    (one(url="https://x", args=[]), "mcpServers.a.args: not used by a server of type http; remove it."),
+    (
+        one(command="x", args=["${env:T}"]),
+        "mcpServers.a.args[0]: ${env:T} is taken as it stands; environment",
+    ),
+    (
+        one(command="x", pin=["y"]),
+        "mcpServers.a.pin: not used by this version; it may stay, and does nothing.",
+    ),
+    ({**GOOD, "search": {"model": "m"}}, "search.model: not used by this version; it may stay"),
+    ({**GOOD, "search": {"threshold": 0.5}}, "search.threshold: not used by this version; it may stay"),
+    ({**GOOD, "search": {"semantic": "ollama"}}, "search.semantic: not used by this version; it may stay"),
+    (
+        {**GOOD, "search": {"semantic": "http://[::1]:11434/v1"}},
+        "search.semantic: not used by this version; it may",
+    ),
+    ({**GOOD, "expose": "direct"}, "expose: not used by this version; it may stay, and does nothing."),
+    (
+        {**GOOD, "gemini_api_key": "k"},
+        "gemini_api_key: not used by this version; it may stay, and does nothing.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "warning"), WARNINGS)
+def test_a_warning_costs_nothing_else(document, warning):
+    config = parse(json.dumps(document).encode(), FILE, {})
+    assert len(config.warnings) == 1
+    assert config.warnings[0].startswith(f"{FILE}: {warning}")
+    assert not [each for each in config.servers.values() if each.problem]
+
+
+def test_a_server_in_the_wrong_place_is_told_where_to_go():
+    config = parse(b'{"slack": {"command": "x"}}', FILE, {})
+    assert (
+        config.warnings[1]
+        == f'{FILE}: mcpServers: there are no servers, and so no tools; move "slack" into it.'
+    )
+
+
+def test_a_variable_that_is_not_set_outside_of_a_server_is_done_without():
+    config = parse(json.dumps({**GOOD, "gemini_api_key": "${NOPE}"}).encode(), FILE, {})
+    assert config.gemini_api_key is None
+    assert "gemini_api_key: the environment variable NOPE is not set" in config.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**GOOD, "$schema": "https://x", "_comment": "mine", "//": "yours"},
+        {**GOOD, "search": {"semantic": "off"}, "expose": "meta"},
+        {**GOOD, "search": None, "expose": None, "idle_timeout_minutes": None, "call_timeout_seconds": None},
+        one(
+            command="x",
+            url=None,
+            headers=None,
+            env={"A": None},
+            tools=None,
+            pin=None,
+            timeout=None,
+            disabled=None,
+        ),
+    ],
+)
+def test_what_is_right_draws_no_warning(document):
+    config = parse(json.dumps(document).encode(), FILE, {})
+    assert config.warnings == ()
+    assert config.servers["a"].problem is None
+
+
+def test_a_missing_file_is_named_and_an_example_given(tmp_path):
+    for path in (tmp_path / "none.json", tmp_path / "file" / "config.json"):
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(ConfigError) as raised:
+            load(str(path), {})
+        assert str(raised.value) == (
+            f'{path}: there is no such file; write it, for example with {{"mcpServers": {{"time": '
+            '{"command": "uvx", "args": ["mcp-server-time"]}}}.'
+        )
+
+
+def test_a_folder_is_called_one(tmp_path):
+    with pytest.raises(ConfigError, match="this is a folder; name the config file in it"):
+        load(str(tmp_path), {})
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            "it may not be read; give the user that mcpzip runs as",
+        ),
+        (OSError(errno.EIO, "Input/output error"), "it can't be read (Input/output error); check the file"),
+        (
+            OSError(errno.EFBIG, "larger than 5 bytes"),
+            "it can't be read (larger than 5 bytes); check the file",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(monkeypatch, error, sentence):
+    def refuse(path: str, limit: int) -> bytes:
+        raise error
+
+    monkeypatch.setattr(reading, "read_bytes_limited", refuse)
+    with pytest.raises(ConfigError) as raised:
+        load(FILE, {})
+    assert str(raised.value).startswith(f"{FILE}: {sentence}")

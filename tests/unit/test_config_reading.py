@@ -1,0 +1,271 @@
+"""The original's config and ours on top of it are read; nothing secret shows."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, load, parse, reading
+from mcpzip.config import server as server_keys
+from mcpzip.model.errors import ConfigError
+
+FILE = "/home/me/config.json"
+
+
+def read(document: object, **env: str) -> Config:
+    return parse(json.dumps(document).encode(), FILE, env)
+
+
+def server(env: dict[str, str] | None = None, /, **keys: object) -> ServerConfig:
+    return read({"mcpServers": {"it": keys}}, **(env or {})).servers["it"]
+
+
+def test_the_originals_config_is_read_unchanged(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(
+        json.dumps(
+            {
+                "gemini_api_key": None,
+                "search": {"default_limit": 7, "model": None},
+                "idle_timeout_minutes": 10,
+                "call_timeout_seconds": 60,
+                "mcpServers": {
+                    "slack": {
+                        "type": "",
+                        "command": "npx",
+                        "args": ["-y", "slack-mcp"],
+                        "env": {"SLACK_TOKEN": "xoxb"},
+                        "cwd": "/srv",
+                        "url": None,
+                    },
+                    "todoist": {"type": "http", "url": "https://todoist.example/mcp", "headers": {"X": "1"}},
+                    "github": {"type": "streamable-http", "url": "https://github.example/mcp"},
+                    "linear": {"type": "sse", "url": "https://linear.example/sse"},
+                    "plain": {"command": "plain"},
+                    "remote": {"url": "http://127.0.0.1:8000/mcp"},
+                },
+            }
+        )
+    )
+    config = load(str(path), {})
+    assert config == Config(
+        path=str(path),
+        servers={
+            "slack": ServerConfig(
+                "slack", "stdio", "npx", ("-y", "slack-mcp"), {"SLACK_TOKEN": "xoxb"}, cwd="/srv"
+            ),
+            "todoist": ServerConfig("todoist", "http", url="https://todoist.example/mcp", headers={"X": "1"}),
+            "github": ServerConfig("github", "http", url="https://github.example/mcp"),
+            "linear": ServerConfig("linear", "sse", url="https://linear.example/sse"),
+            "plain": ServerConfig("plain", "stdio", "plain"),
+            "remote": ServerConfig("remote", "http", url="http://127.0.0.1:8000/mcp"),
+        },
+        search=SearchConfig(default_limit=7),
+        idle_timeout=600.0,
+        call_timeout=60.0,
+    )
+    assert list(config.servers) == ["slack", "todoist", "github", "linear", "plain", "remote"]
+
+
+def test_what_a_config_leaves_out_has_its_default():
+    config = read({"mcpServers": {"a": {"command": "a"}}})
+    assert (config.idle_timeout, config.call_timeout, config.search.default_limit) == (300.0, 120.0, 5)
+    assert (config.gemini_api_key, config.expose, config.warnings) == (None, "meta", ())
+
+
+def test_what_is_ours_on_top_is_read():
+    read_one = server(
+        command="a",
+        disabled=True,
+        timeout=2.5,
+        tools={"allow": ["get_*"], "deny": ["*_all"]},
+        pin=["get_one"],
+    )
+    assert (read_one.disabled, read_one.timeout, read_one.pin) == (True, 2.5, ("get_one",))
+    assert (read_one.tools_allow, read_one.tools_deny) == (("get_*",), ("*_all",))
+    assert server(command="a").tools_allow is None
+    assert server(command="a", tools={"allow": []}).tools_allow == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "transport"),
+    [
+        ("http", "http"),
+        ("HTTP", "http"),
+        ("streamableHttp", "http"),
+        ("streamable_http", "http"),
+        ("sse", "sse"),
+        (" ", "http"),
+    ],
+)
+def test_a_transport_is_known_by_every_name_in_use(said, transport):
+    assert server(type=said, url="https://x.example").transport == transport
+
+
+def test_variables_are_replaced_in_every_string():
+    env = {"BIN": "/opt", "TOKEN": "t", "HOST": "x.example"}
+    local = server(
+        env,
+        command="${BIN}/run",
+        args=["--k=${TOKEN}", "$${TOKEN}"],
+        env={"T": "${TOKEN}", "D": "${NONE:-d}"},
+        cwd="${BIN}",
+    )
+    assert (local.command, local.args, local.cwd) == ("/opt/run", ("--k=t", "${TOKEN}"), "/opt")
+    assert (dict(local.env), local.problem) == ({"T": "t", "D": "d"}, None)
+    remote = server(
+        env, type="${KIND:-sse}", url="https://${HOST}/mcp", headers={"Authorization": "Bearer ${TOKEN}"}
+    )
+    assert (remote.transport, remote.url) == ("sse", "https://x.example/mcp")
+    assert remote.headers == {"Authorization": "Bearer t"}
+
+
+def test_a_tilde_is_the_home_folder(isolated):
+    here = {"HOME": "/home/me", "USERPROFILE": "/home/me"}
+    found = server(here, command="~/bin/run", cwd="~/work", args=["~/not"])
+    assert (found.command, found.cwd, found.args) == ("/home/me/bin/run", "/home/me/work", ("~/not",))
+
+
+def test_the_key_in_the_environment_wins():
+    document = {"mcpServers": {"a": {"command": "a"}}, "gemini_api_key": "from-file"}
+    assert read(document).gemini_api_key == Secret("from-file")
+    config = read(document, GEMINI_API_KEY="from-env")
+    assert config.gemini_api_key is not None
+    assert config.gemini_api_key.reveal() == "from-env"
+    assert read({**document, "gemini_api_key": ""}).gemini_api_key is None
+
+
+def test_nothing_secret_shows():
+    secret = "hunter2"
+    document = {
+        "gemini_api_key": secret,
+        "mcpServers": {
+            "a": {"command": "a", "args": [secret], "env": {"K": secret, "=": secret}},
+            "b": {"url": f"ftp://x.example?key={secret}", "headers": {"K": secret, "a b": secret}},
+        },
+    }
+    config = read(document)
+    shown = [repr(config), str(config.gemini_api_key), *config.warnings]
+    shown += [f"{each.problem} {each.fingerprint}" for each in config.servers.values()]
+    assert len(shown) == 5
+    assert not [text for text in shown if secret in text]
+    for place in ("args", "env", "headers"):
+        document["mcpServers"] = {
+            "a": {"command": "a", place: secret} if place != "headers" else {"url": "http://x", place: secret}
+        }
+        with pytest.raises(ConfigError) as raised:
+            read(document)
+        assert secret not in str(raised.value)
+
+
+def test_secrets_are_equal_by_their_text():
+    assert Secret("a") == Secret("a")
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != "a"
+    assert len({Secret("a"), Secret("a")}) == 1
+
+
+def test_a_fingerprint_changes_with_how_to_connect_and_nothing_else():
+    base = server(command="a", args=["b"], env={"K": "v", "L": "w"})
+    same = server(
+        command="a",
+        args=["b"],
+        env={"L": "w", "K": "v"},
+        disabled=True,
+        timeout=3,
+        tools={"deny": ["x"]},
+        pin=["y"],
+    )
+    others = [
+        server(command="a", args=["b", ""], env={"K": "v", "L": "w"}),
+        server(command="a", args=["c"], env={"K": "v", "L": "w"}),
+        server(command="ab", env={"K": "v", "L": "w"}),
+        server(command="a", args=["b"], env={"K": "v2", "L": "w"}),
+        server(command="a", args=["b"], env={"K": "v"}, cwd="/"),
+        server(url="https://a.example"),
+        server(type="sse", url="https://a.example"),
+        server(url="https://a.example", headers={"K": "v"}),
+    ]
+    assert same.fingerprint == base.fingerprint
+    assert len({base.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
+    assert len(base.fingerprint) == 8
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_a_file_is_read_as_editors_save_it(encoding):
+    text = '{"mcpServers": {"a": {"command": "é"}}}'
+    assert parse(text.encode(encoding), FILE, {}).servers["a"].command == "é"
+
+
+@pytest.mark.parametrize(
+    ("keys", "itself"),
+    [
+        ({"command": "mcpzip", "args": ["serve"]}, True),
+        ({"command": "/usr/bin/mcpzip", "args": ["serve"]}, True),
+        ({"command": "C:\\tools\\mcpzip.EXE", "args": ["serve"]}, True),
+        ({"command": "python", "args": ["-m", "mcpzip", "serve"]}, True),
+        ({"command": "uvx", "args": ["mcpzip@latest", "serve"]}, True),
+        ({"command": "uvx", "args": ["--from", "mcpzip[gemini]==0.1", "mcpzip", "serve"]}, True),
+        ({"command": "mcpzip", "args": ["serve", "--config", FILE]}, True),
+        ({"command": "mcpzip", "args": [f"--config={FILE}", "serve"]}, True),
+        ({"command": "mcpzip", "args": ["serve", "--config", "config.json"], "cwd": "/home/me"}, True),
+        ({"command": "mcpzip", "args": ["serve"], "env": {"MCPZIP_CONFIG": FILE}}, True),
+        ({"command": "mcpzip", "args": ["serve"], "env": {"MCPZIP_CONFIG": "/other.json"}}, False),
+        ({"command": "mcpzip", "args": ["serve", "--config", "/other.json"]}, False),
+        ({"command": "mcpzip", "args": ["serve", "--config"]}, True),
+        ({"command": "mcpzip", "args": ["demo"]}, False),
+        ({"command": "mcpzip-fake", "args": ["serve"]}, False),
+        ({"command": "serve", "args": ["mcpzip"]}, False),
+    ],
+)
+def test_a_server_that_is_this_proxy_again_is_not_started(keys, itself):
+    # The original, migrated twice, had itself as its only server and started itself without end.
+    found = server({"MCPZIP_CONFIG": FILE}, **keys)
+    assert (found.problem is not None) == itself
+    if found.problem is not None:
+        assert found.problem.startswith(f"{FILE}: mcpServers.it: this is mcpzip itself")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*reading.KEYS, *reading.SEARCH_KEYS, *server_keys.KEYS, *server_keys.TOOLS_KEYS])
+            | st.text(max_size=3),
+            inner | st.sampled_from(["stdio", "http", "https://x", "${A}", "${B:-c}", "${env:C}", 5, True]),
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(
+    JSON
+    | st.fixed_dictionaries({"mcpServers": st.dictionaries(st.text("ab_", max_size=3), JSON, max_size=2)})
+)
+def test_any_json_is_a_config_or_one_sentence(document):
+    try:
+        config = read(document)
+    except ConfigError as error:
+        sentences = [str(error)]
+    else:
+        sentences = [*config.warnings, *(each.problem for each in config.servers.values() if each.problem)]
+        assert all(each.command or each.url or each.problem for each in config.servers.values())
+    for sentence in sentences:
+        assert sentence.startswith(f"{FILE}: ")
+        assert sentence.endswith(".")
+        assert "; " in sentence
+
+
+@given(st.binary(max_size=60) | st.text("{}[]\",:\\\n '/0truenal", max_size=30).map(str.encode))
+def test_any_bytes_are_a_config_or_one_sentence(data):
+    try:
+        parse(data, FILE, {})
+    except ConfigError as error:
+        sentences = [str(error)]
+    else:
+        sentences = [f"{FILE}: it is a config"]
+    assert sentences[0].startswith(f"{FILE}: ")
