@@ -37,15 +37,16 @@ class Names:
 
     def nearest(self, name: str, n: int) -> tuple[str, ...]:
         """The ``n`` names most like ``name``, best first; fewer when fewer are like it."""
+        whole, tool = _folded(name), _folded(_LAST_PART.split(name)[-1])
         scores: dict[str, float] = {}
         for asked, names, weight in (
-            (name, self._wholes, 1.0),
-            (name, self._tools, _NO_SERVER),
-            (_LAST_PART.split(name)[-1], self._tools, _OTHER_SERVER),
+            (whole, self._wholes, 1.0),
+            (whole, self._tools, _NO_SERVER),
+            (tool if tool != whole else "", self._tools, _OTHER_SERVER),
         ):
-            pairs = _pairs(_folded(asked))
-            for folded, joined in names.items():
-                score = weight * _dice(pairs, _pairs(folded))
+            pairs = _pairs(asked)
+            for folded, joined in names.items() if pairs else ():
+                score = weight * _likeness(pairs, folded)
                 if score >= _LEAST:
                     scores.update((each, score) for each in joined if score > scores.get(each, 0.0))
         return tuple(sorted(scores, key=lambda each: (-scores[each], each))[:n])
@@ -59,10 +60,13 @@ def _folded(name: str) -> str:
     return _SEPARATORS.sub("", name.casefold())
 
 
-def _pairs(folded: str) -> set[str]:
+def _pairs(folded: str) -> frozenset[str]:
     framed = f" {folded} "
-    return {framed[at : at + 2] for at in range(len(framed) - 1)} if folded else set()
+    return frozenset(framed[at : at + 2] for at in range(len(framed) - 1)) if folded else frozenset()
 
 
-def _dice(one: set[str], other: set[str]) -> float:
-    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0
+def _likeness(pairs: frozenset[str], folded: str) -> float:
+    """From 0 to 1. The pairs are looked for in the name, not made of it: there may be 50,000 names."""
+    framed = f" {folded} "
+    shared = sum([pair in framed for pair in pairs])
+    return 2 * shared / (len(pairs) + max(shared, len(framed) - 1))

@@ -82,6 +82,7 @@ class Proxy:
     def start(self) -> None:
         """Begins listing every server in the background, and indexing what is already known."""
         self._index_soon()
+        self._refresher.keep_trying()
         for name in self._enabled:
             self._refresher.start(name)
 
@@ -146,7 +147,7 @@ class Proxy:
         """
         entry = await self.find(name)
         configured = self.config.servers[entry.server].timeout or self.config.call_timeout
-        return await execute.run(
+        result = await execute.run(
             self._pool,
             entry,
             arguments,
@@ -154,6 +155,9 @@ class Proxy:
             timeout=timeout or configured,
             on_progress=context.on_progress,
         )
+        if self._catalog.servers[entry.server].stale:  # it is back: see what it has now
+            self._refresher.start(entry.server)
+        return result
 
     async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
         """Lists ``servers`` (default: all that are enabled) now."""

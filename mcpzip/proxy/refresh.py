@@ -6,6 +6,7 @@ server is under way; a burst of `list_changed` costs one listing.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from mcpzip.catalog import Failed, Listed, Update
@@ -15,6 +16,8 @@ from mcpzip.transport.pool import Pool
 
 QUIET = 0.2
 """Seconds of silence after a `list_changed` before the server is listed again."""
+FIRST_RETRY, LAST_RETRY = 5.0, 300.0
+"""Seconds after which a server that could not be listed is asked again: doubling from the one to the other."""
 
 
 class Refresher:
@@ -25,6 +28,8 @@ class Refresher:
         self._pool, self._merged = pool, merged
         self._listing: dict[str, asyncio.Task[Update]] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
+        self._failures: Counter[str] = Counter()
+        self._retrying = False
 
     def listing(self, server: str) -> "asyncio.Task[Update] | None":
         """The listing of ``server`` that is under way, if one is."""
@@ -40,15 +45,22 @@ class Refresher:
             self._listing[server] = task
         return task
 
+    def keep_trying(self) -> None:
+        """From now on a server that could not be listed is asked again by and by."""
+        self._retrying = True
+
     async def refresh(self, servers: Iterable[str]) -> list[Update]:
         """Lists ``servers`` concurrently."""
         return list(await asyncio.gather(*(asyncio.shield(self.start(server)) for server in servers)))
 
     def changed(self, server: str) -> None:
         """``server`` says that its tools changed."""
+        self._relist_after(QUIET, server)
+
+    def _relist_after(self, seconds: float, server: str) -> None:
         if (timer := self._pending.pop(server, None)) is not None:
             timer.cancel()
-        self._pending[server] = asyncio.get_running_loop().call_later(QUIET, self._relist, server)
+        self._pending[server] = asyncio.get_running_loop().call_later(seconds, self._relist, server)
 
     def _relist(self, server: str) -> None:
         self._pending.pop(server, None)
@@ -76,8 +88,18 @@ class Refresher:
             update = Failed(name, str(error).rstrip("."), at=time.time())
         finally:
             self._listing.pop(name, None)
+        self._note(update)
         self._merged(update)
         return update
+
+    def _note(self, update: Update) -> None:
+        name = update.server
+        if isinstance(update, Listed):
+            del self._failures[name]
+        elif self._retrying:
+            delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** self._failures[name])
+            self._failures[name] += 1
+            self._relist_after(delay, name)
 
     async def close(self) -> None:
         """Stops whatever is under way."""

@@ -13,13 +13,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import log
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
 from mcpzip.search.names import Names
-from mcpzip.search.tokenizer import STOP_WORDS, stem, words
+from mcpzip.search.stemmer import stem
+from mcpzip.search.tokenizer import is_stop_word, words
 from mcpzip.search.verbs import families, first_verb
 from mcpzip.search.vocabulary import Vocabulary
 
@@ -134,48 +135,75 @@ class Index:
 
 
 class _Reader:
-    """The first pass: every field of every entry as term numbers, and what must be known of all before any is weighed."""
+    """The first pass: every field of every entry as term numbers, and what must be known of all to weigh any.
+
+    documents: for each entry, ``(field, length, terms)`` of every field that has words. lengths: by field, the sum over all
+    entries. names, verbs: by entry, the terms and the verb families of its name. frequencies: by word, the
+    entries it is spelled in.
+    """
 
     def __init__(self, terms: dict[str, int]) -> None:
         self.terms = terms
-        self.documents: list[
-            list[tuple[int, int, list[int]]]
-        ] = []  # (field, length, terms) of each field that has any
+        self.documents: list[list[tuple[int, int, list[int]]]] = []
         self.lengths = [0] * len(FIELD_WEIGHTS)
         self.names: list[tuple[int, ...]] = []
         self.verbs: list[int] = []
         self.frequencies: Counter[str] = Counter()
+        self._written = _Written(terms)
         self._spelled: list[list[list[str]]] = []
 
     def read(self, entry: Entry) -> None:
         fields = Fields.of(entry)
-        number = self.terms.setdefault
+        name = words(fields.name)
+        self.verbs.append(first_verb(term for _, term in name))
         document: list[tuple[int, int, list[int]]] = []
         spelled: list[list[str]] = []
-        for place, (name, field) in enumerate(FIELD_WEIGHTS.items()):
-            pairs = words(getattr(fields, name))
-            if name == "name":
-                self.verbs.append(first_verb(term for _, term in pairs))
+        for place, (field, weight) in enumerate(FIELD_WEIGHTS.items()):
+            found: list[int] = []
+            spelling: list[str] = []
+            if place:
+                for written in getattr(fields, field).split():
+                    numbers, spellings = self._written[written]
+                    found += numbers
+                    spelling += spellings
             else:  # a name keeps its stop words: "who am i" is one
-                pairs = [pair for pair in pairs if pair[0] not in STOP_WORDS and pair[1] not in STOP_WORDS]
-            if not pairs:
-                continue
-            found = [number(term, len(self.terms)) for _, term in pairs]
-            document.append((place, len(found), found))
-            self.lengths[place] += len(found)
-            spelled.append([word for word, _ in pairs] if field.spelled else [])
-        self.frequencies.update({word for text in spelled for word in text})
+                found = [self.terms.setdefault(term, len(self.terms)) for _, term in name]
+                spelling = [word for word, _ in name]
+            if found:
+                document.append((place, len(found), found))
+                self.lengths[place] += len(found)
+                spelled.append(spelling if weight.spelled else [])
+        self.frequencies.update(set(chain.from_iterable(spelled)))
         self.documents.append(document)
-        self.names.append(tuple(sorted(set(document[0][2]))) if document and document[0][0] == 0 else ())
+        self.names.append(tuple(sorted(set(document[0][2]))) if name else ())
         self._spelled.append(spelled)
 
     def join_compounds(self) -> None:
-        """Where two neighbours joined are a word of the catalog ("Git Hub", "time zone"), that word stands there too."""
+        """Where two neighbours joined are a word of the catalog ("Git Hub"), that word stands there too."""
+        known = self.frequencies
         for document, spelled in zip(self.documents, self._spelled, strict=True):
             for (_, _, found), text in zip(document, spelled, strict=True):
-                found += [
-                    self.terms[stem(left + right)]
-                    for left, right in pairwise(text)
-                    if left + right in self.frequencies
-                ]
+                joined = [left + right for left, right in pairwise(text)]
+                found += [self.terms[stem(word)] for word in joined if word in known]
         self._spelled = []
+
+
+class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
+    """By a run of characters without white space: the terms and the words in it, stop words left out.
+
+    Nine tenths of the runs in a catalog have been seen before; this is what makes building fast.
+    """
+
+    def __init__(self, terms: dict[str, int]) -> None:
+        super().__init__()
+        self._terms = terms
+
+    def __missing__(self, written: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        pairs = [pair for pair in words(written) if not (is_stop_word(pair[0]) or is_stop_word(pair[1]))]
+        number = self._terms.setdefault
+        answer = (
+            tuple(number(term, len(self._terms)) for _, term in pairs),
+            tuple(word for word, _ in pairs),
+        )
+        self[written] = answer
+        return answer

@@ -151,7 +151,7 @@ def _words(written: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-_remembered = lru_cache(maxsize=8192)(_words)
+_remembered = lru_cache(maxsize=1024)(_words)
 
 
 def _caseless(word: str) -> list[tuple[str, str]]:

@@ -45,6 +45,11 @@ GRACE = 2.0
 """The same when only this connection is closed."""
 
 
+LISTEN_PARAMS = b'{"notifications":{"toolsListChanged":true}}'
+LISTEN_AGAIN = 5.0
+"""Seconds after which a subscription that ended is opened anew."""
+
+
 class Listener(Protocol):
     """Who is told what an upstream says of itself."""
 
@@ -178,7 +183,32 @@ class Connection:
             self._channel = channel
             self.greeting = await greet(channel, client_info=CLIENT_INFO, remembered=remembered)
             self._ready.set()
-            await self._stop.wait()
+            listening = asyncio.create_task(self._listen(channel), name=f"listen-{self.server.name}")
+            try:
+                await self._stop.wait()
+            finally:
+                listening.cancel()
+                await asyncio.wait({listening})
+
+    async def _listen(self, channel: Channel) -> None:
+        """Asks a modern upstream to tell of changes (spec 2026-07-28: basic/patterns/subscriptions).
+
+        A legacy one tells unasked.
+        """
+        greeting = self.greeting
+        if greeting is None or greeting.dialect.era is Era.LEGACY or not greeting.tells_of_tools:
+            return
+        params = stamp_request(LISTEN_PARAMS, greeting.dialect.version, CLIENT_INFO, b"{}")
+        while True:
+            try:
+                await channel.request("subscriptions/listen", params)
+            except RpcFaultError:
+                return  # it promised more than it does: its tools are listed again at the next refresh
+            except ChannelClosedError as closed:
+                if closed.fatal:
+                    return
+            await asyncio.sleep(LISTEN_AGAIN)
+            self._listener.list_changed(self.server.name)  # whatever changed while nobody listened
 
     def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, ear = self.server, _Ear(self)

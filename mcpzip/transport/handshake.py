@@ -39,6 +39,22 @@ class Greeting:
     capabilities: bytes
     instructions: str
 
+    @property
+    def tells_of_tools(self) -> bool:
+        """Whether it promises `notifications/tools/list_changed`."""
+        try:
+            return msgspec.json.decode(self.capabilities, type=_Capabilities).tools.list_changed
+        except msgspec.DecodeError:
+            return False
+
+
+class _ToolsCapability(msgspec.Struct, rename="camel", frozen=True):
+    list_changed: bool = False
+
+
+class _Capabilities(msgspec.Struct):
+    tools: _ToolsCapability = _ToolsCapability()
+
 
 class _Opening(msgspec.Struct, rename="camel"):
     protocol_version: str | None = None

@@ -135,7 +135,9 @@ class SdkChannel:
         if fault is not None and (lost_session or error.message in _SUBSTITUTES):
             return self._closed_by(fault)
         if error.code == CONNECTION_CLOSED:
-            return ChannelClosedError(self._gone or "the connection was lost", sent=True)
+            return ChannelClosedError(
+                self._gone or "the connection was lost", sent=True, fatal=self._gone is not None
+            )
         data = None if error.data is None else encode_json(error.data)
         return RpcFaultError(RpcError(error.code, error.message, data))
 

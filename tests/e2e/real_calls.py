@@ -12,13 +12,17 @@ from json_client import Json
 
 @dataclass(frozen=True)
 class Call:
-    """One call. changes: whether it changes the world. progress: whether it tells of its progress."""
+    """One call. changes: whether it changes the world. progress: whether it tells of its progress. times: how often it
+    is made; twice for what is switched on and has to be switched off again. unordered: its text is a JSON object whose
+    order whoever started the server decides."""
 
     tool: str
     request: str
     arguments: Json
     changes: bool = False
     progress: bool = False
+    times: int = 1
+    unordered: bool = False
 
     def filled(self, files: Path, repo: Path) -> Json:
         """The arguments with the paths put in."""
@@ -47,7 +51,7 @@ _RELATION = {"from": "Ada", "to": "Engine", "relationType": "programs"}
 EVERYTHING = (
     Call("echo", "echo a message back to me", {"message": "grüezi “wohl”\n\t\u2028"}),
     Call("get-annotated-message", "show a message with annotations", {"messageType": "error", "includeImage": True}),
-    Call("get-env", "print the environment variables", {}),
+    Call("get-env", "print the environment variables", {}, unordered=True),
     Call("get-resource-links", "give me links to resources", {"count": 4}),
     Call("get-resource-reference", "get a reference to a resource", {"resourceType": "Blob", "resourceId": 1}),
     Call("get-structured-content", "structured weather content for a city", {"location": "Chicago"}),
@@ -59,8 +63,8 @@ EVERYTHING = (
         {"name": "t.gz", "data": "data:text/plain,hello", "outputType": "resource"},
     ),
     Call("simulate-research-query", "research a topic in several stages", {"topic": "proxies"}),
-    Call("toggle-simulated-logging", "switch simulated logging on", {}),
-    Call("toggle-subscriber-updates", "turn resource subscription updates on or off", {}),
+    Call("toggle-simulated-logging", "switch simulated logging on", {}, times=2),
+    Call("toggle-subscriber-updates", "turn resource subscription updates on or off", {}, times=2),
     Call(
         "trigger-long-running-operation", "run a long operation and see its progress", {"duration": 0.2, "steps": 4}, progress=True
     ),
@@ -81,8 +85,8 @@ FILESYSTEM = (
         {"path": "{files}/notes/todo.txt", "edits": [{"oldText": "bread", "newText": "cheese"}]},
         changes=True,
     ),
-    Call("create_directory", "make a new folder", {"path": "{files}/a/b"}, changes=True),
-    Call("list_directory", "which files are in this folder", {"path": "{files}"}),
+    Call("create_directory", "make a new directory", {"path": "{files}/a/b"}, changes=True),
+    Call("list_directory", "what is in this directory", {"path": "{files}"}),
     Call("list_directory_with_sizes", "how big are the files in a directory", {"path": "{files}", "sortBy": "size"}),
     Call("directory_tree", "show the folder as a tree", {"path": "{files}"}),
     Call(
@@ -135,7 +139,7 @@ GIT = (
     Call("git_diff_staged", "show the changes that are staged for commit", {"repo_path": "{repo}"}),
     Call("git_diff", "compare branches or commits", {"repo_path": "{repo}", "target": "draft"}),
     Call("git_commit", "commit my changes", {"repo_path": "{repo}", "message": "Save – “now”"}, changes=True),
-    Call("git_add", "stage a file for the next commit", {"repo_path": "{repo}", "files": ["new.txt"]}, changes=True),
+    Call("git_add", "add a file to the staging area", {"repo_path": "{repo}", "files": ["new.txt"]}, changes=True),
     Call("git_reset", "unstage all staged changes", {"repo_path": "{repo}"}, changes=True),
     Call("git_log", "show the history of commits", {"repo_path": "{repo}", "max_count": 5}),
     Call("git_create_branch", "create a new branch", {"repo_path": "{repo}", "branch_name": "idea"}, changes=True),

@@ -48,6 +48,7 @@ _MEMORY = (
     '{"type":"relation","from":"Ada","to":"Engine","relationType":"programs"}\n'
 )
 _PASSED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+_SETTLED = {"LC_CTYPE": "C.UTF-8"}  # Python exports this one itself where the locale is C (PEP 538)
 
 
 class RealWorld:
@@ -113,8 +114,8 @@ class RealWorld:
         self.entries["everything"] = {
             **everything,
             "args": [*everything["args"], "stdio"],
-            # It prints its environment: all that one starter might add and another not is settled here.
-            "env": {name: os.environ.get(name, "") for name in _PASSED_ON} | {"HOME": str(self.home)},
+            # It prints its environment: what one starter might add and another not is settled here.
+            "env": {name: os.environ.get(name, "") for name in _PASSED_ON} | _SETTLED | {"HOME": str(self.home)},
         }
         self.entries["filesystem"] = _node("filesystem", str(self.files))
         self.entries["memory"] = {**_node("memory"), "env": {"MEMORY_FILE_PATH": str(self.memory)}}

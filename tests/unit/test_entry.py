@@ -13,7 +13,8 @@ from mcpzip.model.errors import InvalidToolError
 def test_the_fields_are_read_and_the_bytes_kept():
     raw = (
         b'{ "name":"a.b/c", "title":"T", "description":"D\\u00e9", "x-new":[1.0,1E2],'
-        b'"inputSchema":{"type":"object"}, "annotations":{"title":"other","readOnlyHint":true,"idempotentHint":true} }'
+        b'"inputSchema":{"type":"object"},'
+        b'"annotations":{"title":"other","readOnlyHint":true,"idempotentHint":true} }'
     )
     entry = Entry.parse("slack", raw)
     assert entry.raw == raw

@@ -42,7 +42,9 @@ def test_lines(data: bytes, frames: list[bytes]) -> None:
 
 @patient
 @given(
-    st.lists(st.sampled_from([b"\n", b"\r\n", b" ", b"a", b"{}", b"x" * 39, b"y" * 41, b"\xff"]) | st.binary()),
+    st.lists(
+        st.sampled_from([b"\n", b"\r\n", b" ", b"a", b"{}", b"x" * 39, b"y" * 41, b"\xff"]) | st.binary()
+    ),
     st.lists(st.integers(0, 10_000), max_size=12),
 )
 def test_any_split_gives_the_same_frames(parts: list[bytes], places: list[int]) -> None:

@@ -22,14 +22,14 @@ from mcpzip.wire import (
 )
 
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
-TOO_DEEP = 100_000
+TOO_DEEP = 1_000_000
 
 
-def server(max_frame: int = 1 << 20) -> Peer:
+def server(max_frame: int = 1 << 24) -> Peer:
     return Peer(role=Role.SERVER, max_frame=max_frame)
 
 
-def client_that_asked(times: int = 1, method: str = "tools/call", max_frame: int = 1 << 20) -> Peer:
+def client_that_asked(times: int = 1, method: str = "tools/call", max_frame: int = 1 << 24) -> Peer:
     peer = Peer(role=Role.CLIENT, max_frame=max_frame)
     for _ in range(times):
         peer.request(method)
@@ -92,7 +92,9 @@ def test_a_line_break_in_a_text_becomes_space_so_that_no_frame_tears(line_break:
 # What they may ask
 
 
-@pytest.mark.parametrize("id", [b"0", b"-1", b"7", b"-0", b'"a"', b'""', b'"7"', b'"\\u0061\\/"', b"9" * 40, b'"\xf0\x9f\x98\x80"'])
+@pytest.mark.parametrize(
+    "id", [b"0", b"-1", b"7", b"-0", b'"a"', b'""', b'"7"', b'"\\u0061\\/"', b"9" * 40, b'"\xf0\x9f\x98\x80"']
+)
 def test_an_id_is_echoed_byte_for_byte(id: bytes) -> None:
     peer = server()
     assert peer.receive(b'{"jsonrpc":"2.0","id": %b ,"method":"ping"}\n' % id) == [Request(id, "ping", None)]
@@ -101,14 +103,24 @@ def test_an_id_is_echoed_byte_for_byte(id: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("text", "params"),
-    [(b'{"a":1.0}', b'{"a":1.0}'), (b"[1]", b"[1]"), (b"{ }", b"{ }"), (b"null", None), (b'{"a":"\\ud800"}', b'{"a":"\\ud800"}')],
+    [
+        (b'{"a":1.0}', b'{"a":1.0}'),
+        (b"[1]", b"[1]"),
+        (b"{ }", b"{ }"),
+        (b"null", None),
+        (b'{"a":"\\ud800"}', b'{"a":"\\ud800"}'),
+    ],
 )
 def test_params_come_as_they_stand(text: bytes, params: bytes | None) -> None:
-    assert server().receive(b'{"jsonrpc":"2.0","method":"x","params": %b }\n' % text) == [Notification("x", params)]
+    assert server().receive(b'{"jsonrpc":"2.0","method":"x","params": %b }\n' % text) == [
+        Notification("x", params)
+    ]
 
 
 def test_a_message_may_be_spelt_oddly() -> None:
-    line = b'\xef\xbb\xbf { "params" : {"a":"\\ud800"}, "m\\u0065thod":"\\u0070ing\\ud83d", "x":NULL, "id":1 }\n'
+    line = (
+        b'\xef\xbb\xbf { "params" : {"a":"\\ud800"}, "m\\u0065thod":"\\u0070ing\\ud83d", "x":NULL, "id":1 }\n'
+    )
     assert server().receive(line.replace(b"NULL", b"null")) == [
         Invalid(b"1", INVALID_REQUEST, 'jsonrpc is "2.0"'),
     ]
@@ -121,9 +133,15 @@ def test_a_message_may_be_spelt_oddly() -> None:
     [
         (b"hello", Invalid(None, PARSE_ERROR, "not JSON")),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping"', Invalid(None, PARSE_ERROR, "not JSON")),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}', Invalid(None, PARSE_ERROR, "not JSON")),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}',
+            Invalid(None, PARSE_ERROR, "not JSON"),
+        ),
         (b'{"jsonrpc":"2.0","id":1,"method":"pi\xffng"}', Invalid(b"1", PARSE_ERROR, "not UTF-8")),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"\xff":1}}', Invalid(b"1", PARSE_ERROR, "not UTF-8")),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"\xff":1}}',
+            Invalid(b"1", PARSE_ERROR, "not UTF-8"),
+        ),
         (b'{"jsonrpc":"2.0","id":"\xff","method":"ping"}', Invalid(None, PARSE_ERROR, "not UTF-8")),
         (b'{"jsonrpc":"2.0","id":1,"x":"\xff"', Invalid(None, PARSE_ERROR, "not JSON")),
         (
@@ -131,7 +149,7 @@ def test_a_message_may_be_spelt_oddly() -> None:
             Invalid(b"1", PARSE_ERROR, "nested too deeply"),
         ),
         (
-            b'{"jsonrpc":"2.0","id":1,"method":"a\\q","params":%b%b}' % (b"[" * TOO_DEEP, b"]" * TOO_DEEP),
+            b'{"jsonrpc":"2.0","id":1,"params":%b%b,"method":"a\\q"}' % (b"[" * TOO_DEEP, b"]" * TOO_DEEP),
             Invalid(b"1", PARSE_ERROR, "nested too deeply"),
         ),
         (
@@ -153,8 +171,14 @@ def test_a_message_may_be_spelt_oddly() -> None:
         (b'{"jsonrpc":2.0,"id":7,"method":"ping"}', Invalid(b"7", INVALID_REQUEST, 'jsonrpc is "2.0"')),
         (b'{"jsonrpc":"1.0","id":"a","method":"ping"}', Invalid(b'"a"', INVALID_REQUEST, 'jsonrpc is "2.0"')),
         (b'{"jsonrpc":"1.0","method":"ping"}', Invalid(None, INVALID_REQUEST, 'jsonrpc is "2.0"')),
-        (b'{"jsonrpc":"2.0","id":7,"method":"a","params":1}', Invalid(b"7", INVALID_REQUEST, "params is an object")),
-        (b'{"jsonrpc":"2.0","method":"a","params":"x"}', Invalid(None, INVALID_REQUEST, "params is an object")),
+        (
+            b'{"jsonrpc":"2.0","id":7,"method":"a","params":1}',
+            Invalid(b"7", INVALID_REQUEST, "params is an object"),
+        ),
+        (
+            b'{"jsonrpc":"2.0","method":"a","params":"x"}',
+            Invalid(None, INVALID_REQUEST, "params is an object"),
+        ),
         (
             b'{"jsonrpc":"2.0","id":null,"method":"a"}',
             Invalid(None, INVALID_REQUEST, "an id is a string or an integer"),
@@ -232,14 +256,19 @@ def test_an_answer_is_sent_once() -> None:
 def test_a_cancelled_request_gets_no_answer(id: bytes, named: bytes) -> None:
     peer = server()
     peer.receive(b'{"jsonrpc":"2.0","id":%b,"method":"a"}\n' % id)
-    line = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":"tired"}}\n' % named
+    line = (
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":"tired"}}\n'
+        % named
+    )
     assert peer.receive(line) == [Cancelled(id, "tired")]
     assert peer.result(id, b"{}") == b""
     assert peer.error(id, 1, "a") == b""
     assert [type(event) for event in peer.receive(line)] == [Stray]
 
 
-@pytest.mark.parametrize("params", [b"", b',"params":{}', b',"params":[1]', b',"params":{"requestId":2.5}', b',"params":null'])
+@pytest.mark.parametrize(
+    "params", [b"", b',"params":{}', b',"params":[1]', b',"params":{"requestId":2.5}', b',"params":null']
+)
 def test_a_cancellation_of_nothing_is_stray(params: bytes) -> None:
     peer = server()
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')
@@ -261,14 +290,27 @@ def test_a_reason_that_is_no_text_is_no_reason() -> None:
 
 @pytest.mark.parametrize("id", [b"1", b'"1"', b"1.0", b" 1 "])
 @pytest.mark.parametrize(
-    "result", [b"{}", b"null", b"[1]", b'"x"', b"1e400", b"-0", b'{"a":"\\ud800"}', b'{ "b" : 1.0 , "a" : 2 }', b"false"]
+    "result",
+    [
+        b"{}",
+        b"null",
+        b"[1]",
+        b'"x"',
+        b"1e400",
+        b"-0",
+        b'{"a":"\\ud800"}',
+        b'{ "b" : 1.0 , "a" : 2 }',
+        b"false",
+    ],
 )
 def test_a_result_passes_byte_for_byte(id: bytes, result: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, result)
     assert client_that_asked().receive(line) == [Result(1, result)]
 
 
-@pytest.mark.parametrize("extra", [b'"error":null,', b'"jsonrpc":"1.0",', b'"method":"tools/call",', b'"x":"\xf0\x9f\x98\x80",'])
+@pytest.mark.parametrize(
+    "extra", [b'"error":null,', b'"jsonrpc":"1.0",', b'"method":"tools/call",', b'"x":"\xf0\x9f\x98\x80",']
+)
 def test_a_sloppy_answer_is_still_an_answer(extra: bytes) -> None:
     assert client_that_asked().receive(b'{%b"id":1,"result":{}}\n' % extra) == [Result(1, b"{}")]
 
@@ -323,7 +365,7 @@ def test_an_error_beside_a_null_result_is_an_error() -> None:
         ),
         (
             b'{"result":%b%b,"id":1,"jsonrpc":"2.0"}' % (b'{"a":' * TOO_DEEP, b"}" * TOO_DEEP),
-            "the answer can't be read: not JSON",
+            "the answer can't be read: nested too deeply",
         ),
     ],
     ids=lambda value: repr(value[:60]) if isinstance(value, bytes) else "",
@@ -331,11 +373,7 @@ def test_an_error_beside_a_null_result_is_an_error() -> None:
 def test_an_answer_that_is_none_fails_its_request(role: Role, line: bytes, reason: str) -> None:
     peer = Peer(role=role)
     peer.request("tools/call")
-    event = only(peer.receive(line + b"\n"))
-    if b"{" * 2 in line.replace(b'{"a":', b"{"):  # an object needs a value inside; either reason will do
-        assert isinstance(event, Error)
-        reason = event.error.message
-    assert event == Error(1, RpcError(INTERNAL_ERROR, reason))
+    assert peer.receive(line + b"\n") == [Error(1, RpcError(INTERNAL_ERROR, reason))]
     assert peer.open_requests == ()
 
 
@@ -381,7 +419,9 @@ def test_after_our_cancellation_the_answer_is_stray() -> None:
     assert peer.receive(b'{"id":1,"result":{}}\n') == [Stray("answer", '{"id":1,"result":{}}')]
     assert peer.cancel(1) is None
     peer.request("b")
-    assert peer.cancel(2) == b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}\n'
+    assert (
+        peer.cancel(2) == b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}\n'
+    )
 
 
 @pytest.mark.parametrize("token", [b"1", b'"1"', b"1.0"])
@@ -394,16 +434,22 @@ def test_progress_finds_its_request(token: bytes) -> None:
     assert peer.receive(line) == [Stray("progress", params.decode())]
 
 
-@pytest.mark.parametrize("params", [b"", b',"params":{}', b',"params":[1]', b',"params":{"progressToken":"x"}'])
+@pytest.mark.parametrize(
+    "params", [b"", b',"params":{}', b',"params":[1]', b',"params":{"progressToken":"x"}']
+)
 def test_progress_of_nothing_is_stray(params: bytes) -> None:
-    event = only(client_that_asked().receive(b'{"jsonrpc":"2.0","method":"notifications/progress"%b}\n' % params))
+    event = only(
+        client_that_asked().receive(b'{"jsonrpc":"2.0","method":"notifications/progress"%b}\n' % params)
+    )
     assert isinstance(event, Stray)
     assert event.kind == "progress"
 
 
 def test_a_modern_server_ends_a_subscription_by_cancelling_it() -> None:
     line = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"bye"}}\n'
-    assert client_that_asked(method="subscriptions/listen").receive(line) == [Error(1, RpcError(-32800, "bye"))]
+    assert client_that_asked(method="subscriptions/listen").receive(line) == [
+        Error(1, RpcError(-32800, "bye"))
+    ]
     peer = client_that_asked(method="tools/call")
     assert [type(event) for event in peer.receive(line)] == [Stray]
     assert peer.open_requests == (1,)
@@ -447,7 +493,10 @@ def test_what_a_server_writes_that_is_no_message_is_junk(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("line", "invalid"),
     [
-        (b'{"jsonrpc":"2.0","id":9,"method":"a","params":1}', Invalid(b"9", INVALID_REQUEST, "params is an object")),
+        (
+            b'{"jsonrpc":"2.0","id":9,"method":"a","params":1}',
+            Invalid(b"9", INVALID_REQUEST, "params is an object"),
+        ),
         (b'{"jsonrpc":"2.0","id":9,"method":"\xff"}', Invalid(b"9", PARSE_ERROR, "not UTF-8")),
         (
             b'{"jsonrpc":"2.0","id":9,"method":"a","params":%b%b}' % (b"[" * TOO_DEEP, b"]" * TOO_DEEP),
@@ -478,7 +527,10 @@ def test_the_end_closes_what_is_open() -> None:
     ("last", "events"),
     [
         (b'{"id":1,"result":{}}', [Result(1, b"{}"), Closed(())]),
-        (b'{"id":1,"result":{}', [Error(1, RpcError(INTERNAL_ERROR, "the answer can't be read: not JSON")), Closed(())]),
+        (
+            b'{"id":1,"result":{}',
+            [Error(1, RpcError(INTERNAL_ERROR, "the answer can't be read: not JSON")), Closed(())],
+        ),
         (b'{"id":1,"res', [Junk(b'{"id":1,"res', "not JSON"), Closed((1,))]),
         (b"  ", [Closed((1,))]),
     ],
@@ -503,7 +555,12 @@ def test_junk_on_stdout_does_not_deafen_the_client() -> None:
     """One line that was no JSON ended the original's reader."""
     peer = client_that_asked(2)
     events = peer.receive(b'starting up...\n{"id":1,"result":{}}\nTraceback:\n\n{"id":2,"result":[]}\n')
-    assert events == [Junk(b"starting up...", "not JSON"), Result(1, b"{}"), Junk(b"Traceback:", "not JSON"), Result(2, b"[]")]
+    assert events == [
+        Junk(b"starting up...", "not JSON"),
+        Result(1, b"{}"),
+        Junk(b"Traceback:", "not JSON"),
+        Result(2, b"[]"),
+    ]
 
 
 def test_at_the_end_of_output_nobody_is_left_waiting() -> None:
@@ -520,7 +577,9 @@ def test_a_malformed_line_does_not_end_the_server() -> None:
 @pytest.mark.parametrize("id", [b"-5", b"18446744073709551616"])
 def test_an_id_may_be_any_integer(id: bytes) -> None:
     """The original took ids from 0 to 2**64 - 1 and strings, nothing else."""
-    assert server().receive(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % id) == [Request(id, "ping", None)]
+    assert server().receive(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % id) == [
+        Request(id, "ping", None)
+    ]
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
@@ -541,4 +600,6 @@ def test_the_version_asked_for_is_the_version_given(version: str) -> None:
 def test_content_of_any_kind_passes(content: bytes) -> None:
     """The original knew text only: any other kind failed to decode, and the tool was run a second time."""
     result = b'{"content":[%b],"isError":true}' % content
-    assert client_that_asked().receive(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % result) == [Result(1, result)]
+    assert client_that_asked().receive(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % result) == [
+        Result(1, result)
+    ]

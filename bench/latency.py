@@ -1,0 +1,188 @@
+"""What the proxy adds to a call of a stdio upstream, against the upstream itself and against a relay that looks at nothing.
+
+    python -m bench.latency [--mcpzip PATH] [--rounds N]
+
+Every subject stands the whole time and all take turns in every round. It reports and never asserts.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.client import Client
+from bench.processes import cpu_seconds
+from bench.subjects import HERE, Site, environment, installed, interpreter_of, upstream_argv
+from bench.tables import Samples, Series, spread, table, times
+
+DIRECT, RELAY, MCPZIP = "direct", "bare relay", "mcpzip"
+SMALL, REPLY, BOTH, PARALLEL, RATE = "100 B", "1 MB back", "1 MB both ways", "64 × 50 ms", "64 in flight"
+SMALL_CPU, LARGE_CPU = "processor, 100 B", "processor, 1 MB back"
+MEGABYTE = 1_000_000
+WINDOW = 64
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A way to the upstream. ``dress`` turns a tool and its arguments into the params of `tools/call`."""
+
+    name: str
+    client: Client
+    dress: Callable[[str, dict[str, object]], object]
+
+    def ask(self, tool: str, arguments: dict[str, object]) -> float:
+        """Seconds one call takes."""
+        frame = self.client.frame("tools/call", self.dress(tool, arguments))
+        begun = time.perf_counter()
+        self.client.write(frame)
+        line = self.client.line()
+        took = time.perf_counter() - begun
+        if b'"result"' not in line[:60] or b'"isError":true' in line[-200:]:
+            raise SystemExit(f"{self.name}: {line[:300]!r}")
+        return took
+
+    def frames(self, tool: str, arguments: dict[str, object], count: int) -> list[bytes]:
+        return [self.client.frame("tools/call", self.dress(tool, arguments)) for _ in range(count)]
+
+    def cpu(self) -> float | None:
+        return cpu_seconds(self.client.pid)
+
+
+def plain(tool: str, arguments: dict[str, object]) -> object:
+    return {"name": tool, "arguments": arguments}
+
+
+def wrapped(tool: str, arguments: dict[str, object]) -> object:
+    return {"name": "execute_tool", "arguments": {"name": f"up0__{tool}", "arguments": arguments}}
+
+
+def measure(command: str, rounds: int) -> Samples:
+    python, samples = interpreter_of(command), Samples()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        site = Site(Path(folder) / "site", command, servers=2, tools=500)
+        site.warm()
+        upstream = upstream_argv(python, tools=250)
+        relay = [python, "-I", "-S", str(HERE / "relay.py"), *upstream]
+        subjects = [
+            Subject(DIRECT, stack.enter_context(Client(upstream, environment())), plain),
+            Subject(RELAY, stack.enter_context(Client(relay, environment())), plain),
+            Subject(MCPZIP, stack.enter_context(site.open()), wrapped),
+        ]
+        for subject in subjects:
+            subject.client.initialize()
+            for _ in range(200):
+                subject.ask("echo", {"payload": "warm"})
+            subject.ask("blob", {"bytes": MEGABYTE})
+        for number in range(rounds):
+            print(f"\rround {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
+            for probe in (_small, _reply, _both, _parallel, _rate):
+                random.shuffle(subjects)
+                for subject in subjects:
+                    probe(subject, samples)
+        print(file=sys.stderr)
+    return samples
+
+
+def _small(subject: Subject, samples: Samples) -> None:
+    arguments: dict[str, object] = {"payload": "x" * 100}
+    _repeat(subject, samples, SMALL, SMALL_CPU, 300, "echo", arguments)
+
+
+def _reply(subject: Subject, samples: Samples) -> None:
+    _repeat(subject, samples, REPLY, LARGE_CPU, 10, "blob", {"bytes": MEGABYTE})
+
+
+def _both(subject: Subject, samples: Samples) -> None:
+    _repeat(subject, samples, BOTH, "", 5, "echo", {"payload": "y" * MEGABYTE})
+
+
+def _repeat(
+    subject: Subject, samples: Samples, quantity: str, cpu: str, count: int, tool: str, arguments: dict[str, object]
+) -> None:
+    before = subject.cpu()
+    took = Series(tuple(subject.ask(tool, arguments) for _ in range(count)))
+    after = subject.cpu()
+    samples.add(subject.name, quantity, took.median)
+    if cpu and before is not None and after is not None:
+        samples.add(subject.name, cpu, (after - before) / count)
+
+
+def _parallel(subject: Subject, samples: Samples) -> None:
+    frames = subject.frames("sleep", {"ms": 50}, WINDOW)
+    samples.add(subject.name, PARALLEL, subject.client.in_flight(frames, WINDOW))
+
+
+def _rate(subject: Subject, samples: Samples) -> None:
+    frames = subject.frames("echo", {"payload": "x" * 100}, 2000)
+    samples.add(subject.name, RATE, subject.client.in_flight(frames, WINDOW) / len(frames))
+
+
+def report(samples: Samples, rounds: int) -> str:
+    rows = []
+    for quantity, unit, shown in (
+        (SMALL, 1e-3, "ms, one call at a time"),
+        (RATE, 1e-3, "ms a call"),
+        (REPLY, 1e-3, "ms"),
+        (BOTH, 1e-3, "ms"),
+        (PARALLEL, 1e-3, "ms in all"),
+        (SMALL_CPU, 1e-3, "ms a call"),
+        (LARGE_CPU, 1e-3, "ms a call"),
+    ):
+        rows.append([f"{quantity} ({shown})", *(spread(samples.get(s, quantity), unit, 3) for s in (DIRECT, RELAY, MCPZIP))])
+    direct, relay, ours = (lambda q, s=subject: samples[s, q] for subject in (DIRECT, RELAY, MCPZIP))
+    figures = [
+        ["100 B: added", _added(ours(SMALL), direct(SMALL), "ms"), "≤ 0.2 ms"],
+        ["100 B: added / what the bare relay adds", times(_added_per(ours(SMALL), relay(SMALL), direct(SMALL))), "–"],
+        ["64 in flight: calls a second", f"{1 / ours(RATE).median:,.0f} ({1 / ours(RATE).least:,.0f})", "≥ 8,000"],
+        ["64 in flight: calls a second / direct", times(direct(RATE).per(ours(RATE))), "–"],
+        ["1 MB back: added / direct", times(_again(ours(REPLY), direct(REPLY))), "≤ 1"],
+        ["1 MB back: added / what the bare relay adds", times(_added_per(ours(REPLY), relay(REPLY), direct(REPLY))), "–"],
+        ["1 MB both ways: added / direct", times(_again(ours(BOTH), direct(BOTH))), "≤ 1"],
+        ["64 calls of 50 ms: time / 50 ms", _fifty(ours(PARALLEL)), "≤ 1.2"],
+        ["64 calls of 50 ms: time / direct", times(ours(PARALLEL).per(direct(PARALLEL))), "–"],
+    ]
+    return "\n\n".join(
+        (
+            f"Medians (least) of {rounds} rounds in turns; a round's figure is the median of its calls.",
+            table(["", DIRECT, RELAY, MCPZIP], rows),
+            "Ratios, of the medians (of the minima).",
+            table(["what", "measured", "budget"], figures),
+        )
+    )
+
+
+def _added(ours: Series, direct: Series, unit: str) -> str:
+    return f"{(ours.median - direct.median) * 1e3:.3f} ({(ours.least - direct.least) * 1e3:.3f}) {unit}"
+
+
+def _again(ours: Series, direct: Series) -> tuple[float, float]:
+    median, least = ours.per(direct)
+    return median - 1, least - 1
+
+
+def _added_per(ours: Series, relay: Series, direct: Series) -> tuple[float, float]:
+    return (
+        (ours.median - direct.median) / (relay.median - direct.median),
+        (ours.least - direct.least) / (relay.least - direct.least),
+    )
+
+
+def _fifty(ours: Series) -> str:
+    return times((ours.median / 0.05, ours.least / 0.05))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mcpzip", help="the installed command")
+    parser.add_argument("--rounds", type=int, default=20)
+    options = parser.parse_args()
+    print(report(measure(installed(options.mcpzip), options.rounds), options.rounds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What the system knows of a process. Linux says all of it, other systems (by ``ps``) what memory it takes; a figure is None where it isn't known."""
+
+import os
+import subprocess
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """Processor time of all threads of ``pid`` that live, to the nanosecond."""
+    try:
+        threads = list((_PROC / str(pid) / "task").iterdir())
+        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    except OSError:
+        return None
+
+
+def resident_bytes(pid: int) -> int | None:
+    """Resident memory of ``pid``, shared pages included."""
+    try:
+        for line in (_PROC / str(pid) / "status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    said = _ps("-o", "rss=", "-p", str(pid))
+    return int(said) * 1024 if said.isdigit() else None
+
+
+def children(pid: int) -> list[str] | None:
+    """The command lines of the processes that ``pid`` started and that live."""
+    try:
+        found = []
+        for thread in (_PROC / str(pid) / "task").iterdir():
+            for child in (thread / "children").read_text().split():
+                command = (_PROC / child / "cmdline").read_bytes()
+                found.append(command.replace(b"\0", b" ").decode("utf-8", "replace").strip())
+        return found
+    except OSError:
+        pass
+    lines = [line.split(None, 1) for line in _ps("-A", "-o", "ppid=,command=").splitlines()]
+    return [line[1] for line in lines if len(line) == 2 and line[0] == str(pid)] if lines else None
+
+
+def _ps(*arguments: str) -> str:
+    if os.name == "nt":
+        return ""
+    try:
+        return subprocess.run(["ps", *arguments], capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
