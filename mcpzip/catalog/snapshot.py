@@ -115,12 +115,24 @@ def _ours(path: str, data: bytes, config_path: str) -> Loaded:
     snapshot = msgspec.json.decode(data, type=_Snapshot)
     if os.path.normcase(snapshot.config) != os.path.normcase(_storable(config_path)):
         return _unusable(path, f"belongs to another config ({snapshot.config})")
+    return _catalog(path, snapshot.servers)
+
+
+def _original(path: str, data: bytes) -> Loaded:
+    servers: dict[str, _Server] = {}
+    for tool in msgspec.json.decode(data, type=list[_OriginalTool]):
+        raw = msgspec.json.encode(_Tool(tool.original_name, tool.input_schema, tool.description))
+        servers.setdefault(tool.server_name, _Server([])).tools.append(msgspec.Raw(raw))
+    return _catalog(path, servers)
+
+
+def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
     warnings: list[str] = []
     records: dict[str, ServerRecord] = {}
-    for name, server in snapshot.servers.items():
+    for name, server in servers.items():
         problem = server_name_problem(name)
         if problem:
-            warnings.append(f"{path}: the server name {name!r} {problem}; it is left out.")
+            warnings.append(f"{path}: the server name {name!r} {problem}; its tools are left out.")
             continue
         records[name] = ServerRecord(
             name=name,
@@ -134,20 +146,6 @@ def _ours(path: str, data: bytes, config_path: str) -> Loaded:
             instructions=server.instructions,
             warnings=tuple(server.warnings),
         )
-    return Catalog(records), tuple(warnings)
-
-
-def _original(path: str, data: bytes) -> Loaded:
-    tools: dict[str, list[msgspec.Raw]] = {}
-    for tool in msgspec.json.decode(data, type=list[_OriginalTool]):
-        raw = msgspec.json.encode(_Tool(tool.original_name, tool.input_schema, tool.description))
-        tools.setdefault(tool.server_name, []).append(msgspec.Raw(raw))
-    warnings: list[str] = []
-    records = {
-        name: ServerRecord(name, _entries(path, name, raws, warnings))
-        for name, raws in tools.items()
-        if not server_name_problem(name)
-    }
     return Catalog(records), tuple(warnings)
 
 

@@ -27,38 +27,58 @@ from mcpzip.catalog import snapshot
 from mcpzip.cli.opening import out
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, SEARCH, STATUS
+from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, SEARCH
 
 Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One thing a person asks for. arguments: what the model would fill in, having read the signature."""
+    """One thing a person asks for. picks, arguments: what a model picks and fills in, having read the
+    signatures.
+    """
 
     wish: str
     query: str
+    picks: str
     arguments: Json
     describe: bool = False
 
 
 SERVERS = {"slack": "stdio", "todoist": "http", "github": "sse"}
 SCENES = (
-    Scene("Tell the team that the build is green again.", "send a message to a Slack channel",
-          {"channel": "#engineering", "text": "The build is green again."}),
-    Scene("Remind me to renew the domain.", "add a task to my todo list",
-          {"content": "Renew the domain", "due_string": "every 20 Nov"}),
-    Scene("File a bug about the flaky test.", "open a new issue in a repository",
-          {"owner": "acme", "repo": "shop", "title": "test_checkout is flaky"}, describe=True),
-)  # fmt: skip
+    Scene(
+        "Tell the team that the build is green again.",
+        query="send a message to a Slack channel",
+        picks="slack__send_message",
+        arguments={"channel": "#engineering", "text": "The build is green again."},
+    ),
+    Scene(
+        "Remind me to renew the domain.",
+        query="create a task with a due date",
+        picks="todoist__create_task",
+        arguments={"content": "Renew the domain", "due_string": "every 20 Nov"},
+    ),
+    Scene(
+        "File a bug about the flaky test.",
+        query="open a new issue in a repository",
+        picks="github__create_issue",
+        arguments={"owner": "acme", "repo": "shop", "title": "test_checkout is flaky"},
+        describe=True,
+    ),
+)
 
 
 @click.command()
-def demo() -> int:
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, writable=True), help="Also save what is printed as a picture."
+)
+def demo(svg: str | None) -> int:
     """Watch an agent work through mcpzip: three fake servers, one a transport, and the tokens saved.
 
     Needs no config, no key and no network; leaves nothing behind.
     """
+    out.record = svg is not None
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpzip-demo-")))
         config = home / "config.json"
@@ -67,8 +87,11 @@ def demo() -> int:
                 name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()
             }
         config.write_text(json.dumps({"mcpServers": servers}))
-        agent = stack.enter_context(_agent(config))
-        _play(agent, config)
+        with _agent(config) as agent:
+            _play(agent)
+        out.print(_bill(agent, _everything(config)))
+    if svg is not None:
+        out.save_svg(svg, title="mcpzip demo")
     return 0
 
 
@@ -125,21 +148,23 @@ class Agent:
         self._process.stdin.flush()
 
 
-def _play(agent: Agent, config: Path) -> None:
+def _play(agent: Agent) -> None:
     agent.begin()
     for scene in SCENES:
         out.print(Rule(f"[bold]“{scene.wish}”[/]", align="left"))
         found = agent.use(SEARCH, {"query": scene.query, "limit": 3})
-        name = found.partition(":")[0]
+        if scene.picks not in found:
+            raise McpzipError(f"The demo failed: {scene.query!r} did not find {scene.picks}.")
         if scene.describe:
-            agent.use(DESCRIBE, {"name": name})
-        agent.use(EXECUTE, {"name": name, "arguments": scene.arguments})
-    agent.quietly(EXECUTE, {"name": STATUS})
-    out.print(_bill(agent, _everything(config)))
+            agent.use(DESCRIBE, {"name": scene.picks})
+        agent.use(EXECUTE, {"name": scene.picks, "arguments": scene.arguments})
 
 
 def _everything(config: Path) -> list[str]:
-    """Every tool as its server listed it: what the model would carry without mcpzip."""
+    """Every tool as its server listed it: what the model would carry without mcpzip.
+
+    Read from the snapshot that `mcpzip serve` left, which holds the very bytes.
+    """
     path = snapshot_path(str(config))
     catalog, warnings = snapshot.load(path, str(config))
     if warnings or len(catalog.servers) < len(SERVERS):

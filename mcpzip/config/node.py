@@ -163,7 +163,9 @@ def _meant(key: str, known: Collection[str]) -> str:
 
     other = OTHERS.get(key, "")
     folded = {each.lower(): each for each in known}
-    found = [other] if other.split(".")[0] in known else get_close_matches(key.lower(), folded, n=1, cutoff=0.5)
+    found = (
+        [other] if other.split(".")[0] in known else get_close_matches(key.lower(), folded, n=1, cutoff=0.5)
+    )
     if found:
         return f"{folded.get(found[0], found[0])!r} may be meant"
     return f"the keys here are {', '.join(sorted(known))}"

@@ -9,6 +9,7 @@ from mcpzip.search.index import Index
 from mcpzip.search.tokenizer import words
 
 MOST = 5
+ALIKE = 0.4  # Dice's coefficient from which two words look alike: "calender" and "calendar" have .78
 
 
 def nearest_words(index: Index, unknown: Iterable[str]) -> tuple[str, ...]:
@@ -16,11 +17,11 @@ def nearest_words(index: Index, unknown: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, tuple[float, str]] = {}
     for word in unknown:
         mistakes = 2 if len(word) < 6 else 3
-        near = [known for _, known in index.vocabulary.nearest(word[:32], mistakes)[: 4 * MOST]]
+        near = index.vocabulary.nearest(word[:32], mistakes)[: 4 * MOST]
         near += index.vocabulary.beginning_with(word[:4])[: 4 * MOST] if len(word) >= 4 else []
         for known in near:
             likeness = _likeness(word, known)
-            if likeness >= 0.4:
+            if likeness >= ALIKE:
                 found[known] = min(found.get(known, (1.0, known)), (1 - likeness, known))
     return tuple(known for _, known in sorted(found.values())[:MOST])
 
@@ -32,11 +33,11 @@ def nearest_servers(index: Index, said: Iterable[str]) -> tuple[str, ...]:
     for server in index.server:
         sizes[server] += 1
     order = []
-    for number, server in enumerate(index.servers):
-        parts = {word for word, _ in words(server)} | {"".join(word for word, _ in words(server))}
-        likeness = max((_likeness(word, part) for word in asked for part in parts), default=0.0)
-        order.append((-likeness if likeness >= 0.3 else 0.0, -sizes[number], server))
-    return tuple(server for _, _, server in sorted(order)[:MOST])
+    for number, name in enumerate(index.servers):
+        spelled = [word for word, _ in words(name)]
+        likeness = max((_likeness(word, part) for word in asked for part in (*spelled, "".join(spelled))), default=0.0)
+        order.append((-likeness if likeness >= ALIKE else 0.0, -sizes[number], name))
+    return tuple(name for _, _, name in sorted(order)[:MOST])
 
 
 def _likeness(left: str, right: str) -> float:

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from mcpzip.search.index import Index
 from mcpzip.search.names import said
-from mcpzip.search.tokenizer import is_bigram, is_stop_word, stem, words
+from mcpzip.search.stemmer import stem
+from mcpzip.search.tokenizer import is_bigram, is_stop_word, words
 
 MOST_WORDS = 128  # content words of a query that are looked up; what is longer is a document, not a request
 _LONGEST_QUERY = 20_000  # characters looked at
@@ -47,11 +48,12 @@ class Group:
 class Plan:
     """All a ranking depends on.
 
-    groups: sorted. unknown: how many words lead nowhere. literal, spoken: documents found by name; begun: places of names that
+    groups: sorted. asides: the terms of stop words of the query that stand in names. unknown: how many words lead nowhere. literal, spoken: documents found by name; begun: places of names that
     begin with the query (see `names`).
     """
 
     groups: tuple[Group, ...]
+    asides: tuple[int, ...]
     unknown: int
     literal: tuple[int, ...]
     spoken: tuple[int, ...]
@@ -84,8 +86,10 @@ def understand(query: str, filters: Filters, index: Index) -> Understanding:
     reading.read(content)
     order = sorted(reading.groups)
     spelled = [word for word, _ in everything]
+    said_terms = {term for group in order for term in group.terms}
     plan = Plan(
         groups=tuple(order),
+        asides=tuple(sorted({index.terms[term] for _, term in everything if term in index.terms} - said_terms)),
         unknown=len(reading.unknown),
         literal=index.names.literal(query),
         spoken=index.names.spoken(said([term for _, term in everything])),

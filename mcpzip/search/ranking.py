@@ -91,16 +91,18 @@ def _with_advantages(
     index: Index, plan: Plan, begun: set[int], pool: dict[int, float], most: float
 ) -> list[tuple[int, float]]:
     """The documents of ``pool`` and their scores, best first, ties by name."""
-    said = {term for group in plan.groups for term in group.terms}
+    said = {term: index.rarity[term] for group in plan.groups for term in group.terms}
     asked = 0
     for term in said:
         asked |= index.verbs.get(term, 0)
+    said.update((term, index.rarity[term]) for term in plan.asides)
+    rarity = said.get
     unit = index.rarest
     whole_server: dict[int, bool] = {}
     scores: list[tuple[int, float]] = []
     for document, worth in pool.items():
         if index.name_rarity[document]:
-            known = sum(index.rarity[term] for term in index.name_terms[document] if term in said)
+            known = sum([rarity(term, 0.0) for term in index.name_terms[document]])
             worth += NAME * unit * known / index.name_rarity[document]
         done = index.verb[document]
         if asked & done:
@@ -110,7 +112,7 @@ def _with_advantages(
         server = index.server[document]
         if server not in whole_server:
             terms = index.server_terms[server]
-            whole_server[server] = bool(terms) and terms <= said
+            whole_server[server] = bool(terms) and terms <= said.keys()
         if whole_server[server]:
             worth += SERVER * unit
         score = HIGHEST_SCORE * min(max(worth / most, 0.0), 1.0)

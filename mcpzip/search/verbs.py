@@ -7,6 +7,7 @@ may be in several families, and a name or query without a verb from here agrees 
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 from mcpzip.search.stemmer import stem
 
@@ -37,6 +38,7 @@ READING = sum(_BITS[family] for family in _READING)
 WRITING = sum(_BITS[family] for family in _WRITING)
 
 
+@cache
 def _by_term() -> dict[str, int]:
     table: dict[str, int] = {}
     for family, verbs in FAMILIES.items():
@@ -45,12 +47,9 @@ def _by_term() -> dict[str, int]:
     return table
 
 
-_FAMILIES_OF = _by_term()
-
-
 def families(term: str) -> int:
     """The families of ``term`` as bits; 0 when it is no verb of the table."""
-    return _FAMILIES_OF.get(term, 0)
+    return _by_term().get(term, 0)
 
 
 def first_verb(terms: Iterable[str]) -> int:

@@ -5,7 +5,6 @@ mistakes away (two swapped neighbours are one mistake), two known words written 
 Equally near words all stand for it; the rest of the query decides between them.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ SHORTEST_BEGINNING = 3
 MOST_ALTERNATIVES = 3
 _LONGEST_REPAIRED = 32
 _REMEMBERED = 512
+_NO_WORDS: tuple[list[str], list[int]] = ([], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Vocabulary:
         self._sorted = sorted(
             word for word in self._frequencies if len(word) >= SHORTEST_BEGINNING and word.isalpha()
         )
-        self._by_length: dict[int, tuple[list[str], array[int]]] = {}
+        self._by_length: dict[int, tuple[list[str], list[int]]] = {}
         for word in self._sorted:
-            bucket, letters = self._by_length.setdefault(len(word), ([], array("Q")))
+            bucket, letters = self._by_length.setdefault(len(word), ([], []))
             bucket.append(word)
             letters.append(_letters(word))
         self._repairs: dict[str, Repair | None] = {}
@@ -56,25 +56,21 @@ class Vocabulary:
             self._repairs[word] = self._repair(word)
         return self._repairs[word]
 
-    def nearest(self, word: str, most: int) -> list[tuple[int, str]]:
-        """``(mistakes, known word)`` of those within ``most`` mistakes: fewest mistakes, then most frequent, first."""
+    def nearest(self, word: str, most: int) -> list[str]:
+        """The known words fewest mistakes away from ``word`` and no more than ``most``, the most frequent first."""
         letters = _letters(word)
-        found: list[tuple[int, int, str]] = []
-        for length in range(len(word) - most, len(word) + most + 1):
-            if length not in self._by_length:
-                continue
-            bucket, known_letters = self._by_length[length]
-            # A mistake changes the set of letters by two at most: one xor rules out nearly every word.
-            near = [
-                place
-                for place, known in enumerate(known_letters)
-                if (known ^ letters).bit_count() <= 2 * most
-            ]
-            for known in [bucket[place] for place in near]:
-                mistakes = distance(word, known, most)
-                if mistakes <= most:
-                    found.append((mistakes, -self._frequencies[known], known))
-        return [(mistakes, known) for mistakes, _, known in sorted(found)]
+        measure = Measure(word)
+        for mistakes in range(1, most + 1):
+            found: list[str] = []
+            allowed = 2 * mistakes
+            for length in range(len(word) - mistakes, len(word) + mistakes + 1):
+                bucket, sets = self._by_length.get(length, _NO_WORDS)
+                # A mistake changes the set of letters by two at most: one xor rules out nearly every word.
+                near = [known for known, its in zip(bucket, sets, strict=True) if (its ^ letters).bit_count() <= allowed]
+                found += [known for known in near if measure.distance(known) <= mistakes]
+            if found:
+                return sorted(found, key=lambda known: (-self._frequencies[known], known))
+        return []
 
     def beginning_with(self, word: str) -> list[str]:
         """The known words that begin with ``word``, most frequent first."""
@@ -88,8 +84,7 @@ class Vocabulary:
         if len(word) >= SHORTEST_REPAIRED:
             near = self.nearest(word, 2 if len(word) >= TWO_MISTAKES_FROM else 1)
             if near:
-                best = [known for mistakes, known in near if mistakes == near[0][0]]
-                return Repair("typo", tuple(best[:MOST_ALTERNATIVES]))
+                return Repair("typo", tuple(near[:MOST_ALTERNATIVES]))
             parts = self._split(word)
             if parts:
                 return Repair("split", parts)
@@ -109,26 +104,45 @@ class Vocabulary:
         return word[:cut], word[cut:]
 
 
-def distance(left: str, right: str, most: int) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours from one word to the other; ``most + 1`` if more.
+class Measure:
+    """Distances from one word: insertions, deletions, substitutions and swaps of neighbours, no letter touched twice.
 
-    Restricted Damerau-Levenshtein distance (optimal string alignment).
+    Restricted Damerau-Levenshtein distance by bit vectors, a column a letter: H. Hyyrö, "A bit-vector algorithm for
+    computing Levenshtein and Damerau edit distances", Nordic Journal of Computing 10 (2003).
     """
-    if abs(len(left) - len(right)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(right) + 1))
-    for i, letter in enumerate(left, 1):
-        current = [i]
-        for j, other in enumerate(right, 1):
-            cost = min(row[j] + 1, current[-1] + 1, row[j - 1] + (letter != other))
-            if i > 1 and j > 1 and letter == right[j - 2] and left[i - 2] == other:
-                cost = min(cost, before[j - 2] + 1)
-            current.append(cost)
-        if min(current) > most and (not before or min(row) > most):
-            return most + 1
-        before, row = row, current
-    return min(row[-1], most + 1)
+
+    __slots__ = ("_length", "_places")
+
+    def __init__(self, word: str) -> None:
+        self._length = len(word)
+        self._places: dict[str, int] = {}
+        for place, letter in enumerate(word):
+            self._places[letter] = self._places.get(letter, 0) | 1 << place
+
+    def distance(self, other: str) -> int:
+        """How many mistakes lie between the word and ``other``."""
+        if not self._length:
+            return len(other)
+        every, last = (1 << self._length) - 1, 1 << (self._length - 1)
+        mistakes = self._length
+        rises, falls, diagonal, before = every, 0, 0, 0
+        places = self._places.get
+        for letter in other:
+            here = places(letter, 0)
+            swapped = ((~diagonal & here) << 1) & before
+            diagonal = ((((here & rises) + rises) ^ rises) | here | falls | swapped) & every
+            right_rises = falls | (~(diagonal | rises) & every)
+            right_falls = diagonal & rises
+            if right_rises & last:
+                mistakes += 1
+            elif right_falls & last:
+                mistakes -= 1
+            right_rises = right_rises << 1 | 1
+            right_falls <<= 1
+            rises = (right_falls | ~(diagonal | right_rises)) & every
+            falls = right_rises & diagonal & every
+            before = here
+        return mistakes
 
 
 def _letters(word: str) -> int:

@@ -4,15 +4,14 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
-from json_client import Answer, Json, JsonClient, connected, transport_of
+from anyio.from_thread import start_blocking_portal
+from json_client import Json, connected, transport_of
+from lines import Line, Real
 from real_world import NODE_MODULES, NPM_CI, RealWorld
 
 
@@ -32,41 +31,6 @@ def npm_packages() -> None:
         if os.environ.get("CI"):
             pytest.fail(message, pytrace=False)
         pytest.skip(message)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A connection that plain, synchronous tests can use: its client lives in a thread of its own."""
-
-    portal: BlockingPortal
-    client: JsonClient
-    through_mcpzip: bool = False
-
-    def tools(self) -> list[Json]:
-        """Every tool that is listed."""
-        return self.portal.call(self.client.tools)
-
-    def call(self, tool: str, arguments: Json, *, progress: bool = False) -> Answer:
-        """`tools/call`."""
-        return self.portal.call(lambda: self.client.call(tool, arguments, progress=progress))
-
-    def say(self, tool: str, arguments: Json) -> str:
-        """The text that one of mcpzip's own tools answers with."""
-        result = self.call(tool, arguments).result
-        assert result is not None
-        assert not result.get("isError"), result
-        text: str = result["content"][0]["text"]
-        return text
-
-
-@dataclass(frozen=True)
-class Real:
-    """All of it. direct: a line to each server, by its name in the config. lines: to mcpzip, by the client's era."""
-
-    world: RealWorld
-    direct: Mapping[str, Line]
-    lines: Mapping[str, Line]
-    config: Path
 
 
 @pytest.fixture(scope="session")

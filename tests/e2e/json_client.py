@@ -1,7 +1,7 @@
 """An MCP client that hides nothing: JSON in, JSON out, over the SDK's own transports.
 
-The rule: it is the referee. It stands on the SDK's transports and dispatcher, not on `mcpzip.wire`, and hands over
-results as they came, unknown fields included, which the SDK's typed `Client` would drop.
+The rule: it is the referee. It stands on the SDK's transports and dispatcher, not on `mcpzip.wire`, and hands
+over results as they came, unknown fields included, which the SDK's typed `Client` would drop.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -24,12 +24,17 @@ Json = dict[str, Any]
 Transport = AbstractAsyncContextManager[tuple[Any, Any]]
 
 _INFO = {"name": "mcpzip-e2e", "version": "1"}
+_STAMP = {
+    "io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": _INFO,
+}
 _PATIENCE = 60.0  # s; what takes this long is broken
 
 
 @dataclass
 class Answer:
-    """What came back: ``result`` or ``error`` (`{"code", "message"}` and maybe ``data``), and the progress before it."""
+    """What came back: ``result``, or ``error`` (code, message, maybe data), and the progress before it."""
 
     result: Json | None = None
     error: Json | None = None
@@ -88,9 +93,7 @@ class JsonClient:
 
     async def _send(self, method: str, params: Json) -> Json:
         if self.era == "modern":
-            prefix = "io.modelcontextprotocol/"
-            stamp = {"protocolVersion": LATEST_MODERN_VERSION, "clientCapabilities": {}, "clientInfo": _INFO}
-            params = {**params, "_meta": {**params.get("_meta", {}), **{prefix + key: stamp[key] for key in stamp}}}
+            params = {**params, "_meta": {**params.get("_meta", {}), **_STAMP}}
         options: CallOptions = {"headers": self._headers(method, params), "timeout": _PATIENCE}
         return await self._dispatcher.send_raw_request(method, params, options)
 
@@ -136,7 +139,9 @@ async def connected(transport: Transport, era: str | None = None) -> AsyncIterat
 def transport_of(entry: Mapping[str, Any], errors: Any) -> Transport:
     """The SDK's transport for an ``mcpServers`` entry. errors: the file that takes a process's stderr."""
     if "command" in entry:
-        params = StdioServerParameters(command=entry["command"], args=entry.get("args", []), env=entry.get("env"))
+        params = StdioServerParameters(
+            command=entry["command"], args=entry.get("args", []), env=entry.get("env")
+        )
         return stdio_client(params, errlog=errors)
     if entry["type"] == "sse":
         return sse_client(entry["url"], httpx_client_factory=_direct_http)
@@ -145,7 +150,10 @@ def transport_of(entry: Mapping[str, Any], errors: Any) -> Transport:
 
 @asynccontextmanager
 async def _streamable(url: str) -> AsyncIterator[tuple[Any, Any]]:
-    async with _direct_http(timeout=httpx2.Timeout(_PATIENCE)) as http, streamable_http_client(url, http_client=http) as streams:
+    async with (
+        _direct_http(timeout=httpx2.Timeout(_PATIENCE)) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
         yield streams
 
 

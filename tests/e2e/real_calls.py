@@ -12,9 +12,12 @@ from json_client import Json
 
 @dataclass(frozen=True)
 class Call:
-    """One call. changes: whether it changes the world. progress: whether it tells of its progress. times: how often it
-    is made; twice for what is switched on and has to be switched off again. unordered: its text is a JSON object whose
-    order whoever started the server decides."""
+    """One call.
+
+    changes: whether it changes the world. progress: whether it tells of its progress. times: how often it is
+    made; twice for what is switched on and has to be switched off again. unordered: its text is a JSON object
+    whose order whoever started the server decides.
+    """
 
     tool: str
     request: str
@@ -50,10 +53,16 @@ _RELATION = {"from": "Ada", "to": "Engine", "relationType": "programs"}
 
 EVERYTHING = (
     Call("echo", "echo a message back to me", {"message": "grüezi “wohl”\n\t\u2028"}),
-    Call("get-annotated-message", "show a message with annotations", {"messageType": "error", "includeImage": True}),
+    Call(
+        "get-annotated-message",
+        "show a message with annotations",
+        {"messageType": "error", "includeImage": True},
+    ),
     Call("get-env", "print the environment variables", {}, unordered=True),
     Call("get-resource-links", "give me links to resources", {"count": 4}),
-    Call("get-resource-reference", "get a reference to a resource", {"resourceType": "Blob", "resourceId": 1}),
+    Call(
+        "get-resource-reference", "get a reference to a resource", {"resourceType": "Blob", "resourceId": 1}
+    ),
     Call("get-structured-content", "structured weather content for a city", {"location": "Chicago"}),
     Call("get-sum", "add two numbers", {"a": 0.1, "b": 12345678901234567}),
     Call("get-tiny-image", "show me a tiny picture", {}),
@@ -66,7 +75,10 @@ EVERYTHING = (
     Call("toggle-simulated-logging", "switch simulated logging on", {}, times=2),
     Call("toggle-subscriber-updates", "turn resource subscription updates on or off", {}, times=2),
     Call(
-        "trigger-long-running-operation", "run a long operation and see its progress", {"duration": 0.2, "steps": 4}, progress=True
+        "trigger-long-running-operation",
+        "run a long operation and see its progress",
+        {"duration": 0.2, "steps": 4},
+        progress=True,
     ),
 )
 FILESYSTEM = (
@@ -78,7 +90,12 @@ FILESYSTEM = (
         "read several files at once",
         {"paths": ["{files}/README.md", "{files}/missing.md", "{files}/notes/todo.txt"]},
     ),
-    Call("write_file", "create a new file with some text", {"path": "{files}/neu.txt", "content": "é\r\n"}, changes=True),
+    Call(
+        "write_file",
+        "create a new file with some text",
+        {"path": "{files}/neu.txt", "content": "é\r\n"},
+        changes=True,
+    ),
     Call(
         "edit_file",
         "replace some lines in a text file",
@@ -87,7 +104,11 @@ FILESYSTEM = (
     ),
     Call("create_directory", "make a new directory", {"path": "{files}/a/b"}, changes=True),
     Call("list_directory", "what is in this directory", {"path": "{files}"}),
-    Call("list_directory_with_sizes", "how big are the files in a directory", {"path": "{files}", "sortBy": "size"}),
+    Call(
+        "list_directory_with_sizes",
+        "how big are the files in a directory",
+        {"path": "{files}", "sortBy": "size"},
+    ),
     Call("directory_tree", "show the folder as a tree", {"path": "{files}"}),
     Call(
         "move_file",
@@ -96,11 +117,20 @@ FILESYSTEM = (
         changes=True,
     ),
     Call("search_files", "search for files matching a pattern", {"path": "{files}", "pattern": "**/*.md"}),
-    Call("get_file_info", "when was this file modified and what are its permissions", {"path": "{files}/data.bin"}),
+    Call(
+        "get_file_info",
+        "when was this file modified and what are its permissions",
+        {"path": "{files}/data.bin"},
+    ),
     Call("list_allowed_directories", "which directories am I allowed to access", {}),
 )
 MEMORY = (
-    Call("create_entities", "remember a new person in the knowledge graph", {"entities": [_ENTITY]}, changes=True),
+    Call(
+        "create_entities",
+        "remember a new person in the knowledge graph",
+        {"entities": [_ENTITY]},
+        changes=True,
+    ),
     Call(
         "create_relations",
         "connect two entities with a relation",
@@ -120,7 +150,12 @@ MEMORY = (
         {"deletions": [{"entityName": "Ada", "observations": ["likes poetry"]}]},
         changes=True,
     ),
-    Call("delete_relations", "remove a relation from the knowledge graph", {"relations": [_RELATION]}, changes=True),
+    Call(
+        "delete_relations",
+        "remove a relation from the knowledge graph",
+        {"relations": [_RELATION]},
+        changes=True,
+    ),
     Call("read_graph", "read the whole knowledge graph", {}),
     Call("search_nodes", "search the knowledge graph for something", {"query": "brass"}),
     Call("open_nodes", "open nodes of the knowledge graph by name", {"names": ["Ada", "nobody"]}),
@@ -135,15 +170,34 @@ TIME = (
 )
 GIT = (
     Call("git_status", "what is the state of my git working tree", {"repo_path": "{repo}"}),
-    Call("git_diff_unstaged", "show changes that are not staged yet", {"repo_path": "{repo}", "context_lines": 1}),
+    Call(
+        "git_diff_unstaged",
+        "show changes that are not staged yet",
+        {"repo_path": "{repo}", "context_lines": 1},
+    ),
     Call("git_diff_staged", "show the changes that are staged for commit", {"repo_path": "{repo}"}),
     Call("git_diff", "compare branches or commits", {"repo_path": "{repo}", "target": "draft"}),
     Call("git_commit", "commit my changes", {"repo_path": "{repo}", "message": "Save – “now”"}, changes=True),
-    Call("git_add", "add a file to the staging area", {"repo_path": "{repo}", "files": ["new.txt"]}, changes=True),
+    Call(
+        "git_add",
+        "add a file to the staging area",
+        {"repo_path": "{repo}", "files": ["new.txt"]},
+        changes=True,
+    ),
     Call("git_reset", "unstage all staged changes", {"repo_path": "{repo}"}, changes=True),
     Call("git_log", "show the history of commits", {"repo_path": "{repo}", "max_count": 5}),
-    Call("git_create_branch", "create a new branch", {"repo_path": "{repo}", "branch_name": "idea"}, changes=True),
-    Call("git_checkout", "switch to another branch", {"repo_path": "{repo}", "branch_name": "draft"}, changes=True),
+    Call(
+        "git_create_branch",
+        "create a new branch",
+        {"repo_path": "{repo}", "branch_name": "idea"},
+        changes=True,
+    ),
+    Call(
+        "git_checkout",
+        "switch to another branch",
+        {"repo_path": "{repo}", "branch_name": "draft"},
+        changes=True,
+    ),
     Call("git_show", "show the contents of a commit", {"repo_path": "{repo}", "revision": "HEAD"}),
     Call("git_branch", "list the branches", {"repo_path": "{repo}", "branch_type": "local"}),
 )

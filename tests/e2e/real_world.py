@@ -1,7 +1,7 @@
 """Third-party MCP servers and the small world they act on: a folder, a memory file, a Git repository.
 
-The rule: the world can be put back as it was, so that a call can be made twice, once directly and once through
-mcpzip, and find the same things both times.
+The rule: the world can be put back as it was, so that a call can be made twice, once directly and once
+through mcpzip, and find the same things both times.
 """
 
 import base64
@@ -115,7 +115,11 @@ class RealWorld:
             **everything,
             "args": [*everything["args"], "stdio"],
             # It prints its environment: what one starter might add and another not is settled here.
-            "env": {name: os.environ.get(name, "") for name in _PASSED_ON} | _SETTLED | {"HOME": str(self.home)},
+            "env": {
+                **{name: os.environ.get(name, "") for name in _PASSED_ON},
+                **_SETTLED,
+                "HOME": str(self.home),
+            },
         }
         self.entries["filesystem"] = _node("filesystem", str(self.files))
         self.entries["memory"] = {**_node("memory"), "env": {"MEMORY_FILE_PATH": str(self.memory)}}
@@ -140,8 +144,8 @@ def _node(server: str, *args: str) -> Json:
 def _listening(mode: str, logs: Path) -> Iterator[int]:
     """The everything server on a free port, which it gives.
 
-    The server can't be told to choose its port and to say which: a free one is asked of the system, and another one should
-    somebody take it in between.
+    The server can't be told to choose its port and to say which: a free one is asked of the system, and
+    another one should somebody take it in between.
     """
     for attempt in range(_PORT_TRIES):
         port = _free_port()

@@ -1,18 +1,18 @@
-"""Third-party servers over all three transports in one config: every tool listed, found, described and executed,
-with the very result that a direct call gives.
+"""Third-party servers over all three transports in one config: every tool is listed, found, described and
+executed, with the very result that a direct call gives.
 
-Nothing is left out of the comparison. What changes by itself is dealt with so: a clock is read directly before and
-after, and the call repeated when it moved on; the random session id that server-everything names in two replies is
-masked; the environment that it prints is sorted, because whoever starts it orders it; a client of 2026-07-28 gets the two fields that its era demands of every result.
+Nothing is left out of the comparison. What changes by itself is dealt with so: a clock is read directly
+before and after, and the call repeated when it moved on; the random session id that server-everything names
+in two replies is masked; the environment that it prints is sorted, because whoever starts it orders it; and a
+client of 2026-07-28 has the two fields that its era demands of every result from mcpzip, not from the server.
 """
 
 import json
 import re
 
 import pytest
-
-from conftest import Line, Real
 from json_client import Answer, Json
+from lines import Line, Real
 from real_calls import CALLS, Call
 
 pytestmark = pytest.mark.npm
@@ -20,7 +20,11 @@ pytestmark = pytest.mark.npm
 FIRST = 5
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TRIES = 5
-_EVERY_CALL = [pytest.param(server, call, id=f"{server}-{call.tool}") for server in CALLS for call in CALLS[server]]
+_EVERY_CALL = [
+    pytest.param(server, call, id=f"{server}-{call.tool}")
+    for server, calls in CALLS.items()
+    for call in calls
+]
 
 
 def text_of(value: object) -> str:
@@ -91,13 +95,12 @@ def comparable(call: Call, answers: list[Answer], era: str) -> list[str]:
             assert result is not None
             content = result["content"][0]
             content["text"] = json.dumps(json.loads(content["text"]), sort_keys=True)
-    return [
-        text_of([result, answer.error, answer.progress]) for result, answer in zip(results, answers, strict=True)
-    ]
+    whole = zip(results, answers, strict=True)
+    return [text_of([result, answer.error, answer.progress]) for result, answer in whole]
 
 
 def unstamped(result: Json | None, era: str) -> Json | None:
-    """``result`` without what the modern era demands of every result: those are the last server's own to say."""
+    """``result`` without what the modern era demands of every result: the last server's own to say."""
     if result is None or era == "legacy":
         return result
     result = {key: value for key, value in result.items() if key != "resultType"}

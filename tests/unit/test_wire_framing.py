@@ -1,4 +1,5 @@
 import tracemalloc
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from mcpzip.wire.framing import HEAD, TAIL
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 def frames_of(pieces: list[bytes], max_frame: int = 40) -> list[bytes | FrameTooLong]:

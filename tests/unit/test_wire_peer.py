@@ -48,12 +48,12 @@ def test_a_conversation() -> None:
     assert (number, line) == (1, b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}\n')
     assert client.open_requests == (1,)
     assert server.receive(line) == [Request(b"1", "tools/call", b'{"name":"add"}')]
-    assert server.owed == (b"1",)
+    assert list(server.owed) == [b"1"]
     progress = server.notify("notifications/progress", b'{"progressToken":1,"progress":0.5}')
     assert client.receive(progress) == [Progress(1, b'{"progressToken":1,"progress":0.5}')]
     answer = server.result(b"1", b'{"content":[]}')
     assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
-    assert server.owed == ()
+    assert not server.owed
     assert client.receive(answer) == [Result(1, b'{"content":[]}')]
     assert client.open_requests == ()
     assert client.eof() == [Closed(())]

@@ -22,11 +22,14 @@ Pairs = list[tuple[str, object]]
 
 def pairs(text: bytes) -> Pairs:
     """What stands at the top level, in order, a key that stands twice twice; numbers by their spelling."""
-    found: list[Pairs] = []
-    json.loads(
-        text, parse_int=str, parse_float=str, object_pairs_hook=lambda items: found.append(items) or items
-    )
-    return found[-1]
+    found: list[Pairs] = [[]]
+
+    def keep(items: Pairs) -> Pairs:
+        found[0] = items
+        return items
+
+    json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=keep)
+    return found[0]
 
 
 def meaning(text: bytes) -> object:
@@ -44,7 +47,7 @@ def test_split_gives_every_value_as_it_stands(text: bytes) -> None:
 
 @patient
 @given(st.dictionaries(st.text(st.characters()), values))
-@example({"\ud800": b"1", "\ud801": b"2"})
+@example({chr(0xD800): b"1", chr(0xD801): b"2"})
 @example({'"': b"1e400", "\\": b'"\\ud800"'})
 def test_split_undoes_join(fields: dict[str, bytes]) -> None:
     assert split_object(join_object(fields)) == fields
@@ -223,7 +226,7 @@ def test_unquote_reads_every_spelling(text: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"", b'"', b"1", b"[]", b'"\\"', b'"\\x"', b'"\xff"', b"[" * TOO_DEEP])
 def test_unquote_refuses_what_is_no_string(text: bytes) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"\S"):
         unquote(text)
 
 

@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-patient = settings(deadline=None)
-"""For every property here: how long an example takes says nothing about the wire."""
+patient = settings(deadline=None, max_examples=60)
+"""For the properties of the wire: how long an example takes is not one of them."""
 
 PLAIN_SPACE = (b"", b"", b"", b" ", b"\t", b"  \t ")
 ANY_SPACE = (*PLAIN_SPACE, b"\n", b"\r\n", b"\r", b" \n\n ")
@@ -39,7 +39,7 @@ _TRICKY = [
 
 
 def _spell(text: str, ways: int, tricky: str) -> bytes:
-    """``text`` as a JSON string, each character as itself, as ``\\uXXXX`` or the short way, as ``ways`` has it."""
+    """``text`` as a JSON string; ``ways`` says how each character is spelt."""
     pieces = [tricky]
     for character in text:
         ways, way = divmod(ways, 3)

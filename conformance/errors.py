@@ -1,0 +1,46 @@
+"""Every error of the runner.
+
+    McpzipError
+    ├── ConfigError
+    │   └── SubjectError      a subject file can't be used: file, key path, what was found, what would do
+    └── SelectionError        a subject, group, check or level that isn't there
+
+    Exception
+    ├── Finding               what a check found wrong with the subject: a sentence, and a diff where there is one
+    │   ├── NoAnswerError     a request stayed unanswered
+    │   └── GoneError         the process ended, or closed its output, under a request
+    └── ControlError          the fake itself did not do what the scene says: nothing is known of the subject
+"""
+
+from mcpzip.model.errors import ConfigError, McpzipError
+
+
+class SubjectError(ConfigError):
+    """A subject can't be used. ``file``, ``path``, ``found``, ``remedy``: see `ConfigError`."""
+
+
+class SelectionError(McpzipError):
+    """Something was asked for by a name that nothing has."""
+
+
+class Finding(Exception):
+    """A requirement that the subject does not meet.
+
+    summary: one sentence. diff: lines of a unified diff, straight against through the subject, or empty.
+    """
+
+    def __init__(self, summary: str, diff: tuple[str, ...] = ()) -> None:
+        self.summary, self.diff = summary, diff
+        super().__init__(summary)
+
+
+class NoAnswerError(Finding):
+    """A request got no answer in the time a client would wait."""
+
+
+class GoneError(Finding):
+    """The other side left before it answered."""
+
+
+class ControlError(Exception):
+    """The straight side failed: the runner, or the machine it runs on, is at fault."""

@@ -1,0 +1,170 @@
+"""The SDK's own `Client`, in each of its modes, in front of `mcpzip serve`."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+
+from fakes.launch import FakeServer
+
+FakeMcp = Callable[..., FakeServer]
+
+PINNED = "2026-07-28"
+SPOKEN = {"legacy": "2025-11-25", "auto": "2026-07-28", PINNED: PINNED}
+"""The client's modes, and the version each comes to speak."""
+ERAS = ("legacy", "modern")
+TIMED_OUT = -32001
+INVALID_PARAMS = -32602
+
+every_mode = pytest.mark.parametrize("mode", SPOKEN)
+
+
+class Serve:
+    """Writes a config with the servers it is given, and connects clients to `mcpzip serve` with it."""
+
+    def __init__(self, command: str, folder: Path) -> None:
+        self._command, self._config = command, folder / "config.json"
+
+    @asynccontextmanager
+    async def client(self, mode: str, *servers: FakeServer, **more: object) -> AsyncIterator[Client]:
+        """A client in ``mode``. more: further ``mcpServers``."""
+        entries = {server.name: server.config for server in servers} | more
+        self._config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
+        params = StdioServerParameters(command=self._command, args=["serve", "--config", str(self._config)])
+        async with asyncio.timeout(60), Client(params, mode=mode) as client:  # type: ignore[arg-type]
+            yield client
+
+
+@pytest.fixture
+def serve(mcpzip: str, tmp_path: Path) -> Serve:
+    return Serve(mcpzip, tmp_path)
+
+
+def text_of(result: CallToolResult) -> str:
+    assert len(result.content) == 1
+    assert isinstance(result.content[0], TextContent)
+    return result.content[0].text
+
+
+async def execute(client: Client, name: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
+    return await client.call_tool("execute_tool", {"name": name, "arguments": arguments}, **options)
+
+
+@every_mode
+async def test_it_lists_searches_describes_and_executes(serve: Serve, mode: str) -> None:
+    time = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+    async with serve.client(mode, time=time) as client:
+        assert client.protocol_version == SPOKEN[mode]
+        if mode != PINNED:  # pinned to a version, it asks nobody who they are
+            assert client.server_info is not None
+            assert client.server_info.name == "mcpzip"
+            assert "Servers: time." in (client.instructions or "")
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["search_tools", "describe_tool", "execute_tool"]
+
+        found = await client.call_tool("search_tools", {"query": "what time is it in Tokyo"})
+        assert "time__get_current_time: " in text_of(found)
+
+        described = await client.call_tool("describe_tool", {"name": "time__get_current_time"})
+        schema = json.loads(text_of(described).splitlines()[0])["inputSchema"]
+        assert schema["required"] == ["timezone"]
+
+        answered = await execute(client, "time__get_current_time", {"timezone": "Asia/Tokyo"})
+        assert not answered.is_error
+        assert answered.structured_content is not None
+        assert answered.structured_content["timezone"] == "Asia/Tokyo"
+
+        refused = await execute(client, "time__get_current_time", {"timezone": "Mars/Olympus"})
+        assert refused.is_error
+
+
+@every_mode
+@pytest.mark.parametrize("era", ERAS)
+async def test_it_bridges_the_eras(serve: Serve, fake_mcp: FakeMcp, mode: str, era: str) -> None:
+    async with serve.client(mode, fake_mcp("echo", era=era)) as client:
+        sent = {"näme": "“x”", "big": 12345678901234567890, "list": [1, 1.0, None]}
+        assert json.loads(text_of(await execute(client, "echo__echo", sent))) == sent
+
+        measured = await execute(client, "echo__measure", {})
+        assert measured.structured_content == {"unit": "°C", "value": 21.5}
+
+        failed = await execute(client, "echo__fail", {})
+        assert (failed.is_error, text_of(failed)) == (True, "the printer is on fire")
+
+        with pytest.raises(MCPError) as refused:
+            await execute(client, "echo__refuse", {})
+        error = refused.value.error
+        assert (error.code, error.message, error.data) == (-32050, "out of paper", {"tray": 2})
+
+
+@every_mode
+async def test_an_unknown_name_is_answered_with_the_nearest(
+    serve: Serve, fake_mcp: FakeMcp, mode: str
+) -> None:
+    async with serve.client(mode, fake_mcp("echo")) as client:
+        for tool in ("describe_tool", "execute_tool"):
+            answered = await client.call_tool(tool, {"name": "echo__graet"})
+            assert answered.is_error
+            assert "echo__greet" in text_of(answered)
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("echo__greet", {"name": "Ada"})
+        assert refused.value.error.code == INVALID_PARAMS
+        assert "execute_tool" in refused.value.error.message
+
+
+@every_mode
+@pytest.mark.parametrize("era", ERAS)
+async def test_progress_comes_in_order_and_before_the_result(
+    serve: Serve, fake_mcp: FakeMcp, mode: str, era: str
+) -> None:
+    heard: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async with serve.client(mode, fake_mcp("echo", era=era)) as client:
+        done = await execute(client, "echo__slow", {}, progress_callback=on_progress)
+        assert text_of(done) == "done"
+        assert len(heard) == 5
+        assert heard == sorted(heard)
+
+
+@every_mode
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_given_up_is_cancelled_upstream(
+    serve: Serve, fake_mcp: FakeMcp, mode: str, era: str
+) -> None:
+    server = fake_mcp("echo", era=era, faults=[{"kind": "silence", "tool": "slow"}])
+    async with serve.client(mode, server) as client:
+        call = asyncio.create_task(execute(client, "echo__slow", {}, read_timeout_seconds=50))
+        await server.record.until(lambda record: record.calls("slow"))
+        call.cancel()
+        await server.record.until(lambda record: record.received("notifications/cancelled"))
+        asked, given_up = server.record.received("tools/call")[-1], server.record.received()[-1]
+        assert given_up.params["requestId"] == asked.message["id"]
+
+        with pytest.raises(MCPError) as late:
+            await execute(client, "echo__slow", {}, read_timeout_seconds=0.2)
+        assert late.value.error.code == TIMED_OUT
+        await server.record.until(lambda record: len(record.received("notifications/cancelled")) == 2)
+
+        assert text_of(await execute(client, "echo__greet", {"name": "Ada"})).startswith("Hello, Ada!")
+
+
+@every_mode
+async def test_our_own_timeout_is_an_answer_the_model_can_read(
+    serve: Serve, fake_mcp: FakeMcp, mode: str
+) -> None:
+    server = fake_mcp("echo", faults=[{"kind": "silence", "tool": "slow"}])
+    async with serve.client(mode, server) as client:
+        late = await client.call_tool("execute_tool", {"name": "echo__slow", "timeout": 0.2})
+        assert late.is_error
+        assert "may have run" in text_of(late)
+        await server.record.until(lambda record: record.received("notifications/cancelled"))
