@@ -26,7 +26,7 @@ class ServerRecord:
 
     entries: its tools, by name. fetched_at: when it last listed them (Unix seconds), None when never.
     error, stale_since: why it can't be listed, and when that began; None both when its tools are up to date.
-    protocol: the protocol version it last spoke. fingerprint: of the config it was listed under, "" when
+    protocol: the protocol version it last spoke. fingerprint: of the config it was listed under, "" if
     unknown.
     title, instructions: its own, "" when it gave none. warnings: what was wrong with its list, as sentences.
     """
@@ -50,8 +50,11 @@ class ServerRecord:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A server answered: ``tools`` are the elements of its whole `tools/list`, as JSON text; ``at`` is Unix
-    seconds."""
+    """A server answered.
+
+    tools: the elements of its whole `tools/list`, every page, as JSON text. at: Unix seconds. The rest is as
+    in `ServerRecord`.
+    """
 
     server: str
     tools: tuple[bytes, ...]
@@ -190,7 +193,7 @@ def _listed(update: Listed) -> ServerRecord:
 
 
 def _entry(server: str, raw: bytes) -> Entry:
-    # In the snapshot it lies deeper: nested nearly too deeply to read, it would cost us every other tool there.
+    # In the snapshot it lies deeper: nested nearly too deeply, it would cost us every other tool there.
     if raw.count(b"{") + raw.count(b"[") > _DEEP:
         Entry.parse(server, b'{"name":"_","inputSchema":' + b"[" * _ROOM + raw + b"]" * _ROOM + b"}")
     return Entry.parse(server, raw)

@@ -109,15 +109,17 @@ class Node:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(f"found {_kind(value)}", f"write a number of {unit}, such as 30")
         if not 0 < value <= most:
-            raise self.wrong(f"found {value}", f"write a number of {unit} above 0 and up to {most:,.0f}")
+            remedy = f"write a number of {unit} above 0 and up to {most:,.0f}"
+            raise self.wrong(f"found {_short(value)}", remedy)
         return float(value)
 
     def within(self, least: float, most: float) -> float:
         """A number from ``least`` to ``most``."""
-        value = self.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            found = _kind(value) if isinstance(value, bool) or not isinstance(value, int | float) else value
-            raise self.wrong(f"found {found}", f"write a number from {least:g} to {most:g}")
+        value, remedy = self.value, f"write a number from {least:g} to {most:g}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong(f"found {_kind(value)}", remedy)
+        if not least <= value <= most:
+            raise self.wrong(f"found {_short(value)}", remedy)
         return float(value)
 
     def whole(self, least: int, most: int) -> int:
@@ -143,6 +145,10 @@ def _kind(value: object) -> str:
     return _KINDS.get(type(value), "an object")
 
 
+def _short(value: float) -> str:
+    return str(value)[:20]
+
+
 OTHERS = {
     "servers": "mcpServers",
     "transport": "type",
@@ -163,9 +169,8 @@ def _meant(key: str, known: Collection[str]) -> str:
 
     other = OTHERS.get(key, "")
     folded = {each.lower(): each for each in known}
-    found = (
-        [other] if other.split(".")[0] in known else get_close_matches(key.lower(), folded, n=1, cutoff=0.5)
-    )
-    if found:
-        return f"{folded.get(found[0], found[0])!r} may be meant"
+    if other.split(".")[0] in known:
+        return f"{other!r} may be meant"
+    for found in get_close_matches(key.lower(), folded, n=1, cutoff=0.5):
+        return f"{folded[found]!r} may be meant"
     return f"the keys here are {', '.join(sorted(known))}"

@@ -27,15 +27,15 @@ def decode(data: bytes, file: str) -> object:
         raise ConfigError(file, "", "the file is empty", f"write at least {EXAMPLE}")
     try:
         document: object = json.loads(text, object_pairs_hook=_Object)
+        _refuse_repeated(document, "", file)
     except json.JSONDecodeError as error:
-        found, remedy = _slip(text, error)
-        where = f"line {error.lineno}, column {error.colno}"
+        at, found, remedy = _slip(text, error)
+        where = f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
         raise ConfigError(file, "", f"not JSON at {where}: {found}", remedy) from error
     except RecursionError as error:
         raise ConfigError(file, "", "it is nested too deeply", "take some of the brackets away") from error
     except ValueError as error:
         raise ConfigError(file, "", "a number has too many digits", "write a shorter one") from error
-    _refuse_repeated(document, "", file)
     return document
 
 
@@ -73,31 +73,34 @@ _QUOTES = "'‘’“”„«»`"
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 
 
-def _slip(text: str, error: json.JSONDecodeError) -> tuple[str, str]:
-    """What was found where the parser stopped, and what would do. Ordered from the telling to the vague."""
-    here = text[error.pos :].lstrip()
-    if here.startswith(","):  # Python 3.13 points at a trailing comma, earlier ones behind it
-        after, before = here[1:].lstrip(), ","
-    else:
-        after, before = here, text[: error.pos].rstrip()[-1:]
-    if before == "," and after[:1] in ("}", "]"):
-        return f"a comma before the closing '{after[0]}'", "remove the comma"
+def _slip(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
+    """Where the slip is, what it is, and what would do. The telling signs are looked for before the vague."""
+    at = error.pos + len(text[error.pos :]) - len(text[error.pos :].lstrip())
+    here, before = text[at:], text[:at].rstrip()
+    # Python 3.13 stops at a trailing comma, earlier ones behind it.
+    comma, after = (at, here[1:].lstrip()) if here.startswith(",") else (len(before) - 1, here)
+    if text[comma : comma + 1] == "," and after[:1] in ("}", "]"):
+        return comma, f"a comma before the closing '{after[0]}'", "remove the comma"
     if here.startswith(("//", "/*", "#")):
-        return "a comment", 'remove it, or make it a member such as "_comment": "…"'
+        return at, "a comment", 'remove it, or make it a member such as "_comment": "…"'
     if here[:1] and here[0] in _QUOTES:
-        return f"a {here[0]} quote", 'write straight double quotes (")'
+        return at, f"a {here[0]} quote", 'write straight double quotes (")'
     for word, json_word in _WORDS.items():
         if here.startswith(word):
-            return word, f"write {json_word}"
+            return at, word, f"write {json_word}"
     if not here:
-        return "the file ends too early", "close the brackets and quotes that are open"
-    return next((said for message, said in _SAID.items() if error.msg.startswith(message)), _VAGUE(here))
+        return at, "the file ends too early", "close the brackets and quotes that are open"
+    for message, (found, remedy) in _SAID.items():
+        if error.msg.startswith(message):
+            return at, found, remedy
+    # Only its first letter is shown: it may be a key that someone forgot to quote.
+    return at, f"something that begins with {here[0]!r}", "write a string in double quotes, or a number"
 
 
 _SAID = {
     "Invalid \\": ("a backslash that escapes nothing", "double it, as in C:\\\\Users\\\\me"),
     "Invalid control character": (
-        "a line break inside a string",
+        "a line break or a tab inside a string",
         "close the string, or write \\n for the break",
     ),
     "Unterminated string": ("a string without its closing quote", "close the string"),
@@ -109,10 +112,3 @@ _SAID = {
         "remove it, or the bracket that closes too early",
     ),
 }
-
-
-def _VAGUE(here: str) -> tuple[str, str]:
-    return (
-        f"{here.split()[0][:20]!r}",
-        "write a JSON value there: a string in double quotes, a number, true, false or null",
-    )

@@ -48,7 +48,7 @@ class Entry:
         """
         try:
             tool = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidToolError(f"a tool of {server!r} is not JSON: {error}") from error
         if not isinstance(tool, dict):
             raise InvalidToolError(f"a tool of {server!r} is not a JSON object")

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 
 import pytest
 
@@ -19,9 +20,9 @@ def one(**keys: object) -> dict[str, object]:
 ERRORS = [
     ("", "", "the file is empty", '"mcpServers"'),
     (" \n ", "", "the file is empty", '"mcpServers"'),
-    ("hello", "", "not JSON at line 1, column 1: 'hello'", "write a JSON value there"),
-    ('{"a": 1,}', "", "not JSON at line 1, column 9: a comma before the closing '}'", "remove the comma"),
-    ('{"a": [1,\n2,\n]}', "", "line 3, column 1: a comma before the closing ']'", "remove the comma"),
+    ("hello", "", "not JSON at line 1, column 1: something that begins with 'h'", "write a string"),
+    ('{"a": 1,}', "", "not JSON at line 1, column 8: a comma before the closing '}'", "remove the comma"),
+    ('{"a": [1,\n2,\n]}', "", "line 2, column 2: a comma before the closing ']'", "remove the comma"),
     ('{"a": 1, // one\n"b": 2}', "", "column 10: a comment", "remove it"),
     ('{"a": /* one */ 1}', "", "column 7: a comment", "remove it"),
     ("# one\n{}", "", "column 1: a comment", "remove it"),
@@ -33,7 +34,7 @@ ERRORS = [
     ('{"a" 1}', "", "column 6: a key without a value", "put a colon"),
     ('{"a": 1 "b": 2}', "", "column 9: two members without a comma", "put a comma before it"),
     ('{"a": "C:\\Users"}', "", "a backslash that escapes nothing", "double it"),
-    ('{"a": "x\ny"}', "", "a line break inside a string", "close the string"),
+    ('{"a": "x\ny"}', "", "a line break or a tab inside a string", "close the string"),
     ('{"a": "x', "", "a string without its closing quote", "close the string"),
     ('{"a": {"b": 1}', "", "the file ends too early", "close the brackets"),
     ("{} {}", "", "column 4: more text after the end", "remove it"),
@@ -96,6 +97,7 @@ ERRORS = [
     (one(command="x", timeout="30"), "mcpServers.a.timeout", "found a string", "write a number of seconds"),
     (one(command="x", timeout=True), "mcpServers.a.timeout", "found true", "write a number of seconds"),
     (one(command="x", timeout=0), "mcpServers.a.timeout", "found 0", "above 0"),
+    (one(command="x", timeout=10**400), "mcpServers.a.timeout", "found 1000000", "up to 31,536,000"),
     (one(command="x", timeout=1e300), "mcpServers.a.timeout", "found 1e+300", "up to 31,536,000"),
     (
         '{"mcpServers": {"a": {"command": "x", "timeout": NaN}}}',
@@ -154,6 +156,17 @@ def test_an_error_names_file_place_finding_and_remedy(content, path, found, reme
     assert remedy in error.remedy
     assert str(error) == f"{FILE}: {path}{': ' if path else ''}{error.found}; {error.remedy}."
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("nested", [b'{"a": %s}', b'{"mcpServers": {"a": {"command": "x", "args": [%s]}}}'])
+def test_no_depth_is_more_than_an_error(nested):
+    limit = sys.getrecursionlimit()
+    for depth in [*range(limit // 2 - 20, limit // 2 + 20, 2), *range(limit - 60, limit + 4, 2)]:
+        try:
+            said = parse(nested % (b"[" * depth + b"]" * depth), FILE, {}).warnings[0]
+        except ConfigError as error:
+            said = str(error)
+        assert said.startswith(f"{FILE}: ")
 
 
 # What one server has, and the problem that is its own.

@@ -1,10 +1,11 @@
 """What a tool answers: each kind of answer, placeholders, progress."""
 
 import json
+import re
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fakes.answer import Answer, Refusal, Step, fill
@@ -35,7 +36,10 @@ def text(said: str) -> dict[str, object]:
         (Answer(text="hi {b}, {c}!", fill=True), text("hi 1, !")),
         (Answer(text="call {#}", fill=True), text("call 3")),
         (Answer(json='{"x": [1.5, null]}'), text('{"x":[1.5,null]}')),
-        (Answer(json={"x": "{a}", "y": "{c}", "z": "<{b}>"}, fill=True), text('{"x":[2],"y":null,"z":"<1>"}')),
+        (
+            Answer(json={"x": "{a}", "y": "{c}", "z": "<{b}>"}, fill=True),
+            text('{"x":[2],"y":null,"z":"<1>"}'),
+        ),
         (Answer(size=4), text("xxxx")),
         (Answer(text="no", is_error=True), {**text("no"), "isError": True}),
         (Answer(structured='{"n": 1}'), {**text('{"n":1}'), "structuredContent": {"n": 1}}),
@@ -59,13 +63,15 @@ def test_a_lone_place_becomes_the_argument_itself(value: object) -> None:
 
 @given(JSON)
 def test_without_places_nothing_changes(value: object) -> None:
-    assert fill(value, {}) == value or "{" in json.dumps(value)
+    bare = json.loads(json.dumps(value).replace("{#}", "#"))
+    assume(not re.search(r"\{\w+\}", json.dumps(bare, ensure_ascii=False)))
+    assert fill(bare, {}) == bare
 
 
 @given(st.text())
 def test_braces_that_hold_no_name_are_left_alone(said: str) -> None:
-    assert fill("{ " + said.replace("{", "").replace("}", "") + "}", {}).__class__ is str
-    assert fill('{"json": "stays"}', {"json": 1}) == '{"json": "stays"}'
+    template = "{ " + said.replace("{", "").replace("}", "") + "}"
+    assert fill(template, {said: 1}) == template
 
 
 def test_a_number_of_steps_is_spread_over_the_delay() -> None:
@@ -75,5 +81,7 @@ def test_a_number_of_steps_is_spread_over_the_delay() -> None:
 
 
 def test_an_answer_survives_being_saved() -> None:
-    answer = Answer(structured='"s"', error=Refusal(code=-1, data='{"a": null}'), progress=(Step(progress=1),))
+    answer = Answer(
+        structured='"s"', error=Refusal(code=-1, data='{"a": null}'), progress=(Step(progress=1),)
+    )
     assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer

@@ -1,0 +1,296 @@
+"""The front desk may be there or not: a client can't tell by any byte of what it hears."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mcpzip.catalog import Catalog
+from mcpzip.config import Config, ServerConfig
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server import card as cards
+from mcpzip.server.app import card_of
+from mcpzip.server.frontdesk import FrontDesk, attend
+from mcpzip.server.session import Session, Welcome
+
+SERVERS = {name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")}
+PROXY = Proxy(Config(path="/nowhere/config.json", servers=SERVERS), Catalog())
+WELCOME = Welcome(PROXY)
+CARD = card_of(WELCOME, stamp=["a stamp"])
+
+STAMP = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+def line(method: str, params: object = None, number: str = "1", more: str = "") -> bytes:
+    """A request; ``number`` and ``more`` are JSON text."""
+    said = "" if params is None else f',"params":{json.dumps(params)}'
+    return f'{{"jsonrpc":"2.0","id":{number},"method":"{method}"{said}{more}}}\n'.encode()
+
+
+INITIALIZE = line("initialize", HELLO)
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+DISCOVER = line("server/discover", {"_meta": STAMP})
+LIST, MODERN_LIST = line("tools/list"), line("tools/list", {"_meta": STAMP})
+
+
+def session_alone(pieces: Sequence[bytes]) -> bytes:
+    said: list[bytes] = []
+    session = Session(PROXY, WELCOME, said.append)
+    for piece in pieces:
+        session.receive(piece)
+    session.end()
+    return b"".join(said)
+
+
+def desk_then_session(pieces: Sequence[bytes], handover: int) -> bytes:
+    """The desk hears the pieces before ``handover``, the session those after it."""
+    desk = FrontDesk(CARD)
+    said = [desk.receive(piece) for piece in pieces[:handover]]
+    session = Session(PROXY, WELCOME, said.append)
+    session.replay(desk.answered)
+    session.receive(desk.rest())
+    for piece in pieces[handover:]:
+        session.receive(piece)
+    session.end()
+    return b"".join(said)
+
+
+def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
+    bounds = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+
+
+IDS = st.sampled_from(["0", "1", "2", "-0", "-7", "1.0", "1e2", '"a"', r'"\u0061"', '"ä"', "null", "true", "[]", str(10**40)])
+METHODS = st.sampled_from(
+    ["initialize", "ping", "tools/list", "server/discover", "resources/list", "notifications/initialized", ""]
+)
+METAS = st.sampled_from(
+    [
+        STAMP,
+        {},
+        {"progressToken": 1},
+        {**STAMP, "io.modelcontextprotocol/protocolVersion": "2099-01-01"},
+        {**STAMP, "io.modelcontextprotocol/protocolVersion": 7},
+        {"io.modelcontextprotocol/protocolVersion": "2026-07-28"},
+        {**STAMP, "io.modelcontextprotocol/clientCapabilities": 5},
+        None,
+        5,
+    ]
+)
+PARAMS = st.one_of(
+    st.none(),
+    st.just({}),
+    st.builds(lambda version: {**HELLO, "protocolVersion": version}, st.sampled_from(["2024-11-05", "2025-11-25", "", "x", 5])),
+    st.builds(lambda meta: {"_meta": meta}, METAS),
+    st.builds(lambda meta: {**HELLO, "_meta": meta}, METAS),
+    st.builds(lambda cursor: {"cursor": cursor}, st.sampled_from([None, "", "x"])),
+    st.sampled_from([[], 5, "x"]),
+)
+MORE = st.sampled_from(["", ',"x":NaN', ',"x":1e999', ',"result":{}', ',"error":{"code":1,"message":"x"}', ',"method":"ping"', ',"id":9'])
+ODD = st.sampled_from(
+    [
+        b"\n",
+        b" \r\n",
+        b"{\n",
+        b"no json at all\n",
+        b"[]\n",
+        b"[" + INITIALIZE.strip() + b"]\n",
+        b"\xef\xbb\xbf" + INITIALIZE,
+        INITIALIZE.decode().encode("utf-16-le"),
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\xff"}}\n',
+        b'{"jsonrpc":"2.0","id":1,"result":{}}\n',
+        b'{"jsonrpc":"1.0","id":1,"method":"ping"}\n',
+        b'{"id":1,"method":"ping"}\n',
+        b'{"jsonrpc":"2.0","id":1,"method":7}\n',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}\n',
+        b"  " + LIST.strip() + b" \r\n",
+    ]
+)
+USUAL = st.sampled_from([INITIALIZE, INITIALIZED, DISCOVER, LIST, MODERN_LIST, line("ping")])
+LINES = st.lists(st.one_of(USUAL, USUAL, ODD, st.builds(line, METHODS, PARAMS, IDS, MORE)), max_size=7)
+
+
+@settings(max_examples=400)
+@given(LINES, st.lists(st.integers(0, 2000), max_size=4), st.integers(0, 5), st.booleans())
+@example([DISCOVER, LIST], [], 1, False)  # was answered as if the conversation were legacy
+@example([INITIALIZE, MODERN_LIST], [], 1, False)  # was answered as if it were modern
+@example([INITIALIZED, LIST], [], 1, False)  # was answered before any handshake
+@example([line("initialize", HELLO, more=',"x":NaN')], [], 1, False)  # NaN is no JSON
+@example([line("initialize", HELLO, number="-0")], [], 1, False)  # was echoed as 0
+@example([line("initialize", HELLO, number=r'"\u0061"')], [], 1, False)  # was echoed as "a"
+@example([INITIALIZE.decode().encode("utf-16-le")], [], 1, False)  # json.loads takes it
+@example([line("initialize", HELLO, more=',"result":{}')], [], 1, False)
+@example([INITIALIZE, LIST], [], 1, True)  # the last line, unterminated, got no answer
+def test_a_client_cannot_tell_whether_the_desk_was_there(
+    lines: list[bytes], places: list[int], handover: int, unterminated: bool
+) -> None:
+    data = b"".join(lines)
+    pieces = cut(data.removesuffix(b"\n") if unterminated else data, places)
+    assert desk_then_session(pieces, handover) == session_alone(pieces)
+
+
+@settings(max_examples=200)
+@given(LINES, st.lists(st.integers(0, 2000), max_size=6))
+@example([line("ping"), line("ping")], [])  # in one piece, the second was refused as a duplicate
+def test_how_the_bytes_are_cut_changes_nothing(lines: list[bytes], places: list[int]) -> None:
+    data = b"".join(lines)
+    assert session_alone(cut(data, places)) == session_alone([data])
+
+
+@pytest.mark.parametrize("opening", [INITIALIZE, DISCOVER, MODERN_LIST])
+def test_the_desk_answers_what_clients_ask_first(opening: bytes) -> None:
+    desk = FrontDesk(CARD)
+    assert desk.receive(opening) == session_alone([opening])
+    assert not desk.full
+
+
+def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
+    call = line("tools/call", {"name": "search_tools", "arguments": {"query": "x"}}, number="2")
+    desk = FrontDesk(CARD)
+    assert desk.receive(INITIALIZE + call + LIST[:20]).count(b"\n") == 1
+    assert desk.receive(LIST[20:] + b"{") == b""
+    assert desk.answered == INITIALIZE
+    assert desk.rest() == call + LIST + b"{"
+
+
+@pytest.mark.parametrize(
+    "bad", [b"[" * 200_000 + b"\n", b'{"a":' * 200_000 + b"\n", b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b"}\n"]
+)
+def test_no_line_is_too_much_for_it(bad: bytes) -> None:
+    """A deeply nested line raised RecursionError and ended the process."""
+    desk = FrontDesk(CARD)
+    assert desk.receive(bad) == b""
+    assert desk.rest() == bad
+
+
+def test_a_long_line_costs_no_more_than_its_length() -> None:
+    """Each piece was joined to all before it: 16 MiB in small pieces took minutes."""
+    desk = FrontDesk(CARD)
+    for _ in range(4096):
+        desk.receive(b"x" * 4096)
+    assert len(desk.rest()) == 4096 * 4096
+
+
+# The card
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text('{"mcpServers": {}}')
+    return str(path)
+
+
+def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
+    card = card_of(WELCOME, cards.stamp(config))
+    cards.write(config, card)
+    assert cards.read(config) == card
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda card: card.unlink(),
+        lambda card: card.write_bytes(b""),
+        lambda card: card.write_bytes(card.read_bytes()[:100]),
+        lambda card: card.write_text("[]"),
+        lambda card: card.write_text('{"stamp": 1}'),
+        lambda card: card.write_text(card.read_text().replace('"versions"', '"verses"')),
+        lambda card: card.write_text(card.read_text().replace('"tools": {', '"tools": [{')),
+        lambda card: card.write_text("[" * 100_000),
+        lambda card: (card.unlink(), card.mkdir()),
+    ],
+)
+def test_a_spoilt_card_is_no_card(config: str, spoil: Callable[[Path], object]) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    spoil(next(Path(config).parent.glob("cache/*.front.json")))
+    assert cards.read(config) is None
+
+
+def test_a_card_is_for_one_state_of_one_config(config: str, tmp_path: Path) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    os.utime(config, ns=(1, 1))
+    assert cards.read(config) is None
+    assert cards.read(str(tmp_path / "other.json")) is None
+
+
+# While the rest is being loaded
+
+
+def attended(config: str, said: bytes, load: Callable[[], str]) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
+    """`attend` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
+    (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+    writer = threading.Thread(target=lambda: (os.write(to_stdin, said), os.close(to_stdin)))
+    writer.start()
+    try:
+        outcome = attend(config, load, stdin, stdout)
+    finally:
+        writer.join()
+        os.close(stdin)
+        os.close(stdout)
+        with os.fdopen(from_stdout, "rb") as heard:
+            wrote = heard.read()
+    return outcome, wrote
+
+
+def test_it_answers_before_anything_is_loaded(config: str) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+    heard: list[bytes] = []
+
+    def load() -> str:
+        heard.append(os.read(from_stdout, 1 << 16))  # returns only once something was answered
+        return "loaded"
+
+    os.write(to_stdin, INITIALIZE)
+    loaded, answered, rest, ended = attend(config, load, stdin, stdout)
+    assert (loaded, answered, rest, ended) == ("loaded", INITIALIZE, b"", False)
+    assert heard == [session_alone([INITIALIZE])]
+    for fd in (stdin, to_stdin, from_stdout, stdout):
+        os.close(fd)
+
+
+def test_the_end_of_input_while_loading_is_told(config: str) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    (loaded, answered, rest, ended), wrote = attended(config, INITIALIZE + LIST[:9], lambda: "loaded")
+    assert (loaded, answered, rest) == ("loaded", INITIALIZE, LIST[:9])
+    assert ended or rest == LIST[:9]
+    assert wrote == session_alone([INITIALIZE])
+
+
+def test_an_error_of_loading_comes_through(config: str) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+
+    def load() -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        attended(config, INITIALIZE, load)
+
+
+def test_without_a_card_nothing_is_said(config: str) -> None:
+    outcome, wrote = attended(config, INITIALIZE, lambda: "loaded")
+    assert outcome == ("loaded", b"", b"", False)
+    assert wrote == b""
+
+
+def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
+    code = "import sys; import mcpzip.cli.main, mcpzip.server.frontdesk; print(*sorted(sys.modules))"
+    root = str(Path(__file__).resolve().parents[2])
+    found = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    heavy = {"asyncio", "typing", "dataclasses", "msgspec", "subprocess", "logging", "mcp", "click", "hashlib"}
+    assert not heavy & set(found.stdout.split())
