@@ -102,7 +102,13 @@ def _both(subject: Subject, samples: Samples) -> None:
 
 
 def _repeat(
-    subject: Subject, samples: Samples, quantity: str, cpu: str, count: int, tool: str, arguments: dict[str, object]
+    subject: Subject,
+    samples: Samples,
+    quantity: str,
+    cpu: str,
+    count: int,
+    tool: str,
+    arguments: dict[str, object],
 ) -> None:
     before = subject.cpu()
     took = Series(tuple(subject.ask(tool, arguments) for _ in range(count)))
@@ -133,15 +139,32 @@ def report(samples: Samples, rounds: int) -> str:
         (SMALL_CPU, 1e-3, "ms a call"),
         (LARGE_CPU, 1e-3, "ms a call"),
     ):
-        rows.append([f"{quantity} ({shown})", *(spread(samples.get(s, quantity), unit, 3) for s in (DIRECT, RELAY, MCPZIP))])
+        rows.append(
+            [
+                f"{quantity} ({shown})",
+                *(spread(samples.get(s, quantity), unit, 3) for s in (DIRECT, RELAY, MCPZIP)),
+            ]
+        )
     direct, relay, ours = (lambda q, s=subject: samples[s, q] for subject in (DIRECT, RELAY, MCPZIP))
     figures = [
         ["100 B: added", _added(ours(SMALL), direct(SMALL), "ms"), "≤ 0.2 ms"],
-        ["100 B: added / what the bare relay adds", times(_added_per(ours(SMALL), relay(SMALL), direct(SMALL))), "–"],
-        ["64 in flight: calls a second", f"{1 / ours(RATE).median:,.0f} ({1 / ours(RATE).least:,.0f})", "≥ 8,000"],
+        [
+            "100 B: added / what the bare relay adds",
+            times(_added_per(ours(SMALL), relay(SMALL), direct(SMALL))),
+            "–",
+        ],
+        [
+            "64 in flight: calls a second",
+            f"{1 / ours(RATE).median:,.0f} ({1 / ours(RATE).least:,.0f})",
+            "≥ 8,000",
+        ],
         ["64 in flight: calls a second / direct", times(direct(RATE).per(ours(RATE))), "–"],
         ["1 MB back: added / direct", times(_again(ours(REPLY), direct(REPLY))), "≤ 1"],
-        ["1 MB back: added / what the bare relay adds", times(_added_per(ours(REPLY), relay(REPLY), direct(REPLY))), "–"],
+        [
+            "1 MB back: added / what the bare relay adds",
+            times(_added_per(ours(REPLY), relay(REPLY), direct(REPLY))),
+            "–",
+        ],
         ["1 MB both ways: added / direct", times(_again(ours(BOTH), direct(BOTH))), "≤ 1"],
         ["64 calls of 50 ms: time / 50 ms", _fifty(ours(PARALLEL)), "≤ 1.2"],
         ["64 calls of 50 ms: time / direct", times(ours(PARALLEL).per(direct(PARALLEL))), "–"],
@@ -177,7 +200,9 @@ def _fifty(ours: Series) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mcpzip", help="the installed command")
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()

@@ -53,7 +53,9 @@ def mcpzip(site: Site, subject: str, samples: Samples) -> None:
         client.call({"name": "search_tools", "arguments": {"query": "archive the invoice of a customer"}})
         samples.add(subject, SEARCH, client.elapsed())
         if subject != SILENT:
-            client.call({"name": "execute_tool", "arguments": {"name": f"up0__{name_of(0)}", "arguments": {}}})
+            client.call(
+                {"name": "execute_tool", "arguments": {"name": f"up0__{name_of(0)}", "arguments": {}}}
+            )
             samples.add(subject, CALL, client.elapsed())
 
 
@@ -100,7 +102,9 @@ def report(samples: Samples, rounds: int, tools: int, servers: int) -> str:
     rows = []
     for subject in (BARE, SDK, QUICK, SILENT, NEW):
         shown = [READY] if subject == BARE else [READY, LIST] if subject == SDK else quantities
-        rows.append([subject, *(spread(samples.get(subject, q) if q in shown else None, 1e-3) for q in quantities)])
+        rows.append(
+            [subject, *(spread(samples.get(subject, q) if q in shown else None, 1e-3) for q in quantities)]
+        )
     ratios = [
         [quantity, f"{subject} / {to}", times(samples[subject, quantity].per(samples[to, quantity])), budget]
         for quantity, subject, to, budget in BUDGETS
@@ -116,7 +120,9 @@ def report(samples: Samples, rounds: int, tools: int, servers: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mcpzip", help="the installed command")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--tools", type=int, default=500)

@@ -33,7 +33,9 @@ def interpreter_of(command: str) -> str:
     return str(beside) if beside.exists() else sys.executable
 
 
-def upstream_argv(python: str, *, seed: int = 0, tools: int = 0, silent_while: Path | None = None) -> list[str]:
+def upstream_argv(
+    python: str, *, seed: int = 0, tools: int = 0, silent_while: Path | None = None
+) -> list[str]:
     """How to start `bench/upstream.py`."""
     argv = [python, "-I", "-S", UPSTREAM, "--seed", str(seed), "--tools", str(tools)]
     return argv if silent_while is None else [*argv, "--silent-while", str(silent_while)]
@@ -88,4 +90,3 @@ class Site:
 def environment() -> Mapping[str, str]:
     """Ours without what changes an interpreter's start."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-

@@ -20,7 +20,18 @@ LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 VERBS = ("create", "list", "update", "delete", "archive", "export", "assign", "merge", "restore", "share")
 NOUNS = ("invoice", "ticket", "message", "calendar", "document", "branch", "customer", "shipment", "payment", "meeting",
          "folder", "report", "contract", "pipeline", "campaign", "candidate", "device", "budget", "survey", "backup")  # fmt: skip
-PARTS = ("owner", "status", "label", "region", "priority", "currency", "format", "channel", "deadline", "template")
+PARTS = (
+    "owner",
+    "status",
+    "label",
+    "region",
+    "priority",
+    "currency",
+    "format",
+    "channel",
+    "deadline",
+    "template",
+)
 KINDS = ("string", "integer", "boolean", "string", "number")
 
 PLAIN = (
@@ -39,7 +50,9 @@ def name_of(number: int) -> str:
 def generated(number: int) -> dict[str, object]:
     """A tool as a real server would list it."""
     verb, noun, *_ = name_of(number).split("_")
-    properties: dict[str, object] = {f"{noun}_id": {"type": "string", "description": f"Identifier of the {noun} to {verb}."}}
+    properties: dict[str, object] = {
+        f"{noun}_id": {"type": "string", "description": f"Identifier of the {noun} to {verb}."}
+    }
     for step in range(7):
         part = PARTS[(number + step) % len(PARTS)]
         properties[f"{part}_{step}"] = {
@@ -124,15 +137,18 @@ class Server:
             case "initialize":
                 asked = params.get("protocolVersion")
                 version = asked if asked in LEGACY else LEGACY[-1]
-                result = b'{"protocolVersion":"%b","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}' % (
-                    version.encode()
+                result = (
+                    b'{"protocolVersion":"%b","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}'
+                    % (version.encode())
                 )
             case "tools/list":
                 result = listing(self._first, self._tools)
             case "ping":
                 result = b"{}"
             case _:
-                return b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"no such method"}}\n' % number
+                return (
+                    b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"no such method"}}\n' % number
+                )
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number, result)
 
     def _call(self, number: bytes, tool: str, arguments: dict[str, object]) -> bytes | None:
@@ -142,11 +158,15 @@ class Server:
             case "blob":
                 size = int(str(arguments["bytes"]))
                 if size not in self._blobs:
-                    self._blobs[size] = text(b'"%b"' % (b"lorem ipsum dolor sit amet " * (size // 27 + 1))[:size])
+                    self._blobs[size] = text(
+                        b'"%b"' % (b"lorem ipsum dolor sit amet " * (size // 27 + 1))[:size]
+                    )
                 return self._blobs[size]
             case "sleep":
                 due = time.monotonic() + float(str(arguments["ms"])) / 1000
-                self._clock.send_at(due, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number, text(b'"slept"')))
+                self._clock.send_at(
+                    due, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number, text(b'"slept"'))
+                )
                 return None
             case _:
                 return text(b'"done"')

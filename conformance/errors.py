@@ -1,15 +1,15 @@
 """Every error of the runner.
 
-    McpzipError
-    ├── ConfigError
-    │   └── SubjectError      a subject file can't be used: file, key path, what was found, what would do
-    └── SelectionError        a subject, group, check or level that isn't there
+McpzipError
+├── ConfigError
+│   └── SubjectError      a subject file can't be used: file, key path, what was found, what would do
+└── SelectionError        a subject, group, check or level that isn't there
 
-    Exception
-    ├── Finding               what a check found wrong with the subject: a sentence, and a diff where there is one
-    │   ├── NoAnswerError     a request stayed unanswered
-    │   └── GoneError         the process ended, or closed its output, under a request
-    └── ControlError          the fake itself did not do what the scene says: nothing is known of the subject
+Exception
+├── Finding               what a check found wrong with the subject: a sentence, and a diff where there is one
+│   ├── NoAnswerError     a request stayed unanswered
+│   └── GoneError         the process ended, or closed its output, under a request
+└── ControlError          the fake itself did not do what the scene says: nothing is known of the subject
 """
 
 from mcpzip.model.errors import ConfigError, McpzipError

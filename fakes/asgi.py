@@ -29,8 +29,9 @@ class Gate:
     doomed: the fault that is to break the next reply; whoever works out the reply sets it.
     """
 
-    def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer) -> None:
+    def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer, transport: str) -> None:
         self._app, self._scenario, self._plan, self._record = app, scenario, plan, record
+        self._transport = transport
         self._connections: dict[object, int] = {}
         self.opens = time.monotonic() + sum(
             f.number("seconds") for f in plan.at("start") if f.kind == "slow-start"
@@ -99,6 +100,8 @@ class Gate:
     ) -> tuple[int, Refused] | None:
         """The status and the error a server of this scenario's era would refuse the request with; None when
         it wouldn't."""
+        if self._transport == "sse":  # it has no header to tell the era by; the engine sees to it
+            return None
         asked = headers.get("mcp-protocol-version")
         if asked in MODERN_VERSIONS and not self._scenario.modern_versions:
             offered = ", ".join(self._scenario.legacy_versions)

@@ -60,9 +60,9 @@ def _play(
 ) -> int:
     if transport == "stdio":
         return stdio.run(told, record)
-    from fakes import http  # brings the SDK, which takes its time
+    from fakes import serving  # brings the SDK, which takes its time
 
-    http.run(told, record, transport, port, stateless=stateless, json_response=json_response)
+    serving.run(told, record, transport, port, stateless=stateless, json_response=json_response)
     return 0
 
 

@@ -6,15 +6,11 @@ are (key order, unknown fields, numbers).
 """
 
 import asyncio
-import contextlib
-import socket
-import threading
-from collections.abc import Generator
 
 import msgspec
-import uvicorn
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_dual_era_loop, serve_loop
 from mcp.server.sse import SseServerTransport
 from mcp.shared.dispatcher import Outbound
 from mcp.shared.exceptions import MCPError
@@ -24,17 +20,15 @@ from starlette.requests import Request as HttpRequest
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fakes import process
 from fakes.answer import JsonObject
 from fakes.asgi import FIRING, Gate
 from fakes.calls import Refused, Request
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.faults import NOTHING, Plan
-from fakes.record import Writer, opened
+from fakes.record import Writer
 from fakes.scenario import Scenario
 
-PATHS = {"http": "/mcp", "sse": "/sse"}
 _BIG = 1 << 30
 
 
@@ -81,8 +75,8 @@ class HttpFake:
                 stateless_http=stateless, json_response=json_response, max_request_body_size=_BIG
             )
         else:
-            inner = _sse_app(server)
-        self.app = Gate(inner, scenario, Plan(scenario.faults, run), record)
+            inner = _sse_app(server, dual=bool(scenario.modern_versions))
+        self.app = Gate(inner, scenario, Plan(scenario.faults, run), record, transport)
 
     async def _meet(self, ctx: ServerRequestContext[object], call_next: CallNext) -> HandlerResult:
         """The middleware: every message of every client."""
@@ -98,6 +92,8 @@ class HttpFake:
             refuse_if_told(request.firing)
             if request.method == "initialize":
                 result = Handshake(self._engine).admit("initialize", request.params)
+            elif self._too_early(ctx):
+                raise Refused(-32602, "Received request before initialization was complete")
             else:
                 result = _parsed(await self._engine.answer(request))
         except Refused as refusal:
@@ -110,6 +106,12 @@ class HttpFake:
             self._after.add(task)
             task.add_done_callback(self._after.discard)
         return result
+
+    def _too_early(self, ctx: ServerRequestContext[object]) -> bool:
+        """Whether a client of the SSE transport asks before it has introduced itself; over Streamable HTTP
+        the SDK sees to it."""
+        opened = ctx.session._connection.initialize_accepted
+        return self.transport == "sse" and not opened and ctx.method not in ("ping", "server/discover")
 
     def _request(self, context: ServerRequestContext[object]) -> Request:
         params: JsonObject = dict(context.params or {})
@@ -146,87 +148,21 @@ def _parsed(result: bytes) -> JsonObject:
 
 
 class _Sse:
-    """The SSE transport's event stream, as an ASGI application."""
+    """The SSE transport's event stream, as an ASGI application. dual: whether both eras are served on it."""
 
-    def __init__(self, server: Server[object], transport: SseServerTransport) -> None:
+    def __init__(self, server: Server[object], transport: SseServerTransport, dual: bool) -> None:
         self._server, self._transport = server, transport
+        self._serve = serve_dual_era_loop if dual else serve_loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._transport.connect_sse(scope, receive, send) as (read, write):
-            await self._server.run(read, write, self._server.create_initialization_options())
+            await self._serve(self._server, read, write, lifespan_state={})
 
 
-def _sse_app(server: Server[object]) -> Starlette:
+def _sse_app(server: Server[object], *, dual: bool) -> Starlette:
     transport = SseServerTransport("/messages/", max_request_body_size=_BIG)
     routes = [
-        Route("/sse", _Sse(server, transport), methods=["GET"]),
+        Route("/sse", _Sse(server, transport, dual), methods=["GET"]),
         Mount("/messages/", app=transport.handle_post_message),
     ]
     return Starlette(routes=routes)
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn that leaves signals alone and says when it listens."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        config = uvicorn.Config(app, log_config=None, log_level="critical", timeout_graceful_shutdown=0)
-        super().__init__(config)
-        self.listening = threading.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-
-class Serving:
-    """An `HttpFake` being served by a thread of this process. ``url``: where a client finds it."""
-
-    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
-        self._record = record
-        record.event("start", {"transport": fake.transport})
-        self._socket, self.url = listen(fake.transport, port)
-        self._server = _Uvicorn(fake.app)
-        self._thread = threading.Thread(target=self._run, name=f"fake {self.url}", daemon=True)
-        self._thread.start()
-        self._server.listening.wait()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve([self._socket]))
-
-    def stop(self) -> None:
-        """Cut every connection and wait for the thread to end. It may be called again."""
-        if self._thread.is_alive():
-            self._server.should_exit = True
-            self._thread.join()
-            self._record.event("exit", {"reason": "stopped", "code": 0})
-            self._record.close()
-
-
-def run(
-    scenario: Scenario,
-    record_path: str | None,
-    transport: str,
-    port: int,
-    *,
-    stateless: bool = False,
-    json_response: bool = False,
-) -> None:
-    """Be that server until the process is ended; prints ``listening URL`` once it takes connections."""
-    number, record = opened(record_path)
-    fake = HttpFake(
-        scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
-    )
-    process.start(Plan((), number), record, transport, scenario.record_env)
-    bound, url = listen(transport, port)
-    print(f"listening {url}", flush=True)
-    asyncio.run(_Uvicorn(fake.app).serve([bound]))
-
-
-def listen(transport: str, port: int) -> tuple[socket.socket, str]:
-    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use."""
-    bound = socket.create_server(("127.0.0.1", port))
-    return bound, f"http://127.0.0.1:{bound.getsockname()[1]}{PATHS[transport]}"

@@ -63,10 +63,11 @@ class FakeServer:
         if any(fault.row.ends for fault in self.scenario.faults):
             self._serve_process(file, ["--stateless"] * stateless + ["--json-response"] * json_response)
             return
-        from fakes import http  # brings the SDK, which takes its time
+        from fakes.http import HttpFake  # brings the SDK, which takes its time
+        from fakes.serving import Serving
 
         number, writer = opened(str(self.record.path))
-        fake = http.HttpFake(
+        fake = HttpFake(
             self.scenario,
             writer,
             transport=self.transport,
@@ -74,7 +75,7 @@ class FakeServer:
             stateless=stateless,
             json_response=json_response,
         )
-        serving = http.Serving(fake, writer)
+        serving = Serving(fake, writer)
         self.url, self._stop = serving.url, serving.stop
 
     def _serve_process(self, file: Path, flags: list[str]) -> None:

@@ -1,9 +1,10 @@
 """Answers kept for queries that come to the same plan.
 
-The rule: a hit is what a fresh search would have returned. The key is everything a ranking depends on – the plan (sorted terms and
-filters, see `query`), the catalog's version and the tiers asked – so overlap of words alone never reuses an answer. Only words that
-can't change it are left out of the key: stop words, order, the spelling of a word nobody knows. The limit is no part of it: an
-answer is kept whole and cut afterwards.
+The rule: a hit is what a fresh search would have returned. The key is everything a ranking depends on – the
+plan (sorted terms and filters, see `query`), the catalog's version and the tiers asked – so words in common
+alone never reuse an answer. Only what can't change the answer is missing from the key: the order of the
+words, stop words that stand in no tool's name, how a word nobody knows is spelled. The limit is no part of
+it: an answer is kept whole and cut afterwards.
 """
 
 from collections import OrderedDict
@@ -28,7 +29,10 @@ class Key:
 
 
 class QueryCache(Generic[Answer]):
-    """At most ``capacity`` answers; the one unused longest goes first. Safe between threads."""
+    """At most ``capacity`` answers; the one unused longest goes first. Safe between threads.
+
+    Raises ValueError for a capacity below 1.
+    """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         if capacity < 1:

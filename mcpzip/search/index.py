@@ -1,11 +1,12 @@
 """The inverted index: for every term, the tools it stands in and what it is worth there.
 
-The rule: an index is built whole from a set of entries, never changes, and does not depend on their order. A *document* is a
-position in ``entries``, which are sorted by name, so the lower of two documents is the first by name.
+The rule: an index is built whole from a set of entries, never changes, and does not depend on their order. A
+*document* is a position in ``entries``, which are sorted by name, so that the lower of two documents is the
+first by name.
 
-What a term is worth in a tool is BM25F (Robertson, Zaragoza & Taylor, "Simple BM25 extension to multiple weighted fields", CIKM
-2004): counts are weighted by field and normalised by the field's length, added up, and only then saturated. That is done here,
-once; a query only adds up.
+What a term is worth in a tool is BM25F (Robertson, Zaragoza & Taylor, "Simple BM25 extension to multiple
+weighted fields", CIKM 2004): counts are weighted by field and normalised by the field's length, added up, and
+only then saturated. That is done here, once; a query only adds up.
 """
 
 from array import array
@@ -35,18 +36,17 @@ class FieldWeight:
     spelled: bool
 
 
-# The order of `Fields`. Chosen by five-fold cross-validation over 400 random settings on a set of 675 queries; the marginal
-# means of a constant's values differ by .002 (nDCG@10), so these are the round values in the middle (docs/search.md).
+# The order of `Fields`. Five-fold cross-validation over 400 random settings of all these found none that
+# beats the next by more than its noise (.005 of nDCG@10), so they are round values from the middle of the
+# flat: docs/search.md.
 FIELD_WEIGHTS: dict[str, FieldWeight] = {
-    "name": FieldWeight(3.0, 0.6, True),  # without it: -.029; twice or half of it: no difference
-    "server": FieldWeight(2.0, 0.3, True),  # without it: -.014
-    "title": FieldWeight(1.5, 0.6, True),  # a second name, where there is one
-    "description": FieldWeight(1.0, 0.75, True),  # without it: -.072
-    "parameters": FieldWeight(0.8, 0.5, True),  # without it: -.003
-    "values": FieldWeight(
-        0.2, 0.5, False
-    ),  # no difference on average; finds "svg" or "weekly" that only an enum has
-    "parameter_descriptions": FieldWeight(0.3, 0.5, False),  # without it: -.004, all of it in long requests
+    "name": FieldWeight(3.0, 0.6, True),
+    "server": FieldWeight(2.0, 0.3, True),
+    "title": FieldWeight(1.5, 0.6, True),
+    "description": FieldWeight(1.0, 0.75, True),
+    "parameters": FieldWeight(0.8, 0.5, True),
+    "values": FieldWeight(0.2, 0.5, False),
+    "parameter_descriptions": FieldWeight(0.3, 0.5, False),
 }
 SATURATION = 1.0  # BM25's k1; 0.9 to 1.2 are equal, 2.0 is worse by .004
 
@@ -54,17 +54,14 @@ SATURATION = 1.0  # BM25's k1; 0.9 to 1.2 are equal, 2.0 is worse by .004
 class Index:
     """The tools of one catalog, searchable. Never changes; any number of threads may read it.
 
-    entries: by name. terms: every indexed term and its number. rarity: by term, the inverse document frequency (0 and up).
-    rarest: the rarity of a term that stands nowhere. vocabulary: words for repairs. names: lookup by name.
-    verbs: the verb families of the terms that have any. name_terms, name_rarity, verb, server: by document, the distinct terms
-    of its name, the sum of their rarities, the verb families of its name and the number of its server. servers, server_terms:
-    by server number. sizes: how many tools by (server name, read_only).
-    """
+    entries: by name. terms: every indexed term and its number. rarity: by term, its inverse document
+    frequency, above 0. rarest: the rarity of a term that stands nowhere. vocabulary, names: lookups of words
+    and of tools. verbs: the verb families of the terms that have any.
 
-    __slots__ = (
-        "_documents", "_offsets", "_worths", "entries", "name_rarity", "name_terms", "names", "rarest", "rarity", "server",
-        "server_terms", "servers", "sizes", "terms", "verb", "verbs", "vocabulary",
-    )  # fmt: skip
+    By document: name_terms, the distinct terms of the tool's name; name_rarity, the sum of their rarities;
+    verb, the families of the name's verb; server, a number. By server: servers, its name; server_terms, the
+    terms of that. sizes: how many tools have a (server, read_only).
+    """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries: tuple[Entry, ...] = tuple(sorted(entries, key=lambda entry: (entry.name, entry.raw)))
@@ -137,9 +134,9 @@ class Index:
 class _Reader:
     """The first pass: every field of every entry as term numbers, and what must be known of all to weigh any.
 
-    documents: for each entry, ``(field, length, terms)`` of every field that has words. lengths: by field, the sum over all
-    entries. names, verbs: by entry, the terms and the verb families of its name. frequencies: by word, the
-    entries it is spelled in.
+    documents: for each entry, ``(field, length, terms)`` of every field that has words. lengths: by field,
+    the sum over all entries. names, verbs: by entry, the terms and the verb families of its name.
+    frequencies: by word, the entries it is spelled in.
     """
 
     def __init__(self, terms: dict[str, int]) -> None:
@@ -189,9 +186,9 @@ class _Reader:
 
 
 class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
-    """By a run of characters without white space: the terms and the words in it, stop words left out.
+    """By run of characters without white space: the terms and the words in it, stop words left out.
 
-    Nine tenths of the runs in a catalog have been seen before; this is what makes building fast.
+    Four fifths of the runs in a catalog were met before; remembering them is what makes building fast.
     """
 
     def __init__(self, terms: dict[str, int]) -> None:
@@ -199,7 +196,7 @@ class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
         self._terms = terms
 
     def __missing__(self, written: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        pairs = [pair for pair in words(written) if not (is_stop_word(pair[0]) or is_stop_word(pair[1]))]
+        pairs = [pair for pair in words(written) if not is_stop_word(pair)]
         number = self._terms.setdefault
         answer = (
             tuple(number(term, len(self._terms)) for _, term in pairs),

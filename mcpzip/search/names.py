@@ -1,7 +1,7 @@
 """Finding a tool by what it is called, in full or by its beginning.
 
-The rule: a name is compared by its words, so `get-user`, `getUser` and "get user" are one name; with or without the server
-before it. Only `literal` looks at the characters themselves.
+The rule: names are compared by their words, so `get-user`, `getUser` and "get user" are one; with the server
+before it or without. Only `Names.literal` looks at the characters themselves.
 """
 
 from bisect import bisect_left
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.tokenizer import tokenize, words
+
+_LAST = "\U0010ffff"  # sorts after every word
 
 
 class Names:
@@ -36,20 +38,19 @@ class Names:
         return self._literal.get(query, ())
 
     def spoken(self, query: str) -> tuple[int, ...]:
-        """The tools whose name has the words of ``query`` (see `said`), all of them and no other, in any order."""
+        """The tools whose name has the words of ``query`` (see `said`), all and no other, in any order."""
         return self._spoken.get(query, ())
 
     def begun(self, query: Sequence[str]) -> range:
         """Where the names that begin with the words of ``query`` stand, for `between`.
 
-        The last word may be unfinished when it isn't the only one: "list chan", but "post" is no beginning of "postgres".
+        The last word may be unfinished if it isn't the only one: "list chan", but "post" doesn't begin
+        "postgres".
         """
         if not query:
             return range(0)
         start = " ".join(query) + (" " if len(query) == 1 else "")
-        return range(
-            bisect_left(self._begun, (start, 0)), bisect_left(self._begun, (start + "\U0010ffff", 0))
-        )
+        return range(bisect_left(self._begun, (start, 0)), bisect_left(self._begun, (start + _LAST, 0)))
 
     def between(self, places: range) -> set[int]:
         """The tools whose names stand at ``places``."""
@@ -57,7 +58,7 @@ class Names:
 
 
 def said(terms: Sequence[str]) -> str:
-    """The key of a name or query for `Names.spoken`: its distinct terms in order of the alphabet."""
+    """The key of a name or a query for `Names.spoken`: its distinct terms, sorted."""
     return " ".join(sorted(set(terms)))
 
 

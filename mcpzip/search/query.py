@@ -1,8 +1,9 @@
 """A query, understood: what is looked up, and what there is to say about its words.
 
-The rule: everything the ranking depends on stands in the `Plan`, and the ranking sees nothing else of the query. That makes the plan
-the cache's key: two queries share an answer exactly when their words, sorted, come to the same plan – in another order, with
-other stop words, with a misspelling that is repaired to the same word, with another unknown word in place of an unknown one.
+The rule: all that a ranking depends on stands in the `Plan`; the ranking sees nothing else of the query. That
+makes the plan the cache's key: two queries share an answer exactly when they come to the same plan, be it in
+another order, with other stop words, with a misspelling repaired to the same word, or with another unknown
+word in place of an unknown one.
 """
 
 from collections.abc import Iterable
@@ -12,19 +13,20 @@ from itertools import pairwise
 from mcpzip.search.index import Index
 from mcpzip.search.names import said
 from mcpzip.search.stemmer import stem
-from mcpzip.search.tokenizer import is_bigram, is_stop_word, words
+from mcpzip.search.tokenizer import content, is_bigram, words
 
-MOST_WORDS = 128  # content words of a query that are looked up; what is longer is a document, not a request
-_LONGEST_QUERY = 20_000  # characters looked at
+MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
+REPAIRED = 0.85  # what a repaired word counts for; .8 to .9 are equal, 1 is worse by .001 of nDCG@10
 
-REPAIRED = 0.85  # what a repaired word counts for; .8 to .9 are equal, 1 is worse by .001
+_LONGEST_QUERY = 20_000  # characters that are looked at
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which tools are searched.
 
-    server: only those of the server of this name; read_only: only those that say they do (True) or don't (False) just read.
+    server: those of the server of this name. read_only: those that say they only read (True), or don't
+    (False).
     """
 
     server: str | None = None
@@ -33,10 +35,10 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """One word of the query as terms of the index: any of them will do, the best one counts.
+    """One word of the query as terms of the index: any of them will do, the best counts.
 
-    weight: what it counts for, 0…1; asked: False when it is another spelling of words that have groups of their own, whose
-    absence is no fault.
+    weight: what it counts for, 0…1. asked: False when it is another spelling of words that have groups of
+    their own, so that a tool without it lacks nothing.
     """
 
     terms: tuple[int, ...]
@@ -46,10 +48,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All a ranking depends on.
+    """All that a ranking depends on.
 
-    groups: sorted. asides: the terms of stop words of the query that stand in names. unknown: how many words lead nowhere. literal, spoken: documents found by name; begun: places of names that
-    begin with the query (see `names`).
+    groups: sorted. asides: the terms of stop words of the query that stand in some name. unknown: how many
+    words lead nowhere. literal, spoken: documents found by name; begun: the places of names that begin with
+    the query (`names`).
     """
 
     groups: tuple[Group, ...]
@@ -65,7 +68,7 @@ class Plan:
 class Understanding:
     """A plan, and the query's own words for what is in it.
 
-    words: for each group of the plan, the words that led to it. unknown, corrected: for people, in order of the query.
+    words: for each group of the plan the words that led to it. unknown, corrected: in order of the query.
     """
 
     plan: Plan
@@ -78,78 +81,70 @@ def understand(query: str, filters: Filters, index: Index) -> Understanding:
     """``query`` in terms of ``index``. Never raises."""
     query = query[:_LONGEST_QUERY].strip()
     everything = words(query)
-    content = [
-        pair for pair in everything if not (is_stop_word(pair[0]) or is_stop_word(pair[1]))
-    ] or everything
-    content = list(dict.fromkeys(content[:MOST_WORDS]))
     reading = _Reading(index)
-    reading.read(content)
-    order = sorted(reading.groups)
-    spelled = [word for word, _ in everything]
-    said_terms = {term for group in order for term in group.terms}
+    reading.read(list(dict.fromkeys(content(everything)))[:MOST_WORDS])
+    groups = sorted(reading.words)
+    looked_up = {term for group in groups for term in group.terms}
+    in_names = {index.terms[term] for _, term in everything if term in index.terms}
     plan = Plan(
-        groups=tuple(order),
-        asides=tuple(sorted({index.terms[term] for _, term in everything if term in index.terms} - said_terms)),
+        groups=tuple(groups),
+        asides=tuple(sorted(in_names - looked_up)),
         unknown=len(reading.unknown),
         literal=index.names.literal(query),
         spoken=index.names.spoken(said([term for _, term in everything])),
-        begun=index.names.begun(spelled) if len(spelled) <= MOST_WORDS else range(0),
+        begun=index.names.begun([word for word, _ in everything]),
         filters=filters,
     )
     return Understanding(
         plan,
-        tuple(tuple(reading.groups[group]) for group in order),
+        tuple(tuple(reading.words[group]) for group in groups),
         tuple(reading.unknown),
         tuple(reading.corrected),
     )
 
 
 class _Reading:
-    """Collects the groups of a query, word by word."""
+    """The groups of a query, word by word, each with the words that led to it."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self.groups: dict[Group, list[str]] = {}
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self.words: dict[Group, list[str]] = {}
         self.unknown: list[str] = []
         self.corrected: list[tuple[str, str]] = []
 
-    def read(self, content: list[tuple[str, str]]) -> None:
-        terms = self._index.terms
-        strange: list[str] = []
-        for word, term in content:
-            if term in terms:
-                self._add((terms[term],), 1.0, word)
-            else:
-                strange.append(word)
-        for word in dict.fromkeys(strange):
+    def read(self, pairs: list[tuple[str, str]]) -> None:
+        """Groups for every pair of `words`, and one for two neighbours that are a known word when joined."""
+        known = [(word, term) for word, term in pairs if term in self._index.terms]
+        for word, term in known:
+            self._add([self._index.terms[term]], 1.0, word)
+        for word in dict.fromkeys(word for word, term in pairs if term not in self._index.terms):
             self._repair(word)
-        if any(is_bigram(word) for words_ in self.groups.values() for word in words_):
-            # 天气预报 is cut into 天气, 气预 and 预报; the middle one is an artefact, not a word nobody knows.
+        if any(is_bigram(word) for word, _ in known):
+            # 天气预报 is cut into 天气, 气预 and 预报: the middle is an artefact, no unknown word.
             self.unknown = [word for word in self.unknown if not is_bigram(word)]
-        for (left, _), (right, _) in pairwise(content):
+        for (left, _), (right, _) in pairwise(pairs):
             if left + right in self._index.vocabulary:
-                self._add((terms[stem(left + right)],), 1.0, left, asked=False)
+                self._add([self._index.terms[stem(left + right)]], 1.0, left, asked=False)
 
     def _repair(self, word: str) -> None:
         repair = self._index.vocabulary.repair(word)
         if repair is None:
             self.unknown.append(word)
-        elif repair.kind == "split":
+            return
+        terms = [self._index.terms[stem(known)] for known in repair.alternatives]
+        if repair.kind == "split":
             self.corrected.append((word, " ".join(repair.alternatives)))
-            for part in repair.alternatives:
-                self._add((self._index.terms[stem(part)],), REPAIRED, word)
+            for term in terms:
+                self._add([term], REPAIRED, word)
         else:
             self.corrected.append((word, repair.alternatives[0]))
-            self._add(
-                sorted({self._index.terms[stem(known)] for known in repair.alternatives}), REPAIRED, word
-            )
+            self._add(sorted(set(terms)), REPAIRED, word)
 
     def _add(self, terms: Iterable[int], weight: float, word: str, *, asked: bool = True) -> None:
-        """A group, unless one with its terms is there already: a word counts once however often and variously it is said."""
-        alternatives = tuple(terms)
-        for group, said_by in self.groups.items():
-            if group.terms == alternatives:
-                if word not in said_by:
-                    said_by.append(word)
-                return
-        self.groups[Group(alternatives, weight, asked)] = [word]
+        """A group, or one more word for the group of these terms: what is said twice counts once."""
+        group = Group(tuple(terms), weight, asked)
+        group = self._groups.setdefault(group.terms, group)
+        said_as = self.words.setdefault(group, [])
+        if word not in said_as:
+            said_as.append(word)

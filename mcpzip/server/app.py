@@ -27,13 +27,15 @@ class Prepared:
     config: Config
     catalog: Catalog
     warnings: tuple[str, ...]
+    stamp: list[object] | None
 
 
 def prepare(config_path: str) -> Prepared:
     """Reads config and snapshot. Raises ConfigError."""
+    stamp = cards.stamp(config_path)  # taken first: it must not be newer than what is read
     config = load(config_path, os.environ)
     catalog, warnings = snapshot.load(paths.snapshot_path(config.path), config.path)
-    return Prepared(config, catalog, (*config.warnings, *warnings))
+    return Prepared(config, catalog, (*config.warnings, *warnings), stamp)
 
 
 def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
@@ -58,11 +60,19 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
     try:
         session.replay(answered)
         session.receive(rest)
-        reader = None if ended else read_from(0, session.receive, done.set)
+
+        def end() -> None:
+            session.end()
+            done.set()
+
+        reader = None if ended else read_from(0, session.receive, end)
         proxy.start()
-        _keep_card(prepared.config, welcome)
+        if prepared.stamp is not None:
+            cards.write(prepared.config.path, card_of(welcome, prepared.stamp))
+        if reader is None:
+            end()
+        await done.wait()
         if reader is not None:
-            await done.wait()
             reader.close()
         await session.finish(PATIENCE)
         try:
@@ -83,12 +93,9 @@ def _stop_on_signals(done: asyncio.Event) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(done.set))
 
 
-def _keep_card(config: Config, welcome: Welcome) -> None:
-    try:
-        stamp = cards.stamp(config.path)
-    except OSError:  # the config was deleted meanwhile
-        return
-    card: cards.Card = {
+def card_of(welcome: Welcome, stamp: list[object]) -> "cards.Card":
+    """What the front desk is to answer next time. stamp: of the config as it was before it was read."""
+    return {
         "stamp": stamp,
         "versions": list(LEGACY_VERSIONS),
         "modern_version": MODERN_VERSION,
@@ -97,4 +104,3 @@ def _keep_card(config: Config, welcome: Welcome) -> None:
         "tools": json.loads(welcome.tools),
         "modern_tools": json.loads(welcome.modern_tools),
     }
-    cards.write(config.path, card)

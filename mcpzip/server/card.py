@@ -29,10 +29,25 @@ if TYPE_CHECKING:
         modern_tools: dict[str, object]
 
 
-def stamp(config_path: str) -> list[object]:
-    """What a card depends on: our version and the config file's time and size. Raises OSError."""
-    found = os.stat(config_path)
-    return [__version__, config_path, found.st_mtime_ns, found.st_size]
+_SHAPE = {
+    "stamp": list,
+    "versions": list,
+    "modern_version": str,
+    "initialize": dict,
+    "discover": dict,
+    "tools": dict,
+    "modern_tools": dict,
+}
+
+
+def stamp(config_path: str) -> "list[object] | None":
+    """What a card depends on: our version and the config file's time and size. None when it can't be read."""
+    try:
+        found = os.stat(config_path)
+    except OSError:
+        return None
+    readable = os.access(config_path, os.R_OK)
+    return [__version__, config_path, found.st_mtime_ns, found.st_size] if readable else None
 
 
 def read(config_path: str) -> "Card | None":
@@ -40,9 +55,12 @@ def read(config_path: str) -> "Card | None":
     try:
         with open(card_path(config_path), "rb") as file:
             card: Card = json.loads(file.read())
-        return card if card["stamp"] == stamp(config_path) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        fits = card["stamp"] == stamp(config_path) and all(
+            type(card.get(key)) is kind for key, kind in _SHAPE.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return card if fits and card["versions"] else None
 
 
 def write(config_path: str, card: "Card") -> None:

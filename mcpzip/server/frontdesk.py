@@ -28,83 +28,102 @@ _META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
+_STAMP = "io.modelcontextprotocol/"
+_DEEPEST = 100
+"""Brackets in a line that are read here: how deep is too deep, json and msgspec see differently far beyond."""
+
+
 class FrontDesk:
-    """Sans I/O: bytes in, replies out. ``answered`` and ``kept`` are the bytes of the lines it did and did
-    not answer.
+    """Sans I/O: bytes in, replies out. ``answered`` is the bytes of the lines it answered.
+
+    full: whether something came that only the session can answer.
     """
 
     def __init__(self, card: "Card") -> None:
         self.answered = b""
-        self.kept = b""
+        self.full = False
         self._card = card
-        self._partial = b""
-
-    @property
-    def full(self) -> bool:
-        """Whether something came that only the session can answer."""
-        return bool(self.kept)
+        self._era = ""
+        self._kept = bytearray()
 
     def receive(self, data: bytes) -> bytes:
         """The replies to whatever lines ``data`` completes."""
-        lines = (self._partial + data).split(b"\n")
-        self._partial = lines.pop()
-        out = b""
-        for line in lines:
-            reply = None if self.kept else self._answer(line)
+        self._kept += data
+        out, done = b"", 0
+        if self.full or b"\n" not in data:
+            return out
+        for line in bytes(self._kept).split(b"\n")[:-1]:
+            reply = self._answer(line)
             if reply is None:
-                self.kept += line + b"\n"
-            else:
-                self.answered += line + b"\n"
-                out += reply
+                self.full = True
+                break
+            out += reply
+            done += len(line) + 1
+        self.answered += self._kept[:done]
+        del self._kept[:done]
         return out
 
     def rest(self) -> bytes:
         """All that the session has to deal with: the lines kept and the start of one that isn't complete."""
-        return self.kept + self._partial
+        return bytes(self._kept)
 
     def _answer(self, line: bytes) -> bytes | None:
+        if line.count(b"{") + line.count(b"[") > _DEEPEST:
+            return None
         try:
-            message = json.loads(line)
+            # Text, not bytes: of those json would also take UTF-16. And NaN is no JSON to anybody else.
+            message = json.loads(line.decode(), parse_constant=_refuse)
         except ValueError:
             return None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             return None
-        method, number = message.get("method"), message.get("id")
-        if method == "notifications/initialized" and "id" not in message:
-            return b""
-        if type(number) not in (int, str) or not isinstance(message.get("params", {}), dict):
+        params = message.get("params", {})
+        if not isinstance(params, dict) or "result" in message or "error" in message:
             return None
-        result = self._result(method, message.get("params", {}))
+        method = message.get("method")
+        if "id" not in message:
+            return b"" if method == "notifications/initialized" else None
+        number = message["id"]
+        if not _echoes(number, line):
+            return None
+        result = self._result(method, params)
         if result is None:
             return None
         reply = {"jsonrpc": "2.0", "id": number, "result": result}
-        try:
-            return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        except UnicodeEncodeError:
-            return None
+        return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
     def _result(self, method: object, params: "dict[str, object]") -> "dict[str, object] | None":
-        card, meta = self._card, params.get("_meta", {})
-        modern = isinstance(meta, dict) and (
-            meta.get(_META_VERSION) == card["modern_version"]
-            and isinstance(meta.get(_META_CAPABILITIES), dict)
+        card, meta = self._card, params.get("_meta")
+        keys = meta if isinstance(meta, dict) else {}
+        modern = keys.get(_META_VERSION) == card["modern_version"] and isinstance(
+            keys.get(_META_CAPABILITIES), dict
         )
-        stamped = isinstance(meta, dict) and any(
-            str(key).startswith("io.modelcontextprotocol/") for key in meta
-        )
-        if method == "initialize" and not self.answered and isinstance(params.get("protocolVersion"), str):
-            versions = card["versions"]
-            asked = params["protocolVersion"]
+        if method == "initialize" and not self._era and isinstance(params.get("protocolVersion"), str):
+            self._era = "legacy"
+            asked, versions = params["protocolVersion"], card["versions"]
             return {"protocolVersion": asked if asked in versions else versions[-1], **card["initialize"]}
-        if method == "server/discover" and modern:
-            return card["discover"]
-        if method == "tools/list" and params.get("cursor") is None:
-            if modern:
-                return card["modern_tools"]
-            return card["tools"] if self.answered and not stamped else None
-        if method == "ping" and self.answered and not stamped:
-            return {}
-        return None
+        if modern and self._era != "legacy":
+            answers = {"server/discover": card["discover"], "tools/list": card["modern_tools"]}
+        elif self._era == "legacy" and not any(key.startswith(_STAMP) for key in keys):
+            answers = {"ping": {}, "tools/list": card["tools"]}
+        else:
+            return None
+        if not isinstance(method, str) or method not in answers or params.get("cursor") is not None:
+            return None
+        if modern:
+            self._era = "modern"
+        return answers[method]
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(constant)
+
+
+def _echoes(number: object, line: bytes) -> bool:
+    """Whether this id, decoded and encoded again, has the bytes it came in."""
+    if isinstance(number, str):
+        return b"\\" not in line
+    return type(number) is int and not (number == 0 and b"-0" in line)
 
 
 def attend(

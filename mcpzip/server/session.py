@@ -7,6 +7,7 @@ reader never waits for one.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 
 import msgspec
 
@@ -23,7 +24,9 @@ from mcpzip.wire import (
     MODERN_VERSIONS,
     Cancelled,
     Era,
+    Event,
     Invalid,
+    NotAnObject,
     Notification,
     Opening,
     Peer,
@@ -35,6 +38,7 @@ from mcpzip.wire import (
     progress_token,
     quote,
     read_opening,
+    split_object,
     stamp_result,
     unsupported_version_error,
     with_members,
@@ -56,15 +60,36 @@ class _Call(msgspec.Struct):
     meta: msgspec.Raw = msgspec.field(default=_ABSENT, name="_meta")
 
 
+_CALL = msgspec.json.Decoder(_Call)
+_NAME = msgspec.json.Decoder(str)
+
+
+def _read_call(params: bytes) -> _Call:
+    """The members of ``params``. Raises msgspec.DecodeError, NotAnObject."""
+    try:
+        return _CALL.decode(params)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        fields = split_object(params)  # takes the lone surrogates that msgspec doesn't
+        name = _NAME.decode(fields.get("name", b"null"))
+        raw = {key: msgspec.Raw(fields[key]) if key in fields else _ABSENT for key in ("arguments", "_meta")}
+        return _Call(name, raw["arguments"], raw["_meta"])
+
+
+def _asks_for_page(params: bytes | None) -> bool:
+    try:
+        return split_object(params or b"{}").get("cursor", b"null") != b"null"
+    except NotAnObject:
+        return False
+
+
 class _FaultError(Exception):
     """A request to be answered with this error."""
 
     def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
         self.error = RpcError(code, message, data)
         super().__init__(message)
-
-
-_CALL = msgspec.json.Decoder(_Call)
 
 
 class Welcome:
@@ -111,7 +136,19 @@ class Session:
 
     def receive(self, data: bytes) -> None:
         """Acts on bytes from the client."""
-        for event in self._peer.receive(data):
+        # Line by line: an id is free again once its request was answered, also within one piece.
+        start = 0
+        while end := data.find(b"\n", start) + 1:
+            self._handle(self._peer.receive(data[start:end]))
+            start = end
+        self._handle(self._peer.receive(data[start:]))
+
+    def end(self) -> None:
+        """The client sends no more; a last line without its newline counts."""
+        self._handle(self._peer.eof())
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
             match event:
                 case Request():
                     self._request(event)
@@ -124,7 +161,7 @@ class Session:
                     pass  # initialized, roots/list_changed …: nothing we do depends on them
 
     async def finish(self, patience: float) -> None:
-        """The client sends no more: what it still waits for gets ``patience`` seconds, then is cancelled."""
+        """What the client still waits for gets ``patience`` seconds, then is cancelled."""
         calls = list(self._calls.values())
         if calls:
             await asyncio.wait(calls, timeout=patience)
@@ -146,7 +183,11 @@ class Session:
         else:
             task = asyncio.create_task(result)
             self._calls[request.id] = task
-            task.add_done_callback(lambda _: self._calls.pop(request.id, None))
+            task.add_done_callback(partial(self._done, request.id))
+
+    def _done(self, number: bytes, task: "asyncio.Task[None]") -> None:
+        if self._calls.get(number) is task:  # the id of a cancelled call may be another's by now
+            del self._calls[number]
 
     def _settle_era(self, method: str, opening: Opening | None) -> None:
         if opening is None:
@@ -187,6 +228,8 @@ class Session:
             case "ping" if not modern:
                 return b"{}"
             case "tools/list":
+                if _asks_for_page(request.params):
+                    raise _FaultError(INVALID_PARAMS, "There is no such page: tools/list has one only.")
                 return welcome.modern_tools if modern else welcome.tools
             case "tools/call":
                 return self._call(request)
@@ -196,14 +239,12 @@ class Session:
     async def _call(self, request: Request) -> None:
         peer, number = self._peer, request.id
         try:
-            call = _CALL.decode(request.params or b"{}")
-        except (msgspec.DecodeError, RecursionError) as error:
+            call = _read_call(request.params or b"{}")
+        except (msgspec.DecodeError, NotAnObject, RecursionError) as error:
             self._send(peer.error(number, INVALID_PARAMS, f"tools/call can't read its params: {error}."))
             return
-        context = Context(
-            meta=bytes(call.meta) or None,
-            on_progress=self._progress_for(request),
-        )
+        meta = bytes(call.meta) if call.meta.startswith(b"{") else None
+        context = Context(meta=meta, on_progress=self._progress_for(request))
         arguments = bytes(call.arguments) or None
         try:
             result = await self._proxy.call(call.name, arguments, context)

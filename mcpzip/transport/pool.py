@@ -7,6 +7,7 @@ an upstream works: requests to one server share its connection and run concurren
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,26 @@ class Listing:
 
 class _Page(msgspec.Struct, rename="camel"):
     tools: list[msgspec.Raw] | None = None
+    next_cursor: str | None = None
+
+
+def _read_page(result: bytes) -> _Page:
+    """A page of `tools/list`. Raises ValueError.
+
+    A text that one tool spells as no JSON should (a lone surrogate) must not cost the others their place:
+    what the strict decoder refuses is read by the lenient one, and each tool stands for itself again.
+    """
+    try:
+        return msgspec.json.decode(result, type=_Page)
+    except msgspec.DecodeError:
+        lenient = json.loads(result)
+    page = msgspec.convert(lenient, type=_LenientPage)
+    tools = None if page.tools is None else [msgspec.Raw(json.dumps(tool)) for tool in page.tools]
+    return _Page(tools, page.next_cursor)
+
+
+class _LenientPage(msgspec.Struct, rename="camel"):
+    tools: list[object] | None = None
     next_cursor: str | None = None
 
 
@@ -164,8 +185,8 @@ class Pool:
             params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
             result = await connection.request("tools/list", params, timeout=timeout)
             try:
-                page = msgspec.json.decode(result, type=_Page)
-            except (msgspec.DecodeError, RecursionError) as error:
+                page = _read_page(result)
+            except (ValueError, RecursionError) as error:
                 raise UpstreamError(name, f"its tool list makes no sense ({error})") from error
             if page.tools is None:
                 raise UpstreamError(name, "its tool list has no 'tools'")

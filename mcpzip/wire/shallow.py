@@ -179,10 +179,8 @@ def _may_hold_surrogates(raw: bytes) -> bool:
 
 def _without_surrogates(raw: bytes) -> bytes:
     """``raw`` with harmless escapes of the same length in the place of all surrogates'."""
-    if b"\\\\" not in raw:
-        return _SURROGATE.sub(rb"\\u0020", raw)
-    # ``\\ud800`` is a backslash and five letters: escaped backslashes step aside first.
-    return _SURROGATE.sub(rb"\\u0020", raw.replace(b"\\\\", b"\\/"))
+    # After an escaped backslash the letters are no escape, but they may change as well.
+    return _SURROGATE.sub(rb"\\u0020", raw)
 
 
 def _key_at(raw: bytes, start: int) -> str:

@@ -72,6 +72,15 @@ def test_a_line_too_long_is_told_once_and_the_next_line_is_read() -> None:
     assert framer.eof() is None
 
 
+def test_the_ends_of_a_line_too_long_are_kept_however_it_comes() -> None:
+    line = b"%b%b%b" % (bytes(range(11, 256)) * 12, b"m" * 3000, bytes(range(255, 10, -1)) * 12)
+    dropped = FrameTooLong(len(line), line[:HEAD], line[-TAIL:])
+    for size in (1, 7, 100, 5000):
+        framer = LineFramer(max_frame=10)
+        assert not any(framer.feed(line[at : at + size]) for at in range(0, len(line), size))
+        assert framer.feed(b"\n") == [dropped]
+
+
 def test_a_line_too_long_that_never_ends_is_told_at_the_end() -> None:
     framer = LineFramer(max_frame=3)
     assert framer.feed(b"abcdef") == []

@@ -46,7 +46,7 @@ def test_a_conversation() -> None:
     assert client.next_id == 1
     number, line = client.request("tools/call", b'{"name":"add"}')
     assert (number, line) == (1, b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}\n')
-    assert client.open_requests == (1,)
+    assert list(client.open_requests) == [1]
     assert server.receive(line) == [Request(b"1", "tools/call", b'{"name":"add"}')]
     assert list(server.owed) == [b"1"]
     progress = server.notify("notifications/progress", b'{"progressToken":1,"progress":0.5}')
@@ -55,7 +55,7 @@ def test_a_conversation() -> None:
     assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
     assert not server.owed
     assert client.receive(answer) == [Result(1, b'{"content":[]}')]
-    assert client.open_requests == ()
+    assert not client.open_requests
     assert client.eof() == [Closed(())]
 
 
@@ -225,6 +225,24 @@ def test_an_id_that_is_still_open_is_not_taken_again(first: bytes, second: bytes
     assert peer.error(event.id, event.code, event.message)
     assert peer.result(first, b"{}")
     assert peer.receive(b'{"jsonrpc":"2.0","id":%b,"method":"b"}\n' % second) == [Request(second, "b", None)]
+
+
+def test_a_bad_request_under_an_open_id_is_not_refused_by_that_id() -> None:
+    peer = server()
+    peer.receive(b'{"jsonrpc":"2.0","id":7,"method":"a"}\n')
+    assert peer.receive(b'{"jsonrpc":"2.0","id":7}\n') == [
+        Invalid(None, INVALID_REQUEST, "a request has a method")
+    ]
+    assert peer.owed == (b"7",)
+
+
+def test_a_request_without_a_method_is_no_answer_to_ours() -> None:
+    peer = server()
+    peer.request("roots/list")
+    assert peer.receive(b'{"jsonrpc":"2.0","id":1,"params":{}}\n') == [
+        Invalid(b"1", INVALID_REQUEST, "a request has a method")
+    ]
+    assert peer.open_requests == (1,)
 
 
 def test_a_string_and_a_number_are_different_ids() -> None:

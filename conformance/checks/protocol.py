@@ -1,0 +1,304 @@
+"""The conversation itself: handshakes, ids, and what a message that is wrong does."""
+
+import json
+
+import msgspec
+
+from conformance.check import JSON_RPC, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
+from conformance.client import Reply
+from conformance.player import Player
+from conformance.scene import SHOP, server, tool
+from conformance.stage import Stage
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    LEGACY_VERSIONS,
+    METHOD_NOT_FOUND,
+    MODERN_VERSION,
+    PARSE_ERROR,
+    SERVER_INFO_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    initialize_params,
+    join_object,
+    quote,
+    stamp_request,
+)
+
+ECHO = server(tools=[tool("echo")])
+LIFECYCLE = SPEC_2025 + "/basic/lifecycle"
+STDIO = SPEC_2025 + "/basic/transports#stdio"
+_INFO = b'{"name":"conformance","version":"1"}'
+
+
+async def _conversation(stage: Stage, version: str) -> None:
+    """A whole conversation in ``version``: the handshake, a listing, a call."""
+    player = await stage.through(ECHO, version=version)
+    agreed = player.opening.fields.get("protocolVersion")
+    expect(agreed == version, f"Asked for {version}, it answers in {agreed!r}.")
+    _well_formed(player.opening)
+    expect(await player.list_tools(), f"In {version} it lists no tools.")
+    reply = await player.call(SHOP, "echo", b'{"n":1}')
+    expect(reply.text == '{"n":1}', f"In {version} a call is answered with {reply.text!r}.")
+
+
+def _well_formed(opening: Reply) -> None:
+    info = opening.fields.get("serverInfo")
+    named = isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+    expect(named, "The answer to initialize has no serverInfo with name and version.")
+    expect(isinstance(opening.fields.get("capabilities"), dict), "The answer to initialize has no capabilities.")
+
+
+@check("protocol.version-2024-11-05", SHOULD, SPEC_2024 + "/basic/lifecycle#version-negotiation")
+async def version_2024_11_05(stage: Stage) -> None:
+    """A client of 2024-11-05 is answered in its version, as its server would answer it, and can list and call."""
+    await _conversation(stage, LEGACY_VERSIONS[0])
+
+
+@check("protocol.version-2025-03-26", SHOULD, LIFECYCLE + "#version-negotiation")
+async def version_2025_03_26(stage: Stage) -> None:
+    """A client of 2025-03-26 is answered in its version, as its server would answer it, and can list and call."""
+    await _conversation(stage, LEGACY_VERSIONS[1])
+
+
+@check("protocol.version-2025-06-18", SHOULD, LIFECYCLE + "#version-negotiation")
+async def version_2025_06_18(stage: Stage) -> None:
+    """A client of 2025-06-18 is answered in its version, as its server would answer it, and can list and call."""
+    await _conversation(stage, LEGACY_VERSIONS[2])
+
+
+@check("protocol.version-2025-11-25", MUST, LIFECYCLE + "#version-negotiation")
+async def version_2025_11_25(stage: Stage) -> None:
+    """A client of 2025-11-25 is answered in its version, as its server would answer it, and can list and call."""
+    await _conversation(stage, LEGACY_VERSIONS[3])
+
+
+@check("protocol.version-2026-07-28", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
+async def version_2026_07_28(stage: Stage) -> None:
+    """A client of 2026-07-28 opens with no handshake: ``server/discover`` names the version, a listing carries
+    ``ttlMs`` and ``cacheScope``, and every result ``resultType`` and who answers."""
+    player = await stage.through(ECHO, version=MODERN_VERSION)
+    versions = player.opening.fields.get("supportedVersions")
+    expect(isinstance(versions, list) and MODERN_VERSION in versions, f"server/discover names {versions!r}.")
+    listed = await player.request("tools/list")
+    called = await player.call(SHOP, "echo", b'{"n":1}')
+    expect(called.text == '{"n":1}', f"A call is answered with {called.text!r}.")
+    for what, reply in (("server/discover", player.opening), ("tools/list", listed), ("tools/call", called)):
+        expect(reply.fields.get("resultType") == "complete", f"The result of {what} has no resultType.")
+        meta = reply.fields.get("_meta")
+        expect(isinstance(meta, dict) and SERVER_INFO_KEY in meta, f"The result of {what} doesn't say who answers.")
+    for key in ("ttlMs", "cacheScope"):
+        expect(key in listed.fields, f"The result of tools/list has no {key}.")
+
+
+@check("protocol.first-request-modern", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
+async def first_request_modern(stage: Stage) -> None:
+    """A client of 2026-07-28 needn't discover: its first request may be any."""
+    player = await stage.started(ECHO, version=MODERN_VERSION)
+    reply = await player.request("tools/list")
+    expect(isinstance(reply.fields.get("tools"), list), f"tools/list was answered with {reply.text!r}.")
+
+
+@check("protocol.unknown-version", MUST, LIFECYCLE + "#version-negotiation")
+async def unknown_version(stage: Stage) -> None:
+    """``initialize`` with a version nobody knows is answered with one the server speaks, or with an error."""
+    player = await stage.started(ECHO)
+    reply = await player.request("initialize", initialize_params("1999-12-31", _INFO, b"{}"))
+    agreed = reply.fields.get("protocolVersion")
+    expect(reply.error or agreed in LEGACY_VERSIONS, f"Asked for 1999-12-31, it answers in {agreed!r}.")
+
+
+@check("protocol.unknown-version-modern", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
+async def unknown_version_modern(stage: Stage) -> None:
+    """A request under a version nobody knows is answered with error -32022, whose data name those supported."""
+    player = await stage.started(ECHO)
+    params = stamp_request(None, "2099-01-01", _INFO, b"{}")
+    reply = await player.client.request("tools/list", params)
+    expect(reply.code == UNSUPPORTED_PROTOCOL_VERSION, f"It answers with {reply.code!r}: {reply.text}")
+    data = msgspec.json.decode(reply.error or b"{}").get("data")
+    known = data.get("supported") if isinstance(data, dict) else None
+    expect(isinstance(known, list) and MODERN_VERSION in known, f"data.supported is {known!r}.")
+
+
+@check("protocol.unknown-method", MUST, JSON_RPC + "#error_object")
+async def unknown_method(stage: Stage) -> None:
+    """A request for a method that doesn't exist is answered with error -32601."""
+    player = await stage.through(ECHO)
+    reply = await player.request("conformance/no-such-method", b"{}")
+    expect(reply.code == METHOD_NOT_FOUND, f"It answers with {_told(reply)}.")
+
+
+@check("protocol.unknown-tool", MUST, SPEC_2025 + "/server/tools#error-handling")
+async def unknown_tool(stage: Stage) -> None:
+    """A call of a tool that doesn't exist is answered with an error, or a result that says it is one."""
+    player = await stage.through(ECHO)
+    for name in ("no_such_tool", ""):
+        reply = await player.call(SHOP, name)
+        expect(reply.failed, f"A call of {name!r} is answered with {_told(reply)}.")
+
+
+@check("protocol.call-without-name", SHOULD, SPEC_2025 + "/server/tools#error-handling")
+async def call_without_name(stage: Stage) -> None:
+    """A ``tools/call`` without a name is answered with error -32602."""
+    player = await stage.through(ECHO)
+    reply = await player.request("tools/call", b'{"arguments":{}}')
+    expect(reply.code == INVALID_PARAMS, f"It answers with {_told(reply)}.")
+
+
+@check("protocol.ping", MUST, SPEC_2025 + "/basic/utilities/ping")
+async def ping(stage: Stage) -> None:
+    """A ``ping`` is answered with an empty result."""
+    player = await stage.through(ECHO)
+    reply = await player.request("ping")
+    expect(reply.result is not None and reply.fields == {}, f"It answers with {_told(reply)}.")
+
+
+@check("protocol.ids", MUST, JSON_RPC + "#request_object")
+async def ids(stage: Stage) -> None:
+    """An id comes back as it was sent, whether a string or a number: empty, long, negative, Unicode, and 7
+    beside "7"."""
+    player = await stage.through(ECHO)
+    sent: list[str | int] = [0, -1, 2**53 - 1, "", "7", 7, "a b", "é☃𝄞", '"quoted"', "x" * 500]
+    for id in sent:
+        player.client.write(_line(id, "tools/list"))
+    for id in sent:
+        answers = await _answers(player, id)
+        expect("result" in answers, f"The request with id {id!r} got an error.")
+
+
+@check("protocol.id-null", SHOULD, SPEC_2025 + "/basic#requests")
+async def id_null(stage: Stage) -> None:
+    """A request whose id is null, an array or an object harms nobody: the next one is answered."""
+    await _survives(stage, *(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % id for id in (b"null", b"[1]", b"{}")))
+
+
+@check("protocol.malformed-line", MUST, JSON_RPC + "#error_object")
+async def malformed_line(stage: Stage) -> None:
+    """A line that isn't JSON, or isn't a message, harms nobody: the next request is answered."""
+    await _survives(stage, b'{"jsonrpc":"2.0","id":1,', b"hello", b"42", b'"text"', b"{}", b'{"id":5}', b"\xff\xfe")
+
+
+@check("protocol.malformed-line-answered", SHOULD, JSON_RPC + "#error_object")
+async def malformed_line_answered(stage: Stage) -> None:
+    """A line that isn't JSON is answered with error -32700 under the id null."""
+    player = await stage.through(ECHO)
+    player.client.write(b'{"jsonrpc":"2.0","id":1,')
+    answer = await player.client.wait_for(lambda fields: fields.get("id") == b"null" and "error" in fields)
+    code = msgspec.json.decode(answer["error"]).get("code")
+    expect(code == PARSE_ERROR, f"It answers with {code!r}.")
+
+
+@check("protocol.batch", SHOULD, SPEC_2025 + "/changelog")
+async def batch(stage: Stage) -> None:
+    """A batch, which no version since 2025-06-18 has, harms nobody: the next request is answered."""
+    await _survives(stage, b'[{"jsonrpc":"2.0","id":90,"method":"ping"}]', b"[]")
+
+
+@check("protocol.notification-unanswered", MUST, JSON_RPC + "#notification")
+async def notification_unanswered(stage: Stage) -> None:
+    """A notification is never answered, not even one that nobody knows."""
+    player = await stage.through(ECHO)
+    before = len(player.client.messages())
+    player.client.notify("notifications/conformance-unknown", b'{"n":1}')
+    player.client.notify("tools/list")
+    await player.request("ping")
+    fresh = [fields for fields in player.client.messages()[before:] if "method" not in fields]
+    expect(len(fresh) == 1, f"{len(fresh) - 1} answers came to notifications.")
+
+
+@check("protocol.stdout-is-messages", MUST, STDIO)
+async def stdout_is_messages(stage: Stage) -> None:
+    """Nothing but messages stands on stdout, whatever the servers write on theirs."""
+    loud = server(
+        tools=[tool("echo"), tool("fail", text="no", isError=True)],
+        faults=[{"kind": "stderr", "count": 20}],
+    )
+    player = await stage.through(loud)
+    await player.list_tools()
+    await player.call(SHOP, "echo")
+    await player.call(SHOP, "fail")
+    await player.call(SHOP, "no_such_tool")
+    await player.client.end()
+    junk = [line.decode("utf-8", "backslashreplace")[:80] for line in player.client.junk]
+    expect(not junk, f"This stands there too: {junk[:1]}")
+
+
+@check("protocol.listing-stable", SHOULD, SPEC_2026 + "/server/tools#capabilities")
+async def listing_stable(stage: Stage) -> None:
+    """``tools/list`` says the same before and after a call: it doesn't vary as a side effect."""
+    player = await stage.through(ECHO)
+    before = await player.list_tools()
+    await player.call(SHOP, "echo")
+    expect(await player.list_tools() == before, "After a call it says something else.")
+
+
+@check("protocol.paging", MUST, SPEC_2025 + "/server/utilities/pagination")
+async def paging(stage: Stage) -> None:
+    """Every page of a server's listing is followed: the tool on the last page can be called."""
+    many = server(tools=[tool(f"tool_{number}") for number in range(7)], page_size=2)
+    player = await stage.through(many)
+    await player.ready([(SHOP, "tool_6")])
+    reply = await player.call(SHOP, "tool_6", b'{"n":1}')
+    expect(reply.text == '{"n":1}', f"A call of the last tool is answered with {_told(reply)}.")
+
+
+@check("protocol.paging-empty-cursor", SHOULD, SPEC_2025 + "/server/utilities/pagination")
+async def paging_empty_cursor(stage: Stage) -> None:
+    """A cursor that is the empty string is a cursor: the page it names is followed."""
+    many = server(tools=[tool("first"), tool("last")], page_size=1, faults=["empty-cursor"])
+    player = await stage.through(many)
+    await player.ready([(SHOP, "last")])
+    reply = await player.call(SHOP, "last", b'{"n":1}')
+    expect(reply.text == '{"n":1}', f"A call of the tool behind it is answered with {_told(reply)}.")
+
+
+@check("protocol.answers-once", MUST, JSON_RPC + "#response_object")
+async def answers_once(stage: Stage) -> None:
+    """Every request gets exactly one answer, also when a server answers twice."""
+    player = await stage.through(server(tools=[tool("echo")], faults=["duplicate"]))
+    numbers = [player.begin(SHOP, "echo", b'{"n":%d}' % n) for n in range(5)]
+    for number in numbers:
+        await player.client.reply(number)
+    await player.request("ping")
+    for number in numbers:
+        answers = [fields for fields in player.client.messages() if fields.get("id") == b"%d" % number]
+        expect(len(answers) == 1, f"Request {number} got {len(answers)} answers.")
+
+
+@check("protocol.request-before-initialize", SHOULD, LIFECYCLE + "#initialization")
+async def request_before_initialize(stage: Stage) -> None:
+    """A request before ``initialize`` harms nobody: the handshake works after it."""
+    player = await stage.started(ECHO)
+    number = player.client.send("ping")
+    await player.open()
+    await player.client.reply(number)
+    reply = await player.call(SHOP, "echo", b'{"n":1}')
+    expect(reply.text == '{"n":1}', f"A call is then answered with {_told(reply)}.")
+
+
+async def _survives(stage: Stage, *lines: bytes) -> None:
+    """After each of ``lines`` a call still works."""
+    player = await stage.through(ECHO)
+    for line in lines:
+        player.client.write(line)
+        reply = await player.call(SHOP, "echo", b'{"n":1}')
+        expect(reply.text == '{"n":1}', f"After {line[:60]!r} a call is answered with {_told(reply)}.")
+
+
+async def _answers(player: Player, id: str | int) -> dict[str, bytes]:
+    def is_it(fields: dict[str, bytes]) -> bool:
+        if "method" in fields or "id" not in fields:
+            return False
+        value = json.loads(fields["id"])
+        return type(value) is type(id) and value == id
+
+    return await player.client.wait_for(is_it)
+
+
+def _line(id: str | int, method: str) -> bytes:
+    number = quote(id) if isinstance(id, str) else b"%d" % id
+    return join_object({"jsonrpc": quote("2.0"), "id": number, "method": quote(method)})
+
+
+def _told(reply: Reply) -> str:
+    if reply.result is None:
+        return f"error {reply.code!r}: {reply.text}"
+    return f"the result {reply.result[:200].decode('utf-8', 'replace')}"

@@ -1,0 +1,115 @@
+"""How a tool is reached through a subject, and how what it shows is read back.
+
+The rule: what the subject's file declares is undone here and nowhere else; a check names a server and a tool.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from conformance.client import Reply
+from conformance.subject import Subject
+from conformance.template import as_json, fill
+from mcpzip.wire import SERVER_INFO_KEY, NotAnObject, join_object, quote, split_object, with_members
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A subject's ways. None of its functions does I/O."""
+
+    subject: Subject
+
+    @property
+    def meta(self) -> bool:
+        """Whether tools are run through a meta-tool."""
+        return self.subject.tools.call is not None
+
+    def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: bytes | None,
+        meta: bytes | None = None,
+        *,
+        flat: bool = False,
+    ) -> bytes:
+        """The params of the `tools/call` that runs ``tool``. arguments, meta: JSON text; None: left out.
+
+        flat: through a meta-tool, the arguments' members stand beside the tool's name.
+        """
+        shown = self.subject.shown(server, tool)
+        if self.subject.tools.call is None:
+            params = {"name": quote(shown)} | ({} if arguments is None else {"arguments": arguments})
+            return _params(params, meta)
+        places: dict[str, object] = {"name": shown, "server": server, "tool": tool}
+        if arguments is not None and not flat:
+            places["arguments"] = msgspec.Raw(arguments)
+        given = msgspec.json.encode(fill(as_json(self.subject.tools.call.arguments), places))
+        if flat and arguments is not None:
+            given = with_members(given, split_object(arguments))
+        name = str(fill(self.subject.tools.call.tool, places))
+        return _params({"name": quote(name), "arguments": given}, meta)
+
+    def search(self, query: str, limit: int | None = None) -> bytes:
+        """The params of the `tools/call` that searches. The subject must have a search."""
+        search = self.subject.tools.search
+        assert search is not None, "a check that searches must need the feature"
+        places: dict[str, object] = {"query": query} | ({} if limit is None else {"limit": limit})
+        return _params({"name": quote(search.tool), "arguments": _filled(search.arguments, places)}, None)
+
+    def found(self, reply: Reply) -> list[str]:
+        """The names in a search reply, best first, each once."""
+        search = self.subject.tools.search
+        assert search is not None, "a check that searches must need the feature"
+        return list(dict.fromkeys(re.findall(search.names, reply.text, re.MULTILINE)))
+
+    def describe(self, server: str, tool: str) -> bytes | None:
+        """The params of the `tools/call` that shows a tool's definition; None: it is in `tools/list`."""
+        describe = self.subject.tools.describe
+        if describe is None:
+            return None
+        places = {"name": self.subject.shown(server, tool), "server": server, "tool": tool}
+        return _params({"name": quote(describe.tool), "arguments": _filled(describe.arguments, places)}, None)
+
+    def definition(self, reply: Reply) -> bytes | None:
+        """The definition, as JSON text, in the answer to `describe`; None when it isn't there."""
+        describe = self.subject.tools.describe
+        assert describe is not None, "a check that describes must need the feature"
+        match = re.search(describe.definition, reply.text, re.MULTILINE)
+        return None if match is None else match[1].encode("utf-8", "surrogatepass")
+
+    def undone(self, result: bytes, *, modern: bool) -> bytes:
+        """A tool's result without what the subject declares to add and, on modern, the era's own stamps."""
+        try:
+            fields = split_object(result)
+        except NotAnObject:
+            return result
+        if modern and fields.get("resultType") == b'"complete"':
+            del fields["resultType"]
+        if "_meta" in fields:
+            fields = self._without_own_meta(fields, modern=modern)
+        return join_object(fields)
+
+    def _without_own_meta(self, fields: dict[str, bytes], *, modern: bool) -> dict[str, bytes]:
+        try:
+            meta = split_object(fields["_meta"])
+        except NotAnObject:
+            return fields
+        own = {key for key in meta if key.startswith(self.subject.tools.own_meta)}
+        own |= {SERVER_INFO_KEY} & meta.keys() if modern else set()
+        if not own:
+            return fields
+        kept = {key: value for key, value in meta.items() if key not in own}
+        if not kept:
+            return {key: value for key, value in fields.items() if key != "_meta"}
+        return fields | {"_meta": join_object(kept)}
+
+
+def _filled(template: object, places: Mapping[str, object]) -> bytes:
+    return msgspec.json.encode(fill(as_json(template), places))
+
+
+def _params(fields: Mapping[str, bytes], meta: bytes | None) -> bytes:
+    return join_object(dict(fields) | ({} if meta is None else {"_meta": meta}))

@@ -1,0 +1,111 @@
+"""Plays checks against subjects.
+
+The rule: every check has a stage of its own, and none can hurt another: what it raises, and that it doesn't
+end, becomes its verdict. Only the end of the run itself passes through, after every stage is cleared.
+"""
+
+import asyncio
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from conformance.check import Check
+from conformance.errors import ControlError, Finding
+from conformance.stage import Stage
+from conformance.subject import Subject
+from conformance.verdict import Report, Status, SubjectReport, Verdict
+
+TIMEOUT = 60.0
+"""Seconds one check may take."""
+_TOLD = 60
+"""Messages of a failed check's conversation that are kept, the last ones."""
+
+Done = Callable[[Subject, Verdict], None]
+
+
+def default_jobs() -> int:
+    """How many checks to play at a time: each is two or three processes that mostly wait."""
+    return max(2, os.cpu_count() or 1)
+
+
+async def run(
+    subjects: Sequence[Subject],
+    checks: Sequence[Check],
+    *,
+    jobs: int | None = None,
+    timeout: float = TIMEOUT,
+    done: Done = lambda subject, verdict: None,
+) -> Report:
+    """Every check against every subject, ``jobs`` at a time; ``done`` hears of each verdict as it comes."""
+    started, begun = datetime.now(UTC), time.monotonic()
+    turn = asyncio.Semaphore(jobs or default_jobs())
+
+    async def one(subject: Subject, check: Check) -> Verdict:
+        async with turn:
+            verdict = await judge(subject, check, timeout)
+        done(subject, verdict)
+        return verdict
+
+    async with asyncio.TaskGroup() as group:
+        playing = [(subject, [group.create_task(one(subject, check)) for check in checks]) for subject in subjects]
+    return Report(
+        started=started.isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - begun, 3),
+        python=platform.python_version(),
+        platform=sys.platform,
+        subjects=tuple(
+            SubjectReport(subject.id, subject.title, subject.about, tuple(task.result() for task in tasks))
+            for subject, tasks in playing
+        ),
+    )
+
+
+async def judge(subject: Subject, check: Check, timeout: float = TIMEOUT) -> Verdict:
+    """Play one check. Nothing it raises gets out but cancellation."""
+    begun = time.monotonic()
+    why_not = not_applicable(subject, check)
+    if why_not is not None:
+        return _verdict(check, Status.SKIPPED, 0.0, why_not)
+    stage, limit = Stage(subject), asyncio.timeout(timeout)
+    try:
+        async with limit, stage:
+            await check.play(stage)
+    except Finding as finding:
+        status, summary, diff = Status.FAILED, finding.summary, finding.diff
+    except TimeoutError as error:
+        late = f"The check had not ended after {timeout:g} s."
+        status, summary = (Status.FAILED, late) if limit.expired() else (Status.BROKEN, str(error))
+        diff = ()
+    except ControlError as error:
+        status, summary, diff = Status.BROKEN, f"The runner could not play it: {error}", ()
+    except Exception as error:
+        where = "".join(traceback.format_exception(error)).splitlines()
+        status, summary, diff = Status.BROKEN, f"The check itself failed: {error!r}", tuple(where)
+    else:
+        return _verdict(check, Status.PASSED, time.monotonic() - begun)
+    told = tuple(line for transcript in stage.transcripts for line in transcript.lines())[-_TOLD:]
+    return _verdict(check, status, time.monotonic() - begun, summary, diff, told)
+
+
+def not_applicable(subject: Subject, check: Check) -> str | None:
+    """Why ``check`` isn't played against ``subject``; None when it is."""
+    if check.posix and os.name != "posix":
+        return "It can be played on POSIX systems only."
+    missing = subject.missing()
+    return next((missing[feature] for feature in check.needs if feature in missing), None)
+
+
+def _verdict(
+    check: Check,
+    status: Status,
+    seconds: float,
+    summary: str = "",
+    diff: tuple[str, ...] = (),
+    transcript: tuple[str, ...] = (),
+) -> Verdict:
+    summary = summary[:1].upper() + summary[1:]
+    return Verdict(check.id, check.group, check.level, status, round(seconds, 3), summary, diff, transcript)

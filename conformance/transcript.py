@@ -1,0 +1,50 @@
+"""What was said on one connection, both ways, in order."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+SHOWN = 400
+"""Characters of one message that are shown to people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line. sent: by the client; at: seconds since the connection opened; raw: without its newline."""
+
+    sent: bool
+    at: float
+    raw: bytes
+
+    def __str__(self) -> str:
+        text = printable(self.raw.decode("utf-8", "backslashreplace"))
+        if len(text) > SHOWN:
+            text = f"{text[:SHOWN]}… ({len(self.raw)} bytes)"
+        return f"{self.at:7.3f} {'→' if self.sent else '←'} {text}"
+
+
+@dataclass(slots=True)
+class Transcript:
+    """It grows while the connection lives."""
+
+    messages: list[Message] = field(default_factory=list)
+    _opened: float = field(default_factory=time.monotonic)
+
+    def add(self, raw: bytes, *, sent: bool) -> Message:
+        """Note one message."""
+        message = Message(sent, time.monotonic() - self._opened, raw)
+        self.messages.append(message)
+        return message
+
+    def received(self) -> Iterator[bytes]:
+        """The lines that came in."""
+        return (message.raw for message in self.messages if not message.sent)
+
+    def lines(self) -> tuple[str, ...]:
+        """One printable line a message."""
+        return tuple(map(str, self.messages))
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters, which a terminal would obey, and lone surrogates as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

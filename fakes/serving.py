@@ -1,0 +1,106 @@
+"""Serving an `HttpFake` on 127.0.0.1, from a thread of this process or as a process of its own.
+
+The rule: it stops at once. Tests start and stop many, and nothing a fake still does is worth waiting for.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Generator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from fakes import process
+from fakes.faults import Plan
+from fakes.http import HttpFake
+from fakes.record import Writer, opened
+from fakes.scenario import Scenario
+
+_PATHS = {"http": "/mcp", "sse": "/sse"}
+_LAST_WORDS = 5.0
+"""Seconds a cancelled request may take to end."""
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its politeness: signals are left alone, and a stop cuts what is open."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(uvicorn.Config(app, log_config=None, log_level="critical", ws="none"))
+        self.listening = threading.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def main_loop(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        await self.on_tick(0)  # sets the headers every response has
+        self.listening.set()
+        await self._end.wait()
+
+    def stop(self) -> None:
+        """From any thread: stop."""
+        self._loop.call_soon_threadsafe(self._end.set)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for task in list(self.server_state.tasks):
+            task.cancel()
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=_LAST_WORDS)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await self.lifespan.shutdown()
+
+
+class Serving:
+    """A fake being served by a thread of this process. ``url``: where a client finds it."""
+
+    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
+        self._record = record
+        record.event("start", {"transport": fake.transport})
+        self._socket, self.url = listen(fake.transport, port)
+        self._server = _Uvicorn(fake.app)
+        self._thread = threading.Thread(target=self._run, name=f"fake {self.url}", daemon=True)
+        self._thread.start()
+        self._server.listening.wait()
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve([self._socket]))
+
+    def stop(self) -> None:
+        """Cut every connection and wait for the thread to end. It may be called again."""
+        if self._thread.is_alive():
+            self._server.stop()
+            self._thread.join()
+            self._record.event("exit", {"reason": "stopped", "code": 0})
+            self._record.close()
+
+
+def run(
+    scenario: Scenario,
+    record_path: str | None,
+    transport: str,
+    port: int,
+    *,
+    stateless: bool = False,
+    json_response: bool = False,
+) -> None:
+    """Be that server until the process is ended; prints ``listening URL`` once it takes connections."""
+    number, record = opened(record_path)
+    fake = HttpFake(
+        scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
+    )
+    process.start(Plan((), number), record, transport, scenario.record_env)
+    bound, url = listen(transport, port)
+    print(f"listening {url}", flush=True)
+    asyncio.run(_Uvicorn(fake.app).serve([bound]))
+
+
+def listen(transport: str, port: int) -> tuple[socket.socket, str]:
+    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use."""
+    bound = socket.create_server(("127.0.0.1", port))
+    return bound, f"http://127.0.0.1:{bound.getsockname()[1]}{_PATHS[transport]}"

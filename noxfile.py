@@ -1,0 +1,79 @@
+"""The front door for every chore: `nox --list`."""
+
+import shutil
+
+import nox
+
+nox.options.sessions = ["lint", "types", "architecture", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+
+
+def install(session: nox.Session) -> None:
+    """What the README installs."""
+    session.install("-q", ".[dev]")
+
+
+def install_servers(session: nox.Session) -> None:
+    """Node's test servers, where there is a Node."""
+    if shutil.which("npm"):
+        session.run("npm", "ci", "--prefix", "tests/e2e", "--no-audit", "--no-fund", external=True)
+    else:
+        session.warn("no npm here: the end-to-end tests of Node's servers will be skipped")
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The whole suite, on each Python there is."""
+    install(session)
+    install_servers(session)
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """The pure core only: seconds."""
+    install(session)
+    session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """The installed command in front of third-party servers."""
+    install(session)
+    install_servers(session)
+    session.run("python", "-m", "pytest", "tests/e2e", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff: rules and format. `nox -s lint -- --fix` mends what it can."""
+    session.install("-q", "ruff>=0.9")
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", ".", *(["--fix"] if fix else []))
+    session.run("ruff", "format", ".", *([] if fix else ["--check"]))
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy, strict."""
+    install(session)
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def architecture(session: nox.Session) -> None:
+    """The floors, and what each may not know."""
+    install(session)
+    session.run("python", "-m", "pytest", "tests/test_architecture.py", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Start-up and latency, measured: `nox -s bench -- startup --rounds 5` runs only one."""
+    install(session)
+    which, *options = session.posargs or [""]
+    for name in [which] if which else ["startup", "latency"]:
+        session.run("python", "-m", f"bench.{name}", *options)

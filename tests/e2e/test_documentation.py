@@ -1,0 +1,131 @@
+"""What README.md and docs/ show works as shown: their commands, their Python, their JSON and TOML."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from shell_blocks import EXIT_CODES, NOT_RUN, REAL, ROOT, Command, blocks, commands, pages
+
+BIN = Path(sys.executable).parent
+DEMO_SERVERS = ("slack", "todoist", "github")
+_PATIENCE = 100.0  # s
+
+_COMMANDS = [
+    pytest.param(
+        command, id=f"{command.page}:{command.line}", marks=[pytest.mark.npm] if command.page in REAL else []
+    )
+    for command in commands()
+    if command.excuse is None
+]
+_PYTHON = [
+    pytest.param(body, id=f"{page.name}:{line}") for page in pages() for line, body in blocks(page, "python")
+]
+
+
+@pytest.fixture
+def environment(isolated: Path, mcpzip: str) -> dict[str, str]:
+    """A new home with the demo's servers in its config, and mcpzip on the PATH."""
+    config = isolated / ".config" / "compressed-mcp-proxy" / "config.json"
+    config.parent.mkdir(parents=True)
+    servers = {name: {"command": sys.executable, "args": ["-m", "fakes", name]} for name in DEMO_SERVERS}
+    config.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+
+
+@pytest.fixture
+def place(isolated: Path) -> Path:
+    """Where commands are run: a folder of its own, where ``.venv/bin`` is this Python's."""
+    folder = isolated / "work"
+    (folder / ".venv").mkdir(parents=True)
+    (folder / ".venv" / "bin").symlink_to(BIN, target_is_directory=True)
+    return folder
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the pages are written for a POSIX shell")
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_the_command_works(
+    command: Command, environment: dict[str, str], place: Path, request: pytest.FixtureRequest
+) -> None:
+    if command.page in REAL:
+        real = request.getfixturevalue("real")
+        environment["MCPZIP_CONFIG"], place = str(real.config), real.world.repo
+        real.world.restore()
+    done = subprocess.run(
+        ["sh", "-c", command.text],
+        env=environment,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+    )
+    assert done.returncode == EXIT_CODES.get(command.text, 0), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", _PYTHON)
+def test_the_python_works(script: str, environment: dict[str, str], place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
+
+
+def test_no_exception_is_left_over() -> None:
+    shown = [command.text for command in commands()]
+    assert all(text in shown for text in EXIT_CODES)
+    assert any(command.excuse for command in commands()), "NOT_RUN matches nothing: is it still needed?"
+    assert all(NOT_RUN.values())
+
+
+def test_json_and_toml_can_be_read() -> None:
+    for page in pages():
+        for _, body in blocks(page, "json"):
+            json.loads(body)
+        for _, body in blocks(page, "toml"):
+            tomllib.loads(body)
+
+
+def test_commands_named_in_passing_exist() -> None:
+    done = subprocess.run([BIN / "mcpzip", "--help"], capture_output=True, text=True, check=True)
+    known = set(re.findall(r"^  ([a-z]+) ", done.stdout, re.MULTILINE))
+    named = {
+        (page.name, word)
+        for page in pages()
+        for word in re.findall(r"`mcpzip ([a-z]+)", page.read_text("utf-8"))
+    }
+    assert "serve" in known
+    assert {(page, word) for page, word in named if word not in known} == set()
+
+
+def test_links_inside_the_documentation_lead_somewhere() -> None:
+    broken = [
+        f"{page.name}: {link}"
+        for page in pages()
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8"))
+        if not (page.parent / link).exists()
+    ]
+    assert broken == []
+
+
+def test_ci_does_what_the_readme_says() -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    readme = [command.text for command in commands() if command.page == "README.md"]
+    setup = next(text for text in readme if " install " in text)
+    test = next(text for text in readme if text.endswith("pytest"))
+    assert setup.removeprefix(".venv/bin/") in script
+    assert script.rstrip().endswith("\n" + test.removeprefix(".venv/bin/"))
