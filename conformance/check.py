@@ -77,7 +77,12 @@ def check(
 
     def register(play: Play) -> Play:
         made = Check(id, level, source, needs, posix, play)
-        if id in _CHECKS or made.group not in GROUPS or level not in LEVELS or not set(needs) <= FEATURES.keys():
+        if (
+            id in _CHECKS
+            or made.group not in GROUPS
+            or level not in LEVELS
+            or not set(needs) <= FEATURES.keys()
+        ):
             raise ValueError(f"the check {id!r} is there already, or its group, level or a need isn't")
         if not made.requirement:
             raise ValueError(f"the check {id!r} has no docstring; state its requirement")
@@ -93,7 +98,9 @@ def registered() -> tuple[Check, ...]:
     return tuple(sorted(_CHECKS.values(), key=lambda one: groups.index(one.group)))
 
 
-async def saw(record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = 10.0) -> None:
+async def saw(
+    record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = 10.0
+) -> None:
     """Finding with the sentence ``otherwise`` unless ``what`` comes to be true of ``record`` in time."""
     try:
         await record.until(what, timeout)

@@ -132,14 +132,14 @@ class Client:
         self.process.write(line + b"\n")
 
     async def wait_for(
-        self, wanted: Callable[[dict[str, bytes]], bool], timeout: float = PATIENCE
+        self, wanted: Callable[[dict[str, bytes]], bool], since: int = 0, timeout: float = PATIENCE
     ) -> dict[str, bytes]:
         """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
-        NoAnswerError, GoneError."""
+        since: so many messages are passed over. NoAnswerError, GoneError."""
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    for fields in self._lines:
+                    for fields in self._lines[since:]:
                         if wanted(fields):
                             return fields
                     if self._gone:

@@ -51,7 +51,9 @@ async def run(
         return verdict
 
     async with asyncio.TaskGroup() as group:
-        playing = [(subject, [group.create_task(one(subject, check)) for check in checks]) for subject in subjects]
+        playing = [
+            (subject, [group.create_task(one(subject, check)) for check in checks]) for subject in subjects
+        ]
     return Report(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begun, 3),

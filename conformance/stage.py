@@ -170,7 +170,7 @@ class Stage:
                 raise ControlError(f"the subject has no config entry for {fake.transport}")
             entries[server.name] = fill(as_json(entry), _entry(server, fake))
         shape = entries if config.servers == "object" else list(entries.values())
-        path = self._folder / "config" / config.file
+        path = self._folder / f"config-{len(self._clients)}" / config.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
             msgspec.json.format(msgspec.json.encode(fill(as_json(config.template), {"servers": shape})))

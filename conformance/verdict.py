@@ -19,7 +19,7 @@ class Status(Enum):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """One check on one subject. summary: why it isn't passed, one sentence; diff: straight against through
-    the subject, where the check compares; transcript: the messages between client and subject, when failed."""
+    the subject, where the check compares; transcript: what client and subject said, when it failed."""
 
     check: str
     group: str

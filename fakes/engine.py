@@ -63,15 +63,15 @@ class Engine:
         handler = (_MODERN if request.modern else _LEGACY).get(request.method)
         if handler is None:
             raise Refused(-32601, "Method not found", request.method)
-        try:
-            result = await handler(self, request)
-        except asyncio.CancelledError:
-            name = request.params.get("name")
-            self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
-            raise
+        result = await handler(self, request)
         if request.modern:
             result = self._stamp(request.method, result)
         return result if isinstance(result, bytes) else msgspec.json.encode(result)
+
+    def cancelled(self, request: Request) -> None:
+        """Call it when ``request`` was given up: the record is to say that it ended."""
+        name = request.params.get("name")
+        self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
 
     async def answered(self, request: Request) -> None:
         """Call it once the answer to ``request`` has gone out: what happens after it happens now."""

@@ -59,5 +59,5 @@ def _nearest(word: str, legal: tuple[str, ...]) -> str:
 
     near = get_close_matches(word, legal, n=1)
     if near:
-        return f"did you mean {near[0]!r}"
+        return f"the nearest is {near[0]!r}"
     return f"the keys are {', '.join(legal)}" if legal else "remove it"

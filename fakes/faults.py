@@ -61,7 +61,7 @@ KINDS: Mapping[str, Kind] = {
         "start",
         STDIO,
         "starts a grandchild that ignores SIGTERM and SIGHUP, for seconds; its pid is in the record",
-        {"seconds": 120.0, "own_session": False},
+        {"seconds": 120.0, "own_session": False, "hold_output": False},
         ends=True,
     ),
     "ignore-sigterm": Kind("start", STDIO, "ignores SIGTERM", ends=True),
@@ -117,7 +117,19 @@ KINDS: Mapping[str, Kind] = {
 }
 
 _MATCHING = ("kind", "method", "tool", "nth", "times", "run")
-_OPTIONS = ("when", "seconds", "code", "text", "message", "data", "status", "headers", "count", "own_session")
+_OPTIONS = (
+    "when",
+    "seconds",
+    "code",
+    "text",
+    "message",
+    "data",
+    "status",
+    "headers",
+    "count",
+    "own_session",
+    "hold_output",
+)
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -147,6 +159,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     headers: dict[str, str] | None = None
     count: int | None = None
     own_session: bool | None = None
+    hold_output: bool | None = None
 
     def __post_init__(self) -> None:
         row = KINDS.get(self.kind)

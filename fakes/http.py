@@ -96,6 +96,9 @@ class HttpFake:
                 raise Refused(-32602, "Received request before initialization was complete")
             else:
                 result = _parsed(await self._engine.answer(request))
+        except asyncio.CancelledError:
+            self._engine.cancelled(request)
+            raise
         except Refused as refusal:
             data = None if refusal.data is UNSET else refusal.data
             raise MCPError(refusal.code, refusal.message, data) from None

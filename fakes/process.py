@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
-from fakes.faults import Plan
+from fakes.faults import Fault, Plan
 from fakes.record import Writer
 
 _GRANDCHILD = """
@@ -20,7 +20,7 @@ import signal, sys, time
 for name in ("SIGTERM", "SIGHUP", "SIGINT"):
     if hasattr(signal, name):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-print("ready", flush=True)
+print("ready", file=sys.stderr, flush=True)
 time.sleep(float(sys.argv[1]))
 """
 
@@ -57,10 +57,7 @@ def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] 
             case "ignore-sigterm":
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             case "fork":
-                record.event(
-                    "grandchild",
-                    {"child": _fork(fault.number("seconds"), fault.flag("own_session"), record.path)},
-                )
+                record.event("grandchild", {"child": _fork(fault, record.path)})
 
 
 def leave(record: Writer, reason: str, code: int, text: str = "") -> NoReturn:
@@ -72,14 +69,16 @@ def leave(record: Writer, reason: str, code: int, text: str = "") -> NoReturn:
     os._exit(code)
 
 
-def _fork(seconds: float, own_session: bool, mark: str) -> int:
+def _fork(fault: Fault, mark: str) -> int:
+    """Start the grandchild; its pid once it ignores the signals. ``mark`` stands in its command line."""
     child = subprocess.Popen(
-        [sys.executable, "-S", "-c", _GRANDCHILD, str(seconds), mark],
+        [sys.executable, "-S", "-c", _GRANDCHILD, str(fault.number("seconds")), mark],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        start_new_session=own_session,
+        stdout=None if fault.flag("hold_output") else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=fault.flag("own_session"),
     )
-    assert child.stdout is not None
-    child.stdout.readline()  # from here on it ignores the signals
-    child.stdout.close()
+    assert child.stderr is not None
+    child.stderr.readline()
+    child.stderr.close()
     return child.pid

@@ -70,7 +70,7 @@ class StdioServer:
                 case Invalid():
                     self._send(self._peer.error(event.id, event.code, event.message))
                 case Closed():
-                    self._closed()
+                    self._loop.call_soon(self._closed)  # what takes no time is still answered
                 case _:
                     pass  # what is not for us is in the record
 
@@ -117,14 +117,19 @@ class StdioServer:
             capabilities=self._handshake.capabilities,
             firing=firing,
         )
-        self._start(asked.id, self._answer(asked.id, request))
+        self._start(asked.id, self._answer(asked.id, request), request)
 
-    def _start(self, id: bytes, work: Coroutine[None, None, None]) -> None:
+    def _start(self, id: bytes, work: Coroutine[None, None, None], request: Request | None = None) -> None:
         task = self._loop.create_task(work)
         self._running[id] = task
-        task.add_done_callback(
-            lambda done: self._running.pop(id, None) if self._running.get(id) is done else None
-        )
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if self._running.get(id) is task:
+                del self._running[id]
+            if request is not None and task.cancelled():
+                self._engine.cancelled(request)
+
+        task.add_done_callback(ended)
 
     async def _answer(self, id: bytes, request: Request) -> None:
         try:

@@ -1,13 +1,13 @@
 """The conversation itself: handshakes, ids, and what a message that is wrong does."""
 
 import json
+from functools import partial
 
 import msgspec
 
 from conformance.check import JSON_RPC, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
 from conformance.client import Reply
-from conformance.player import Player
-from conformance.scene import SHOP, server, tool
+from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
 from mcpzip.wire import (
     INVALID_PARAMS,
@@ -42,39 +42,43 @@ async def _conversation(stage: Stage, version: str) -> None:
 
 def _well_formed(opening: Reply) -> None:
     info = opening.fields.get("serverInfo")
-    named = isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+    named = (
+        isinstance(info, dict) and isinstance(info.get("name"), str) and isinstance(info.get("version"), str)
+    )
     expect(named, "The answer to initialize has no serverInfo with name and version.")
-    expect(isinstance(opening.fields.get("capabilities"), dict), "The answer to initialize has no capabilities.")
+    expect(
+        isinstance(opening.fields.get("capabilities"), dict), "The answer to initialize has no capabilities."
+    )
 
 
 @check("protocol.version-2024-11-05", SHOULD, SPEC_2024 + "/basic/lifecycle#version-negotiation")
 async def version_2024_11_05(stage: Stage) -> None:
-    """A client of 2024-11-05 is answered in its version, as its server would answer it, and can list and call."""
+    """A client of 2024-11-05 is answered in its version, and can list and call."""
     await _conversation(stage, LEGACY_VERSIONS[0])
 
 
 @check("protocol.version-2025-03-26", SHOULD, LIFECYCLE + "#version-negotiation")
 async def version_2025_03_26(stage: Stage) -> None:
-    """A client of 2025-03-26 is answered in its version, as its server would answer it, and can list and call."""
+    """A client of 2025-03-26 is answered in its version, and can list and call."""
     await _conversation(stage, LEGACY_VERSIONS[1])
 
 
 @check("protocol.version-2025-06-18", SHOULD, LIFECYCLE + "#version-negotiation")
 async def version_2025_06_18(stage: Stage) -> None:
-    """A client of 2025-06-18 is answered in its version, as its server would answer it, and can list and call."""
+    """A client of 2025-06-18 is answered in its version, and can list and call."""
     await _conversation(stage, LEGACY_VERSIONS[2])
 
 
 @check("protocol.version-2025-11-25", MUST, LIFECYCLE + "#version-negotiation")
 async def version_2025_11_25(stage: Stage) -> None:
-    """A client of 2025-11-25 is answered in its version, as its server would answer it, and can list and call."""
+    """A client of 2025-11-25 is answered in its version, and can list and call."""
     await _conversation(stage, LEGACY_VERSIONS[3])
 
 
 @check("protocol.version-2026-07-28", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
 async def version_2026_07_28(stage: Stage) -> None:
-    """A client of 2026-07-28 opens with no handshake: ``server/discover`` names the version, a listing carries
-    ``ttlMs`` and ``cacheScope``, and every result ``resultType`` and who answers."""
+    """A client of 2026-07-28 opens with no handshake: ``server/discover`` names the version, a listing
+    carries ``ttlMs`` and ``cacheScope``, and every result ``resultType`` and who answers."""
     player = await stage.through(ECHO, version=MODERN_VERSION)
     versions = player.opening.fields.get("supportedVersions")
     expect(isinstance(versions, list) and MODERN_VERSION in versions, f"server/discover names {versions!r}.")
@@ -84,7 +88,10 @@ async def version_2026_07_28(stage: Stage) -> None:
     for what, reply in (("server/discover", player.opening), ("tools/list", listed), ("tools/call", called)):
         expect(reply.fields.get("resultType") == "complete", f"The result of {what} has no resultType.")
         meta = reply.fields.get("_meta")
-        expect(isinstance(meta, dict) and SERVER_INFO_KEY in meta, f"The result of {what} doesn't say who answers.")
+        expect(
+            isinstance(meta, dict) and SERVER_INFO_KEY in meta,
+            f"The result of {what} doesn't say who answers.",
+        )
     for key in ("ttlMs", "cacheScope"):
         expect(key in listed.fields, f"The result of tools/list has no {key}.")
 
@@ -108,7 +115,7 @@ async def unknown_version(stage: Stage) -> None:
 
 @check("protocol.unknown-version-modern", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
 async def unknown_version_modern(stage: Stage) -> None:
-    """A request under a version nobody knows is answered with error -32022, whose data name those supported."""
+    """A request under a version nobody knows is answered with error -32022, whose data name those it has."""
     player = await stage.started(ECHO)
     params = stamp_request(None, "2099-01-01", _INFO, b"{}")
     reply = await player.client.request("tools/list", params)
@@ -157,23 +164,28 @@ async def ids(stage: Stage) -> None:
     beside "7"."""
     player = await stage.through(ECHO)
     sent: list[str | int] = [0, -1, 2**53 - 1, "", "7", 7, "a b", "é☃𝄞", '"quoted"', "x" * 500]
+    before = len(player.client.messages())
     for id in sent:
         player.client.write(_line(id, "tools/list"))
     for id in sent:
-        answers = await _answers(player, id)
-        expect("result" in answers, f"The request with id {id!r} got an error.")
+        answer = await player.client.wait_for(partial(_answers, id), before)
+        expect("result" in answer, f"The request with id {id!r} got an error.")
 
 
 @check("protocol.id-null", SHOULD, SPEC_2025 + "/basic#requests")
 async def id_null(stage: Stage) -> None:
     """A request whose id is null, an array or an object harms nobody: the next one is answered."""
-    await _survives(stage, *(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % id for id in (b"null", b"[1]", b"{}")))
+    await _survives(
+        stage, *(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % id for id in (b"null", b"[1]", b"{}"))
+    )
 
 
 @check("protocol.malformed-line", MUST, JSON_RPC + "#error_object")
 async def malformed_line(stage: Stage) -> None:
     """A line that isn't JSON, or isn't a message, harms nobody: the next request is answered."""
-    await _survives(stage, b'{"jsonrpc":"2.0","id":1,', b"hello", b"42", b'"text"', b"{}", b'{"id":5}', b"\xff\xfe")
+    await _survives(
+        stage, b'{"jsonrpc":"2.0","id":1,', b"hello", b"42", b'"text"', b"{}", b'{"id":5}', b"\xff\xfe"
+    )
 
 
 @check("protocol.malformed-line-answered", SHOULD, JSON_RPC + "#error_object")
@@ -252,8 +264,18 @@ async def paging_empty_cursor(stage: Stage) -> None:
 
 @check("protocol.answers-once", MUST, JSON_RPC + "#response_object")
 async def answers_once(stage: Stage) -> None:
-    """Every request gets exactly one answer, also when a server answers twice."""
-    player = await stage.through(server(tools=[tool("echo")], faults=["duplicate"]))
+    """Every request gets exactly one answer."""
+    await _one_answer_each(stage, ECHO)
+
+
+@check("protocol.answers-once-for-two", SHOULD, JSON_RPC + "#response_object", needs=("owns-servers",))
+async def answers_once_for_two(stage: Stage) -> None:
+    """Every request gets exactly one answer, also when a server gives two."""
+    await _one_answer_each(stage, server(tools=[tool("echo")], faults=["duplicate"]))
+
+
+async def _one_answer_each(stage: Stage, shop: Server) -> None:
+    player = await stage.through(shop)
     numbers = [player.begin(SHOP, "echo", b'{"n":%d}' % n) for n in range(5)]
     for number in numbers:
         await player.client.reply(number)
@@ -270,6 +292,7 @@ async def request_before_initialize(stage: Stage) -> None:
     number = player.client.send("ping")
     await player.open()
     await player.client.reply(number)
+    await player.ready([(SHOP, "echo")])
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.text == '{"n":1}', f"A call is then answered with {_told(reply)}.")
 
@@ -283,14 +306,11 @@ async def _survives(stage: Stage, *lines: bytes) -> None:
         expect(reply.text == '{"n":1}', f"After {line[:60]!r} a call is answered with {_told(reply)}.")
 
 
-async def _answers(player: Player, id: str | int) -> dict[str, bytes]:
-    def is_it(fields: dict[str, bytes]) -> bool:
-        if "method" in fields or "id" not in fields:
-            return False
-        value = json.loads(fields["id"])
-        return type(value) is type(id) and value == id
-
-    return await player.client.wait_for(is_it)
+def _answers(id: str | int, fields: dict[str, bytes]) -> bool:
+    if "method" in fields or "id" not in fields:
+        return False
+    value = json.loads(fields["id"])
+    return type(value) is type(id) and value == id
 
 
 def _line(id: str | int, method: str) -> bytes:

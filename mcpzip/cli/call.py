@@ -1,6 +1,5 @@
 """`mcpzip call`: run one tool, as `execute_tool` would."""
 
-import json
 import sys
 
 import click
@@ -11,6 +10,7 @@ from mcpzip.cli.opening import err, list_missing, with_proxy
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
 from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
 
 
 @click.command()
@@ -29,7 +29,7 @@ async def call(
     """
     await list_missing(proxy)
     entry = await proxy.find(name)
-    given = json.dumps(read_arguments(arguments, entry.input_schema()), ensure_ascii=False).encode()
+    given = read_arguments(arguments, entry.input_schema())
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task(entry.name, total=None)
         context = Context(on_progress=lambda params: _advance(progress, bar, params))
@@ -73,8 +73,16 @@ class _Result(msgspec.Struct):
         """What is to be shown of a result; one in no known form is shown as the JSON it is."""
         try:
             return msgspec.json.decode(result, type=_Result)
-        except msgspec.DecodeError:
-            return _Result([_Content("text", result.decode("utf-8", "replace"))])
+        except (msgspec.DecodeError, RecursionError):
+            failed = _members(result).get("isError") == b"true"
+            return _Result([_Content("text", result.decode("utf-8", "replace"))], failed)
+
+
+def _members(result: bytes) -> dict[str, bytes]:
+    try:
+        return split_object(result)
+    except NotAnObject:
+        return {}
 
 
 def _advance(progress: Progress, bar: TaskID, params: bytes) -> None:
@@ -99,46 +107,54 @@ def _show(result: _Result) -> int:
     return 1 if result.is_error else 0
 
 
-def read_arguments(given: tuple[str, ...], schema: JsonObject) -> JsonObject:
-    """The arguments meant by the command line, typed by the tool's schema. Raises InvalidArgumentsError."""
+def read_arguments(given: tuple[str, ...], schema: JsonObject) -> bytes:
+    """The arguments meant by the command line, as JSON text: an object as it was written, key=value by the
+    tool's schema. Raises InvalidArgumentsError.
+    """
     if len(given) == 1 and given[0].lstrip().startswith("{"):
+        text = given[0].strip().encode("utf-8", "surrogateescape")
         try:
-            value = json.loads(given[0])
-        except ValueError as error:
+            return join_object(split_object(text))
+        except NotAnObject as error:
             raise InvalidArgumentsError(
-                f"The arguments are not JSON ({error}); quote them for your shell."
+                f"The arguments are not a JSON object ({error}); quote them for your shell."
             ) from error
-        if isinstance(value, dict):
-            return value
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
-    arguments: JsonObject = {}
+    arguments: dict[str, bytes] = {}
     for pair in given:
-        key, found, text = pair.partition("=")
+        key, found, value = pair.partition("=")
         if not found or not key:
             raise InvalidArgumentsError(f"{pair!r} is neither key=value nor a JSON object.")
-        arguments[key] = _typed(key, text, known.get(key))
-    return arguments
+        arguments[key] = _typed(key, value, known.get(key))
+    return join_object(arguments)
 
 
-def _typed(key: str, text: str, schema: object) -> object:
+def _typed(key: str, value: str, schema: object) -> bytes:
     wanted = _types(schema)
     if not wanted or "string" in wanted:
-        return text
+        return quote(value)
+    raw = value.strip().encode("utf-8", "surrogateescape")
+    if not _is_json(raw):
+        raise InvalidArgumentsError(f"{key}={value!r} is not {' or '.join(sorted(wanted))}, which the tool asks for.")
+    return raw
+
+
+def _is_json(raw: bytes) -> bool:
     try:
-        return json.loads(text)
-    except ValueError:
-        raise InvalidArgumentsError(
-            f"{key}={text!r} is not {' or '.join(sorted(wanted))}, which the tool asks for."
-        ) from None
+        raw.decode()
+        return is_json(raw)
+    except (UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _types(schema: object) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     found = schema.get("type")
-    types = {found} if isinstance(found, str) else set(found) if isinstance(found, list) else set()
+    types = {kind for kind in (found if isinstance(found, list) else [found]) if isinstance(kind, str)}
     for key in ("anyOf", "oneOf"):
-        for alternative in schema.get(key) or ():
+        alternatives = schema.get(key)
+        for alternative in alternatives if isinstance(alternatives, list) else ():
             types |= _types(alternative)
-    return {kind for kind in types if isinstance(kind, str)} - {"null"}
+    return types - {"null"}

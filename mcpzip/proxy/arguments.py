@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpzip.model.errors import InvalidArgumentsError
-from mcpzip.wire import NotAnObject, join_object, split_object
+from mcpzip.wire import NotAnObject, join_object, split_object, unquote
 
 LONGEST_TIMEOUT = 24 * 3600.0
 _OWN = ("name", "arguments", "timeout")
@@ -56,8 +56,8 @@ def _members(raw: bytes | None) -> dict[str, bytes]:
 
 def _text(members: dict[str, bytes], key: str, what: str) -> str:
     try:
-        value = msgspec.json.decode(members[key], type=str) if key in members else ""
-    except msgspec.DecodeError:
+        value = unquote(members[key]) if key in members else ""
+    except ValueError:
         value = ""
     if not value:
         raise InvalidArgumentsError(f"'{key}' is missing: give {what}.")
@@ -83,7 +83,7 @@ def _object(raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
         return b"{}", ("null",)
     repairs: list[str] = []
     while raw.startswith(b'"') and len(repairs) < 2:
-        text = msgspec.json.decode(raw, type=str).strip()
+        text = unquote(raw).strip()
         raw = text.encode("utf-8", "surrogatepass") or b"{}"
         repairs.append("string")
     try:

@@ -97,7 +97,7 @@ class Refresher:
         if isinstance(update, Listed):
             del self._failures[name]
         elif self._retrying:
-            delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** self._failures[name])
+            delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(self._failures[name], 60))
             self._failures[name] += 1
             self._relist_after(delay, name)
 

@@ -20,8 +20,7 @@ from math import log
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
 from mcpzip.search.names import Names
-from mcpzip.search.stemmer import stem
-from mcpzip.search.tokenizer import is_stop_word, words
+from mcpzip.search.tokenizer import is_stop_word, term_of, words
 from mcpzip.search.verbs import families, first_verb
 from mcpzip.search.vocabulary import Vocabulary
 
@@ -181,7 +180,7 @@ class _Reader:
         for document, spelled in zip(self.documents, self._spelled, strict=True):
             for (_, _, found), text in zip(document, spelled, strict=True):
                 joined = [left + right for left, right in pairwise(text)]
-                found += [self.terms[stem(word)] for word in joined if word in known]
+                found += [self.terms[term_of(word)] for word in joined if word in known]
         self._spelled = []
 
 

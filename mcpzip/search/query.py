@@ -12,8 +12,7 @@ from itertools import pairwise
 
 from mcpzip.search.index import Index
 from mcpzip.search.names import said
-from mcpzip.search.stemmer import stem
-from mcpzip.search.tokenizer import content, is_bigram, words
+from mcpzip.search.tokenizer import content, is_bigram, term_of, words
 
 MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
 REPAIRED = 0.85  # what a repaired word counts for; .8 to .9 are equal, 1 is worse by .001 of nDCG@10
@@ -125,14 +124,14 @@ class _Reading:
             self.unknown = [word for word in self.unknown if not is_bigram(word)]
         for (left, _), (right, _) in pairwise(pairs):
             if left + right in self._index.vocabulary:
-                self._add([self._index.terms[stem(left + right)]], 1.0, left, asked=False)
+                self._add([self._index.terms[term_of(left + right)]], 1.0, left, asked=False)
 
     def _repair(self, word: str) -> None:
         repair = self._index.vocabulary.repair(word)
         if repair is None:
             self.unknown.append(word)
             return
-        terms = [self._index.terms[stem(known)] for known in repair.alternatives]
+        terms = [self._index.terms[term_of(known)] for known in repair.alternatives]
         if repair.kind == "split":
             self.corrected.append((word, " ".join(repair.alternatives)))
             for term in terms:

@@ -118,6 +118,11 @@ def content(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [pair for pair in pairs if not is_stop_word(pair)] or pairs
 
 
+def term_of(word: str) -> str:
+    """What ``word`` is indexed as. A stop word keeps its form, so that its term is one too."""
+    return word if word in STOP_WORDS else stem(word)
+
+
 def is_stop_word(pair: tuple[str, str]) -> bool:
     """Whether a pair of `words` is a stop word, by word or by term (so that terms may be tokenized again)."""
     return pair[0] in STOP_WORDS or pair[1] in STOP_WORDS
@@ -151,15 +156,10 @@ def _words(written: str) -> tuple[tuple[str, str], ...]:
             found += [(word[place : place + 2],) * 2 for place in range(max(1, len(word) - 1))]
         elif word.isascii():
             word = word[:_LONGEST_TERM].lower()
-            found.append((word, _term(word)))
+            found.append((word, term_of(word)))
         else:
             found += _caseless(word[:_LONGEST_TERM])
     return tuple(found)
-
-
-def _term(word: str) -> str:
-    """What ``word`` is indexed as. A stop word keeps its form, so that its term is one too."""
-    return word if word in STOP_WORDS else stem(word)
 
 
 _remembered = lru_cache(maxsize=1024)(_words)
@@ -174,4 +174,4 @@ def _caseless(word: str) -> list[tuple[str, str]]:
         word = folded
     shapes = word.translate(_SHAPES)
     parts = [word[match.start() : match.end()][:_LONGEST_TERM] for match in _SPLIT.finditer(shapes)]
-    return [(part, _term(part)) for part in parts]
+    return [(part, term_of(part)) for part in parts]

@@ -46,6 +46,7 @@ def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
     for warning in prepared.warnings:
         print(f"mcpzip: {warning}", file=sys.stderr)
     gc.freeze()  # what is loaded by now lives as long as we do
+    gc.enable()  # the front desk had it off
     asyncio.run(_serve(prepared, answered, rest, ended))
     return 0
 

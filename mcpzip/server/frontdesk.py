@@ -7,6 +7,7 @@ message it can't answer it stops, and keeps that message and all after it in ord
 replayed to the session in silence, so that the two can't disagree about what was negotiated.
 """
 
+import gc
 import json
 import os
 import sys
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from mcpzip.server.card import Card
 
     T = TypeVar("T")
+
+SWITCH_INTERVAL = 0.0005
+"""Seconds a busy thread (one that loads or builds an index) may keep the interpreter from a message."""
 
 _CHUNK = 1 << 16
 _META_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -210,6 +214,8 @@ def _write(fd: int, data: bytes) -> None:
 
 def main(explicit_config: "str | None") -> int:
     """`mcpzip serve` over stdio. Returns the exit code."""
+    gc.disable()  # nothing is garbage while all that is made is modules; `app.run` switches it on
+    sys.setswitchinterval(SWITCH_INTERVAL)
     config = config_path(explicit_config, os.environ)
 
     def load() -> "Prepared":

@@ -141,7 +141,8 @@ class Session:
         while end := data.find(b"\n", start) + 1:
             self._handle(self._peer.receive(data[start:end]))
             start = end
-        self._handle(self._peer.receive(data[start:]))
+        if start < len(data):
+            self._handle(self._peer.receive(data[start:]))
 
     def end(self) -> None:
         """The client sends no more; a last line without its newline counts."""
@@ -198,6 +199,8 @@ class Session:
                     INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28."
                 )
             return
+        if opening.era is Era.LEGACY and opening.version is None:
+            raise _FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
         if opening.era is Era.MODERN:
             if opening.version is None or opening.capabilities is None:
                 raise _FaultError(
@@ -220,9 +223,7 @@ class Session:
         match request.method:
             case "initialize":
                 asked = opening.version if opening is not None else None
-                if asked is None:
-                    raise _FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
-                return b'{"protocolVersion":' + quote(negotiate(asked)) + b"," + welcome.initialize[1:]
+                return b'{"protocolVersion":' + quote(negotiate(asked or "")) + b"," + welcome.initialize[1:]
             case "server/discover" if modern:
                 return welcome.discover
             case "ping" if not modern:
@@ -239,21 +240,15 @@ class Session:
     async def _call(self, request: Request) -> None:
         peer, number = self._peer, request.id
         try:
-            call = _read_call(request.params or b"{}")
-        except (msgspec.DecodeError, NotAnObject, RecursionError) as error:
-            self._send(peer.error(number, INVALID_PARAMS, f"tools/call can't read its params: {error}."))
-            return
-        meta = bytes(call.meta) if call.meta.startswith(b"{") else None
-        context = Context(meta=meta, on_progress=self._progress_for(request))
-        arguments = bytes(call.arguments) or None
-        try:
-            result = await self._proxy.call(call.name, arguments, context)
+            result = await self._called(request)
         except UpstreamRpcError as error:
             self._send(peer.error(number, error.code, error.message, error.data))
         except UnknownToolError as error:
             self._send(peer.error(number, INVALID_PARAMS, str(error)))
         except McpzipError as error:
             self._send(peer.error(number, INTERNAL_ERROR, str(error)))
+        except _FaultError as fault:
+            self._send(peer.error(number, fault.error.code, fault.error.message))
         except asyncio.CancelledError:
             raise  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
         except Exception as error:
@@ -263,6 +258,18 @@ class Session:
             if self._era is Era.MODERN:
                 result = stamp_result(result, server_info=SERVER_INFO)
             self._send(peer.result(number, result))
+
+    async def _called(self, request: Request) -> bytes:
+        try:
+            call = _read_call(request.params or b"{}")
+        except (msgspec.DecodeError, NotAnObject, RecursionError) as error:
+            raise _FaultError(INVALID_PARAMS, f"tools/call can't read its params: {error}.") from error
+        meta, arguments = bytes(call.meta), bytes(call.arguments)
+        context = Context(
+            meta=meta if meta.startswith(b"{") else None,
+            on_progress=self._progress_for(request),
+        )
+        return await self._proxy.call(call.name, None if arguments in (b"", b"null") else arguments, context)
 
     def _progress_for(self, request: Request) -> Callable[[bytes], None] | None:
         token = progress_token(request.params)

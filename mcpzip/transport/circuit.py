@@ -24,7 +24,8 @@ class Circuit:
     def failed(self, now: float, reason: str) -> None:
         """A connection attempt failed at ``now``."""
         self.failures += 1
-        ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** (self.failures - 1))
+        # The exponent is bounded: a server that is down for days would overflow it.
+        ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(self.failures - 1, 60))
         self.retry_at = now + self._random.uniform(ceiling / 2, ceiling)
         self.reason = reason
 

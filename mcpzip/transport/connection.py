@@ -238,6 +238,8 @@ class Connection:
         return f", saying “{said}”" if said else ""
 
     def _ended(self) -> None:
+        if not self._ready.is_set():
+            return  # the handshake fails of it, or starts again
         was_alive = self.alive
         self._stop.set()
         if was_alive:

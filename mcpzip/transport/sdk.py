@@ -43,6 +43,9 @@ STREAM_READ_TIMEOUT = 3600.0
 # What the SDK puts in the place of an HTTP failure whose body wasn't a JSON-RPC error.
 _SUBSTITUTES = {"Server returned an error response", "Not Found", "Session terminated"}
 
+# How the SDK words a loss of its own, under a code that servers use for errors of any kind.
+_LOSSES = ("Connection closed", "SSE stream ")
+
 # Its loggers print tracebacks for bad upstream lines to our stderr; what matters is told through errors.
 for _name in ("mcp", "httpx2", "httpcore2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -134,7 +137,7 @@ class SdkChannel:
         lost_session = fault is not None and fault.status == 404 and fault.in_session
         if fault is not None and (lost_session or error.message in _SUBSTITUTES):
             return self._closed_by(fault)
-        if error.code == CONNECTION_CLOSED:
+        if error.code == CONNECTION_CLOSED and error.message.startswith(_LOSSES):
             return ChannelClosedError(
                 self._gone or "the connection was lost", sent=True, fatal=self._gone is not None
             )

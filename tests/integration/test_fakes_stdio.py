@@ -117,8 +117,13 @@ async def test_echo_keeps_the_spelling_of_the_arguments(fake_mcp: Start) -> None
 
 @pytest.mark.parametrize(
     ("asked", "given"),
-    [("2024-11-05", "2024-11-05"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25")],
-)  # fmt: skip
+    [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-11-25", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+    ],
+)
 async def test_the_version_is_negotiated(fake_mcp: Start, asked: str, given: str) -> None:
     async with talk(one_tool(fake_mcp)) as client:
         assert (await client.initialize(asked))["protocolVersion"] == given
@@ -233,9 +238,14 @@ async def test_the_record_has_messages_start_and_end(fake_mcp: Start) -> None:
         assert await client.ended() == 0
     what = [(line.what, line.method) for line in server.record.lines()]
     assert what == [
-        ("start", ""), ("in", "initialize"), ("out", ""), ("in", "notifications/initialized"), ("in", "tools/call"),
-        ("out", ""), ("exit", ""),
-    ]  # fmt: skip
+        ("start", ""),
+        ("in", "initialize"),
+        ("out", ""),
+        ("in", "notifications/initialized"),
+        ("in", "tools/call"),
+        ("out", ""),
+        ("exit", ""),
+    ]
     start = server.record.events("start")[0].detail
     assert start["env"] == {"TOKEN": "s3cret"}
     assert "PATH" in start["env_names"]  # type: ignore[operator]
@@ -432,9 +442,7 @@ async def test_a_grandchild_outlives_it_until_the_fixture_ends_it(fake_mcp: Star
     os.kill(child, signal.SIGHUP)
     os.kill(child, 0)
     server.stop()
-    async with asyncio.timeout(DEADLINE):
-        while _alive(child):
-            await asyncio.sleep(0.01)
+    await server.record.until(lambda seen: not _alive(child))
 
 
 def _alive(pid: int) -> bool:
@@ -453,7 +461,8 @@ async def test_start_needs_neither_the_sdk_nor_what_prints(fake_mcp: Start) -> N
     server = one_tool(fake_mcp)
     code = (
         "import sys, fakes.stdio\n"
-        "print(sorted({'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'argparse'} & sys.modules.keys()))"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'uvicorn', 'argparse', 'tomllib'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, env={**os.environ, **server.env}

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from fakes.answer import Answer, Refusal, Step, fill
 
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | FLOATS | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 def result(answer: Answer, arguments: dict[str, object] | None = None, call: int = 1) -> object:

@@ -79,7 +79,7 @@ async def test_until_leaves_the_loop_free(tmp_path: Path) -> None:
 
 def test_waiting_in_vain_tells_what_was_seen(tmp_path: Path) -> None:
     write(tmp_path / "r", b'{"method":"ping"}')
-    with pytest.raises(TimeoutError, match="did not come to it within 0 s; .*start, in ping, exit"):
+    with pytest.raises(TimeoutError, match=r"did not come to it within 0 s; .*start, in ping, exit"):
         Record(tmp_path / "r").wait_for(lambda seen: seen.received("pong"), timeout=0)
 
 

@@ -85,30 +85,57 @@ def test_the_demo_servers_have_the_tools_everybody_knows(name: str, tool: str, r
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("nmae = 'x'", "there is no key 'nmae' here; did you mean 'name'."),
+        ("nmae = 'x'", "there is no key 'nmae' here; the nearest is 'name'."),
         ("page_size = 'two'", "page_size: a string stands here; write a whole number."),
         ("page_size = 0", "page_size is 0; write 1 or more."),
         ("era = 'old'", "era is 'old'; write legacy, modern or both."),
-        ("versions = ['2023-01-01']", "versions names '2023-01-01', which is not of era 'both'; choose from 2024-11-05,"),
-        ("tools = [{ description = 'x' }]", "tools[0]: the key 'name' is missing; add it, or give the definition as raw."),
+        (
+            "versions = ['2023-01-01']",
+            "versions names '2023-01-01', which is not of era 'both'; choose from 2024-11-05,",
+        ),
+        (
+            "tools = [{ description = 'x' }]",
+            "tools[0]: the key 'name' is missing; add it, or give the definition as raw.",
+        ),
         ("tools = [{ name = 'x', inputSchema = '{' }]", "tools[0].inputSchema: it is not JSON ("),
         ("tools = [{ raw = '{' }]", "tools[0]: raw is not JSON text ("),
-        ("tools = [{ name = 'x', result = { txet = 'a' } }]", "tools[0].result: there is no key 'txet' here; did you mean 'text'."),
-        ("tools = [{ name = 'x', result = { delay = -1 } }]", "tools[0].result: delay is negative; write seconds, 0 or more."),
+        (
+            "tools = [{ name = 'x', result = { txet = 'a' } }]",
+            "tools[0].result: there is no key 'txet' here; the nearest is 'text'.",
+        ),
+        (
+            "tools = [{ name = 'x', result = { delay = -1 } }]",
+            "tools[0].result: delay is negative; write seconds, 0 or more.",
+        ),
         ("tools = [{ name = 'x', result = { json = '{]' } }]", "tools[0].result: json is not JSON text ("),
-        ("tools = [{ name = 'x', result = { error = {} } }]", "tools[0].result.error: the key 'code' is missing; add it."),
+        (
+            "tools = [{ name = 'x', result = { error = {} } }]",
+            "tools[0].result.error: the key 'code' is missing; add it.",
+        ),
         ("faults = ['explode']", "faults[0]: there is no fault 'explode'; the faults are slow-start,"),
-        ("faults = [{ kind = 'silence', code = 3 }]", "faults[0]: the fault 'silence' has no option 'code'; its options: none."),
-        ("faults = [{ kind = 'crash', when = 'later' }]", "faults[0]: when is 'later'; write before, middle or after."),
-        ("faults = [{ kind = 'fork', nth = 2 }]", "faults[0]: the fault 'fork' is not about a request; remove method, tool, nth"),
-        ("faults = [{ kind = 'silence', method = 'ping', tool = 'x' }]", "faults[0]: tool is set and method is 'ping'; a tool is met"),
+        (
+            "faults = [{ kind = 'silence', code = 3 }]",
+            "faults[0]: the fault 'silence' has no option 'code'; its options: none.",
+        ),
+        (
+            "faults = [{ kind = 'crash', when = 'later' }]",
+            "faults[0]: when is 'later'; write before, middle or after.",
+        ),
+        (
+            "faults = [{ kind = 'fork', nth = 2 }]",
+            "faults[0]: the fault 'fork' is not about a request; remove method, tool, nth",
+        ),
+        (
+            "faults = [{ kind = 'silence', method = 'ping', tool = 'x' }]",
+            "faults[0]: tool is set and method is 'ping'; a tool is met",
+        ),
         ("faults = [{ kind = 'cursor-loop' }]", "a fault of paging stands without pages; set page_size."),
-        ("faults = [{ knid = 'crash' }]", "faults[0]: there is no key 'knid' here; did you mean 'kind'."),
+        ("faults = [{ knid = 'crash' }]", "faults[0]: there is no key 'knid' here; the nearest is 'kind'."),
         ("tools = 3", "tools: a whole number stands here; write a list."),
         ("cache_scope = 'all'", "cache_scope is 'all'; write public or private."),
         ("= 3", "Invalid statement (at line 1, column 1); correct the syntax."),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_with_file_and_key(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load(tmp_path, text)
@@ -124,7 +151,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:
-    with pytest.raises(ScenarioError, match="give a path, or one of .*slack"):
+    with pytest.raises(ScenarioError, match=r"give a path, or one of .*slack"):
         Scenario.load("slakc")
 
 

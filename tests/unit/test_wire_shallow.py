@@ -89,6 +89,34 @@ def test_with_members_sets_these_and_leaves_the_rest(text: bytes, fields: dict[s
     assert {key: value for key, value in split_object(changed).items() if key not in fields} == others
 
 
+@pytest.mark.parametrize(
+    ("torn", "ends"),
+    [
+        (b"", []),
+        (b"{", []),
+        (b'{"a', []),
+        (b'{"a"', []),
+        (b'{"a":', [-1]),
+        (b'{"a":"', [-1]),
+        (b'{"a":"b', [-1]),
+        (b'{"a":"b\\"', [-1]),
+        (b'{"a":"b\\', [-1]),
+        (b'{"a":"b"', [8]),
+        (b'{"a":1', [-1]),
+        (b'{"a":12,', [7]),
+        (b'{"a":tr', [-1]),
+        (b'{"a":[1,{"b":"]', [-1]),
+        (b'{"a":[1,{"b":"]"}]', [18]),
+        (b'{"a":1,"a', [6]),
+        (b'{"a":1 x', [6]),
+        (b'{"a":1}, "b":2}', [6]),
+        (b'{"a":1,"\\q":2', [6]),
+    ],
+)
+def test_torn_texts(torn: bytes, ends: list[int]) -> None:
+    assert [member.end for member in scan(torn, {})] == ends
+
+
 @patient
 @given(objects | spread_objects)
 def test_with_what_stands_there_changes_nothing(text: bytes) -> None:

@@ -1,0 +1,319 @@
+"""Nothing is lost on the way back, and nothing on the way there.
+
+Where JSON leaves a freedom (the order of keys, 1.0 for 1, integers past 2^53), keeping it is asked for at a
+lower level than keeping the value.
+"""
+
+import json
+from collections.abc import Mapping
+
+from conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
+from conformance.errors import Finding
+from conformance.likeness import Likeness, diff, lines
+from conformance.scene import SHOP, Call, Scene, server, tool
+from conformance.stage import Stage
+from mcpzip.wire import LATEST_LEGACY_VERSION, MODERN_VERSION, quote, with_members
+
+TOOLS = SPEC_2025 + "/server/tools"
+RESULT = TOOLS + "#tool-result"
+NUMBERS = "https://www.rfc-editor.org/rfc/rfc8259#section-6"
+OBJECTS = "https://www.rfc-editor.org/rfc/rfc8259#section-4"
+
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_WAVE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+
+
+async def _kept(
+    stage: Stage, likeness: Likeness = Likeness.VALUE, version: str = LATEST_LEGACY_VERSION, **answer: object
+) -> None:
+    """One tool's answer is the same straight and through the subject."""
+    await stage.same(Scene([server(tools=[tool("tell", None, **answer)])], [Call("tell")], version), likeness)
+
+
+def _raw(result: object) -> str:
+    return json.dumps(result, ensure_ascii=False)
+
+
+@check("fidelity.text", MUST, RESULT)
+async def text(stage: Stage) -> None:
+    """Text arrives character by character: composed and decomposed, right to left, beyond the BMP, controls,
+    line ends, the null character."""
+    await _kept(
+        stage, text='é é שלום 日本 😀👩‍👩‍👧 \u2028\u2029 \x00\x01\x7f\t\r\n\\ " </script> \ufeff\ufffd'
+    )
+
+
+@check("fidelity.image", MUST, RESULT)
+async def image(stage: Stage) -> None:
+    """An image arrives with its data, type and annotations."""
+    block = {"type": "image", "data": _PIXEL, "mimeType": "image/png", "annotations": {"audience": ["user"]}}
+    await _kept(stage, content=[block])
+
+
+@check("fidelity.audio", MUST, RESULT)
+async def audio(stage: Stage) -> None:
+    """Audio arrives with its data and type."""
+    await _kept(stage, content=[{"type": "audio", "data": _WAVE, "mimeType": "audio/wav"}])
+
+
+@check("fidelity.resource-link", MUST, RESULT)
+async def resource_link(stage: Stage) -> None:
+    """A link to a resource arrives with every field."""
+    link = {"type": "resource_link", "uri": "file:///a b.rs", "name": "a b.rs", "title": "A", "size": 7}
+    await _kept(stage, content=[{**link, "mimeType": "text/x-rust", "annotations": {"priority": 0.5}}])
+
+
+@check("fidelity.embedded-resource", MUST, RESULT)
+async def embedded_resource(stage: Stage) -> None:
+    """Embedded resources, text and blob, arrive whole."""
+    written = {"uri": "note://1", "mimeType": "text/plain", "text": "héllo", "_meta": {"a/b": 1}}
+    held = {"uri": "note://2", "mimeType": "image/png", "blob": _PIXEL}
+    await _kept(stage, content=[{"type": "resource", "resource": held} for held in (written, held)])
+
+
+@check("fidelity.several-blocks", MUST, RESULT)
+async def several_blocks(stage: Stage) -> None:
+    """Blocks of several kinds arrive all, in their order."""
+    blocks = [{"type": "text", "text": f"part {n}"} for n in range(5)]
+    picture = {"type": "image", "data": _PIXEL, "mimeType": "image/png"}
+    await _kept(stage, content=[*blocks[:2], picture, *blocks[2:]])
+
+
+@check("fidelity.no-content", MUST, RESULT)
+async def no_content(stage: Stage) -> None:
+    """A result whose content is an empty list stays so."""
+    await _kept(stage, content=[])
+
+
+@check("fidelity.is-error", MUST, TOOLS + "#error-handling")
+async def is_error(stage: Stage) -> None:
+    """A result with ``isError`` arrives with it, its content unchanged."""
+    await _kept(stage, text="the printer is on fire", isError=True)
+
+
+@check("fidelity.is-error-false", SHOULD, TOOLS + "#error-handling")
+async def is_error_false(stage: Stage) -> None:
+    """``isError: false``, where a server writes it, is not taken away."""
+    await _kept(stage, raw='{"content":[{"type":"text","text":"fine"}],"isError":false}')
+
+
+@check("fidelity.structured-content", MUST, TOOLS + "#structured-content")
+async def structured_content(stage: Stage) -> None:
+    """``structuredContent`` arrives as it was, nulls, empty containers and depth included."""
+    value: object = {
+        "a": None,
+        "b": [],
+        "c": {},
+        "d": [[{"e": [1, 2.5, "x", True]}]],
+        "ключ": "значение",
+        "": 0,
+    }
+    await _kept(stage, structuredContent=value)
+
+
+@check(
+    "fidelity.structured-content-list",
+    SHOULD,
+    SPEC_2026 + "/server/tools#structured-content",
+    needs=("modern",),
+)
+async def structured_content_list(stage: Stage) -> None:
+    """In 2026-07-28 ``structuredContent`` may be any JSON value: a list arrives as a list."""
+    await _kept(stage, version=MODERN_VERSION, raw='{"content":[],"structuredContent":[1,{"a":null}]}')
+
+
+@check("fidelity.meta", MUST, SPEC_2025 + "/basic#_meta")
+async def meta(stage: Stage) -> None:
+    """``_meta`` of a result and of a block arrives, nulls included."""
+    block = {"type": "text", "text": "x", "_meta": {"example.com/b": {"deep": [None]}}}
+    await _kept(stage, raw=_raw({"content": [block], "_meta": {"example.com/a": 1, "example.com/n": None}}))
+
+
+@check("fidelity.meta-modern", MUST, SPEC_2026 + "/basic#_meta", needs=("modern",))
+async def meta_modern(stage: Stage) -> None:
+    """In 2026-07-28 too ``_meta`` of a result arrives beside what the protocol itself puts there."""
+    await _kept(stage, version=MODERN_VERSION, raw=_raw({"content": [], "_meta": {"example.com/a": [1]}}))
+
+
+@check("fidelity.unknown-fields", MUST, CONTRACT)
+async def unknown_fields(stage: Stage) -> None:
+    """Fields the specification doesn't know arrive: in the result, in a block, in annotations."""
+    block = {"type": "text", "text": "x", "x-color": "red", "annotations": {"priority": 1, "x-weight": None}}
+    await _kept(stage, raw=_raw({"content": [block], "x-vendor": {"trace": [1, None]}, "x-null": None}))
+
+
+@check("fidelity.unknown-content", MUST, CONTRACT)
+async def unknown_content(stage: Stage) -> None:
+    """A content block of a kind that doesn't exist yet arrives as it was."""
+    await _kept(
+        stage, raw=_raw({"content": [{"type": "hologram", "depth": [1, 2]}, {"type": "text", "text": "x"}]})
+    )
+
+
+@check("fidelity.numbers", MUST, NUMBERS)
+async def numbers(stage: Stage) -> None:
+    """Numbers keep their value: fractions, exponents, integers up to 2^53."""
+    values = [0, -1, 0.1, 1e3, 1.5e-7, 9007199254740991, -9007199254740991, 123456.789, 1e300]
+    await _kept(stage, raw=_raw({"content": [], "structuredContent": {"values": values}}))
+
+
+@check("fidelity.big-integers", SHOULD, NUMBERS)
+async def big_integers(stage: Stage) -> None:
+    """Integers beyond 2^53, which identifiers often are, keep every digit."""
+    await _kept(
+        stage, raw='{"content":[],"structuredContent":{"id":12345678901234567890,"neg":-9223372036854775808}}'
+    )
+
+
+@check("fidelity.number-spelling", MAY, NUMBERS)
+async def number_spelling(stage: Stage) -> None:
+    """A number keeps its spelling: 1.0 does not become 1, nor 1e3 1000."""
+    values = '{"float":1.0,"exp":1e3,"big":1E+2,"long":0.10000000000000000555,"zero":-0}'
+    await _kept(stage, Likeness.TEXT, raw=f'{{"content":[],"structuredContent":{values}}}')
+
+
+@check("fidelity.key-order", MAY, OBJECTS)
+async def key_order(stage: Stage) -> None:
+    """The members of an object keep their order, which a reader of JSON text sees."""
+    await _kept(
+        stage, Likeness.TEXT, raw='{"structuredContent":{"z":1,"a":2,"m":{"y":1,"b":2}},"content":[]}'
+    )
+
+
+@check("fidelity.large-result", MUST, CONTRACT)
+async def large_result(stage: Stage) -> None:
+    """A result of 5 MB arrives whole."""
+    await _kept(stage, size=5_000_000)
+
+
+@check("fidelity.large-arguments", MUST, CONTRACT)
+async def large_arguments(stage: Stage) -> None:
+    """Arguments of 1 MB arrive whole."""
+    text = json.dumps({"text": "y" * 1_000_000}).encode()
+    await stage.same(Scene([server(tools=[tool("echo")])], [Call("echo", text)]))
+
+
+@check("fidelity.error", MUST, TOOLS + "#error-handling")
+async def error(stage: Stage) -> None:
+    """A server's JSON-RPC error arrives with its code, message and data."""
+    refusal = {"code": -32050, "message": "out of paper: tray 2", "data": {"tray": 2, "left": None}}
+    await _kept(stage, error=refusal)
+
+
+@check("fidelity.error-without-data", SHOULD, TOOLS + "#error-handling")
+async def error_without_data(stage: Stage) -> None:
+    """An error without data arrives without, and a code of the reserved range stays what it is."""
+    await _kept(stage, error={"code": -32602, "message": "unknown size: XXL"})
+
+
+@check("fidelity.arguments", MUST, CONTRACT)
+async def arguments(stage: Stage) -> None:
+    """Arguments arrive as they were sent: nulls, nesting, empty containers, Unicode keys, big integers."""
+    sent = '{"a":null,"b":[],"c":{},"d":[[1,{"e":2.5}]],"ключ":"é","":true,"id":9007199254740991}'
+    await stage.same(
+        Scene([server(tools=[tool("echo")])], [Call("echo", sent.encode()), Call("echo", b"{}")])
+    )
+
+
+@check("fidelity.arguments-spelling", MAY, NUMBERS)
+async def arguments_spelling(stage: Stage) -> None:
+    """Arguments arrive with their numbers as they were spelt."""
+    sent = b'{"z":1.0,"a":1e3,"big":12345678901234567890}'
+    player = await stage.through(server(tools=[tool("echo")]))
+    got = (await player.call(SHOP, "echo", sent)).text
+    differs = diff(lines(sent, Likeness.TEXT), lines(got.encode(), Likeness.TEXT), stage.subject.title)
+    if differs:
+        raise Finding("The server got them spelt differently.", differs)
+
+
+@check("fidelity.request-meta", SHOULD, SPEC_2025 + "/basic#_meta")
+async def request_meta(stage: Stage) -> None:
+    """``_meta`` of a call reaches the server."""
+    player = await stage.through(server(tools=[tool("echo")]))
+    await player.call(SHOP, "echo", b"{}", b'{"example.com/trace":"4bf92f"}')
+    [params] = stage.record(SHOP).calls("echo")
+    got = params.get("_meta")
+    expect(
+        isinstance(got, dict) and got.get("example.com/trace") == "4bf92f", f"The server got _meta {got!r}."
+    )
+
+
+@check("fidelity.tool-names", MUST, CONTRACT)
+async def tool_names(stage: Stage) -> None:
+    """A tool can be called whatever legal name it has: with dots, dashes, underscores in a row, digits only,
+    100 characters."""
+    names = ["a.b-c", "a__b", "__init__", "42", "n" * 100, "getUser", "GetUser"]
+    player = await stage.through(server(tools=[tool(name, text=f"this is {name}") for name in names]))
+    for name in names:
+        reply = await player.call(SHOP, name)
+        expect(reply.text == f"this is {name}", f"A call of {name!r} is answered with {reply.text!r}.")
+
+
+@check("fidelity.odd-tool-names", MAY, CONTRACT)
+async def odd_tool_names(stage: Stage) -> None:
+    """A tool can be called even if its name breaks the specification's advice: spaces, slashes, Unicode."""
+    names = ["send mail", "a/b", "wyślij", "送信", "tool:x", "{name}"]
+    player = await stage.through(server(tools=[tool(name, text=f"this is {name}") for name in names]))
+    for name in names:
+        reply = await player.call(SHOP, name)
+        expect(reply.text == f"this is {name}", f"A call of {name!r} is answered with {reply.text!r}.")
+
+
+_DEFINITION: Mapping[str, object] = {
+    "title": "Pay an invoice",
+    "description": "Pays.\n\nOnly what is due – naïvely.",
+    "inputSchema": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {"money": {"type": "object", "properties": {"cents": {"type": "integer", "minimum": 0}}}},
+        "properties": {
+            "amount": {"$ref": "#/$defs/money"},
+            "note": {"type": ["string", "null"], "default": None},
+        },
+        "required": ["amount"],
+        "additionalProperties": False,
+        "x-order": ["amount", "note"],
+    },
+    "outputSchema": {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]},
+    "annotations": {"readOnlyHint": False, "destructiveHint": True, "x-risk": "high"},
+    "icons": [{"src": "https://example.com/i.png", "sizes": ["48x48"]}],
+    "_meta": {"example.com/owner": "billing"},
+    "x-unknown": [1, None],
+}
+
+
+@check("fidelity.definition", MUST, TOOLS + "#tool", needs=("describe",))
+async def definition(stage: Stage) -> None:
+    """A tool's schemas, description, title and annotations are shown as the server wrote them."""
+    keys = ("title", "description", "inputSchema", "outputSchema", "annotations")
+    await _same_definition(stage, {key: _DEFINITION[key] for key in keys})
+
+
+@check("fidelity.definition-unknown-fields", SHOULD, CONTRACT, needs=("describe",))
+async def definition_unknown_fields(stage: Stage) -> None:
+    """Icons, ``_meta`` and fields the specification doesn't know are shown with the definition too."""
+    await _same_definition(stage, _DEFINITION)
+
+
+async def _same_definition(stage: Stage, fields: Mapping[str, object]) -> None:
+    shop = server(tools=[tool("pay", fields, text="paid")])
+    straight = await (await stage.straight(shop)).definition(SHOP, "pay")
+    through = await (await stage.through(shop)).definition(SHOP, "pay")
+    expect(through is not None, "No definition of the tool is shown.")
+    assert straight is not None
+    shown = with_members(through or b"{}", {"name": quote("pay")})
+    difference = diff(lines(straight, Likeness.VALUE), lines(shown, Likeness.VALUE), stage.subject.title)
+    if difference:
+        raise Finding("The definition of the tool is shown differently.", difference)
+
+
+@check("fidelity.call-order", MUST, CONTRACT)
+async def call_order(stage: Stage) -> None:
+    """Calls made one after another reach the server in their order, each once."""
+    player = await stage.through(server(tools=[tool("echo")]))
+    for number in range(20):
+        await player.call(SHOP, "echo", b'{"n":%d}' % number)
+    record = stage.record(SHOP)
+    await saw(record, lambda seen: len(seen.calls("echo")) >= 20, "Not every call reached the server.")
+    order = [call.get("arguments") for call in record.calls("echo")]
+    expect(order == [{"n": number} for number in range(20)], f"The server got them as {order}.")

@@ -1,0 +1,117 @@
+"""What one server must not learn of another, and a client not of either.
+
+Secrets here are random words made for the check; it looks for them wherever they don't belong.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from conformance.check import CONTRACT, MUST, SHOULD, check, expect, saw
+from conformance.scene import SHOP, Server, server, tool
+from conformance.stage import Stage
+
+SEVERAL = ("several-servers", "owns-servers")
+OWNS = ("owns-servers",)
+
+
+def _secret() -> str:
+    return f"s3cret-{secrets.token_hex(8)}"
+
+
+def _env(stage: Stage, name: str) -> dict[str, object]:
+    """Of the environment of ``name``'s first process: the names, and the values it was told to record."""
+    return stage.record(name).events("start")[0].detail
+
+
+@check("security.own-environment", MUST, CONTRACT, needs=OWNS)
+async def own_environment(stage: Stage) -> None:
+    """A server gets the environment that its config gives it."""
+    word = _secret()
+    player = await stage.through(_holder(SHOP, word))
+    await player.call(SHOP, "echo")
+    got = _env(stage, SHOP)["env"]
+    expect(got == {"SHOP_TOKEN": word}, f"The server got {sorted(got) if isinstance(got, dict) else got}.")
+
+
+@check("security.environment-of-others", MUST, CONTRACT, needs=SEVERAL)
+async def environment_of_others(stage: Stage) -> None:
+    """A server's environment does not reach another server."""
+    player = await stage.through(_holder(SHOP, _secret()), server("other", tools=[tool("echo")]))
+    await player.call("other", "echo")
+    names = _env(stage, "other")["env_names"]
+    assert isinstance(names, list)
+    expect("SHOP_TOKEN" not in names, "The other server has the variable too.")
+
+
+@check("security.environment-of-the-proxy", SHOULD, CONTRACT, needs=OWNS)
+async def environment_of_the_proxy(stage: Stage) -> None:
+    """What the proxy itself finds in its environment does not reach a server that wasn't given it."""
+    shop = server(tools=[tool("echo")])
+    player = await stage.through(shop, env={"CONFORMANCE_API_KEY": _secret()})
+    await player.call(SHOP, "echo")
+    names = _env(stage, SHOP)["env_names"]
+    assert isinstance(names, list)
+    expect("CONFORMANCE_API_KEY" not in names, "The server has the variable too.")
+
+
+@check("security.secrets-in-messages", MUST, CONTRACT, needs=SEVERAL)
+async def secrets_in_messages(stage: Stage) -> None:
+    """What stands in a server's environment is in no message to the client, also when that server fails."""
+    word = _secret()
+    dying = _holder("dying", word, faults=[{"kind": "exit-at-once"}])
+    crashing = _holder(SHOP, word, faults=[{"kind": "crash", "tool": "echo"}])
+    player = await stage.through(dying, crashing)
+    await player.list_tools()
+    await player.call("dying", "echo")
+    await player.call(SHOP, "echo")
+    if stage.subject.tools.search is not None:
+        await player.search_reply("echo")
+    told = b"\n".join(player.client.transcript.received())
+    expect(word.encode() not in told, "A message holds the secret.")
+
+
+@check("security.secrets-on-stderr", SHOULD, CONTRACT, needs=SEVERAL)
+async def secrets_on_stderr(stage: Stage) -> None:
+    """What stands in a server's environment is not written to stderr, which clients keep in logs."""
+    word = _secret()
+    player = await stage.through(
+        _holder("dying", word, faults=["exit-at-once"]),
+        _holder(SHOP, word, faults=[{"kind": "crash", "tool": "echo"}]),
+    )
+    await player.call(SHOP, "echo")
+    await player.client.end()
+    expect(word.encode() not in player.client.process.stderr, "Its stderr holds the secret.")
+
+
+@check("security.calls-stay-apart", MUST, CONTRACT, needs=("several-servers",))
+async def calls_stay_apart(stage: Stage) -> None:
+    """A call reaches the server it is for and no other, also when both have a tool of that name."""
+    first, second = server("first", tools=[tool("echo")]), server("second", tools=[tool("echo")])
+    player = await stage.through(first, second)
+    word = _secret()
+    reply = await player.call("second", "echo", b'{"token":"%s"}' % word.encode())
+    expect(word in reply.text, f"It is answered with {reply.text!r}.")
+    record = stage.record("second")
+    await saw(record, lambda seen: seen.calls("echo"), "The call did not reach its server.")
+    expect(not stage.record("first").calls(), "The call reached the other server too.")
+    heard = [line.message for line in stage.record("first").received()]
+    expect(word not in str(heard), "The other server heard of it.")
+
+
+@check("security.answers-stay-apart", MUST, CONTRACT, needs=("several-servers",))
+async def answers_stay_apart(stage: Stage) -> None:
+    """What one server answers is not told to another."""
+    word = _secret()
+    first = server("first", tools=[tool("tell", text=word)])
+    player = await stage.through(first, server("second", tools=[tool("echo")]))
+    await player.call("first", "tell")
+    await player.call("second", "echo")
+    heard = [line.message for line in stage.record("second").received()]
+    expect(word not in str(heard), "The other server heard of it.")
+
+
+def _holder(name: str, word: str, faults: Sequence[object] = ()) -> Server:
+    """A server with a secret in its environment."""
+    return server(
+        name, env={"SHOP_TOKEN": word}, tools=[tool("echo")], record_env=["SHOP_TOKEN"], faults=faults
+    )
