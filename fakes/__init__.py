@@ -1,10 +1,42 @@
 """Fakes: real MCP servers on real transports that do exactly what a scenario says, faults included.
 
-    fakes.scenario   what a server is, as data (Python or TOML)
-    fakes.launch     start one: ``start(scenario, transport="stdio"|"http"|"sse")``
-    fakes.record     what it saw
-    mcpzip-fake      the same from a shell;  pytest: the fixture ``fake_mcp``
+    from fakes import Fakes, Scenario, Tool, fault
+    with Fakes(directory) as fakes:
+        server = fakes.start(tools=["pay"], faults=[fault("crash", nth=2)])     # server.config, server.record
 
-Importing this package imports nothing else: a fake must start fast, and the pytest plugin is loaded by every
-run.
+Also: the pytest fixture ``fake_mcp``, and ``mcpzip-fake`` for a shell. The guide is docs/fakes.md.
+
+Importing this package imports nothing else: a fake must start fast, and every pytest run loads the plugin.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fakes.answer import Answer
+    from fakes.errors import ScenarioError
+    from fakes.faults import Fault, fault
+    from fakes.launch import Fakes, FakeServer
+    from fakes.record import Record
+    from fakes.scenario import Scenario, Tool
+
+__all__ = ["Answer", "FakeServer", "Fakes", "Fault", "Record", "Scenario", "ScenarioError", "Tool", "fault"]
+
+_HOMES = {
+    "Answer": "answer",
+    "FakeServer": "launch",
+    "Fakes": "launch",
+    "Fault": "faults",
+    "Record": "record",
+    "Scenario": "scenario",
+    "ScenarioError": "errors",
+    "Tool": "scenario",
+    "fault": "faults",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fakes' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"fakes.{_HOMES[name]}"), name)

@@ -26,7 +26,7 @@ class Gate:
     """The ASGI application around the SDK's.
 
     opens: when it begins to answer (`time.monotonic`); until then requests wait.
-    doomed: the fault that is to break the next reply; whoever works out the reply sets it.
+    doomed: by request id, the fault that is to break the reply; whoever works out the reply sets it.
     """
 
     def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer, transport: str) -> None:
@@ -36,7 +36,7 @@ class Gate:
         self.opens = time.monotonic() + sum(
             f.number("seconds") for f in plan.at("start") if f.kind == "slow-start"
         )
-        self.doomed: Fault | None = None
+        self.doomed: dict[object, Fault] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI 3.0."""
@@ -78,12 +78,12 @@ class Gate:
         cut = asyncio.ensure_future(recorder.cut.wait())
         try:
             await asyncio.wait((answer, cut), return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                answer.result()
         finally:
             cut.cancel()
-            if not answer.done():
-                answer.cancel()
-        if answer.done():
-            await answer
+            answer.cancel()
+            await asyncio.gather(answer, cut, return_exceptions=True)
 
     def _meet(self, verb: str, message: JsonObject) -> Firing:
         method = message.get("method")
@@ -139,14 +139,14 @@ class _Recorder:
             self._record.event("status", status, self._number)
         elif message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False)
-            if self._note(body, more) and (fault := self._gate.doomed):
-                self._gate.doomed = None
-                await self._break(fault, message, body)
-                return
+            for id in self._note(body, more):
+                if fault := self._gate.doomed.pop(id, None):
+                    await self._break(fault, message, body)
+                    return
         await self._send(message)
 
-    def _note(self, body: bytes, more: bool) -> bool:
-        """Record the messages that ``body`` completes; whether a reply is among them."""
+    def _note(self, body: bytes, more: bool) -> list[object]:
+        """Record the messages that ``body`` completes; the ids of the replies among them."""
         self._pending += body
         if self._streaming:
             *events, self._pending = self._pending.replace(b"\r\n", b"\n").split(b"\n\n")
@@ -157,15 +157,16 @@ class _Recorder:
         else:
             whole = [] if more else [self._pending]
         found = [text for text in whole if text]
-        replied = False
+        answered: list[object] = []
         for text in found:
             message = _message(text)
             if not message:  # an endpoint, a status page
                 self._record.event("body", {"text": text.decode("utf-8", "backslashreplace")}, self._number)
                 continue
             self._record.message("out", text, self._number)
-            replied |= "id" in message and "method" not in message
-        return replied
+            if "id" in message and "method" not in message:
+                answered.append(message["id"])
+        return answered
 
     async def _break(self, fault: Fault, message: Message, body: bytes) -> None:
         """Send the reply, or half of it, and act on ``fault``."""

@@ -260,10 +260,6 @@ class Firing(Struct, frozen=True):
         """The first of this kind, or None."""
         return next((fault for fault in self.faults if fault.kind == kind), None)
 
-    def at(self, stage: str) -> list[Fault]:
-        """Those of one stage."""
-        return [fault for fault in self.faults if fault.row.stage == stage]
-
 
 NOTHING = Firing()
 

@@ -33,7 +33,7 @@ _BIG = 1 << 30
 
 
 class _Back:
-    """The way back to a client through the SDK. See `fakes.engine.Channel`."""
+    """The way back to a client through the SDK. See `fakes.calls.Channel`."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
@@ -103,7 +103,8 @@ class HttpFake:
             data = None if refusal.data is UNSET else refusal.data
             raise MCPError(refusal.code, refusal.message, data) from None
         finally:
-            self.app.doomed = request.firing.get("crash") or request.firing.get("cut") or self.app.doomed
+            if broken := request.firing.get("crash") or request.firing.get("cut"):
+                self.app.doomed[request.id] = broken
         if request.firing.get("list-changed"):
             task = asyncio.create_task(self._engine.answered(request))
             self._after.add(task)

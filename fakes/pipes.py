@@ -6,6 +6,7 @@ reads, and writes block.
 """
 
 import asyncio
+import contextlib
 import os
 import stat
 import threading
@@ -44,13 +45,14 @@ class Output:
         await self._empty.wait()
 
     def flush(self) -> None:
-        """Wait until everything is out; blocks."""
-        if self._watched:
+        """Wait, blocking, until everything is out or the reader has gone. For the last moment of a
+        process."""
+        if self._waiting:
             self._loop.remove_writer(self._descriptor)
             os.set_blocking(self._descriptor, True)
-            _write_all(self._descriptor, bytes(self._waiting))
+            with contextlib.suppress(BrokenPipeError):
+                _write_all(self._descriptor, bytes(self._waiting))
             self._waiting.clear()
-            os.set_blocking(self._descriptor, False)
 
     def _drain(self) -> None:
         try:

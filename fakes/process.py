@@ -26,7 +26,7 @@ time.sleep(float(sys.argv[1]))
 
 
 def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] = ()) -> None:
-    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM.
+    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM and SIGINT.
 
     The record learns the working directory, the names of all environment variables and the values of
     ``record_env``.
@@ -42,7 +42,8 @@ def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] 
             "env": told,
         },
     )
-    signal.signal(signal.SIGTERM, lambda number, frame: leave(record, "SIGTERM", 128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: leave(record, signal.Signals(number).name, 128 + number))
     for fault in plan.at("start"):
         match fault.kind:
             case "slow-start":

@@ -45,7 +45,7 @@ class StdioServer:
         self._running: dict[bytes, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._seen_request = False
-        self._partial = b""
+        self._partial = bytearray()
         self.done = asyncio.Event()
 
     # Bytes in
@@ -75,13 +75,16 @@ class StdioServer:
                     pass  # what is not for us is in the record
 
     def _record_lines(self, data: bytes) -> None:
-        *lines, rest = (self._partial + data).split(b"\n")
-        if not data and rest:
-            lines, rest = [rest], b""
+        self._partial += data
+        if data and b"\n" not in data:
+            return
+        *lines, rest = self._partial.split(b"\n")
+        if not data:  # the last line may do without its end
+            lines, rest = [*lines, rest], bytearray()
         self._partial = rest
         for line in lines:
             if line.strip():
-                self._record.message("in", line)
+                self._record.message("in", bytes(line))
 
     def _request(self, asked: Asked) -> None:
         params = _params(asked.params)

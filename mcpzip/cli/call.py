@@ -136,7 +136,9 @@ def _typed(key: str, value: str, schema: object) -> bytes:
         return quote(value)
     raw = value.strip().encode("utf-8", "surrogateescape")
     if not _is_json(raw):
-        raise InvalidArgumentsError(f"{key}={value!r} is not {' or '.join(sorted(wanted))}, which the tool asks for.")
+        raise InvalidArgumentsError(
+            f"{key}={value!r} is not {' or '.join(sorted(wanted))}, which the tool asks for."
+        )
     return raw
 
 

@@ -41,7 +41,7 @@ def show(found: list[ServerStatus], config: str) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("server", "transport", "state", "tools", "listed", "protocol"):
         table.add_column(heading, justify="right" if heading == "tools" else "left", overflow="fold")
-    table.add_column("what is wrong", ratio=1)
+    table.add_column("what is wrong", ratio=1, overflow="fold")
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         wrong = "; ".join(part for part in (one.reason, *one.warnings) if part)

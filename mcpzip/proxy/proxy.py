@@ -6,10 +6,10 @@ changed; what is on disk follows what is in memory.
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
+from mcpzip.catalog import Catalog, Failed, Update, allowed, merge, retain, snapshot
 from mcpzip.config import Config, paths
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
@@ -31,7 +31,9 @@ from mcpzip.transport.base import ProgressSink
 from mcpzip.transport.pool import Pool
 
 FIRST_LISTING = 5.0
-"""Seconds a request waits for servers that were never listed before it answers without them."""
+"""Seconds a server's first listing may take before a request that needs this server gives up on it."""
+OTHERS_LISTING = 2.0
+"""The same where other servers' tools are there to answer with."""
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
 
@@ -88,6 +90,11 @@ class Proxy:
 
     async def close(self) -> None:
         """Ends every connection and process; the catalog is on disk afterwards. Takes about a second."""
+        for name in self._enabled:
+            if (
+                taken := self._refresher.taken(name)
+            ) > FIRST_LISTING:  # remembered: no search waits for it again
+                self._merged(Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time()))
         await self._refresher.close()
         await self._pool.close()
         if self._indexing is not None:
@@ -120,9 +127,12 @@ class Proxy:
 
     async def search(self, question: Question) -> Results:
         """Searches the catalog, waiting a moment for servers that were never listed."""
-        await self._first_listings(
-            self._enabled if question.filters.server is None else [question.filters.server]
-        )
+        if question.filters.server is None:
+            await self._first_listings(
+                self._enabled, lambda: OTHERS_LISTING if self._visible.entries else FIRST_LISTING
+            )
+        else:
+            await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
         while self._indexed != self._visible.version:
             self._index_soon()
             if self._indexing is not None:
@@ -134,7 +144,7 @@ class Proxy:
         entry = self._visible.get(name)
         if entry is None:
             parts = split(name)
-            await self._first_listings([parts[0]] if parts else self._enabled)
+            await self._first_listings([parts[0]] if parts else self._enabled, lambda: FIRST_LISTING)
             entry = self._visible.get(name)
         if entry is None:
             raise UnknownToolError(name, self._visible.nearest(name))
@@ -206,16 +216,22 @@ class Proxy:
             return text_result(as_text(self.status(), time.time()))
         return await self.execute(call.name, call.arguments, call.timeout, context)
 
-    async def _first_listings(self, servers: Iterable[str]) -> None:
-        """Waits, not for long, for the listings under way of ``servers`` that were never listed."""
-        waiting = set()
-        for name in servers:
-            record = self._catalog.servers.get(name)
-            task = self._refresher.listing(name)
-            if task is not None and (record is None or record.fetched_at is None):
-                waiting.add(task)
-        if waiting:
-            await asyncio.wait(waiting, timeout=FIRST_LISTING)
+    async def _first_listings(self, servers: Iterable[str], patience: Callable[[], float]) -> None:
+        """Waits for the listings under way of those ``servers`` that were never listed.
+
+        patience: how many seconds a listing may have taken in all; asked again whenever one is done.
+        """
+        never = [name for name in servers if self._never_listed(name)]
+        while under_way := {task for name in never if (task := self._refresher.listing(name)) is not None}:
+            taken = max(self._refresher.taken(name) for name in never)
+            left = patience() - taken
+            if left <= 0:
+                return
+            await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+
+    def _never_listed(self, server: str) -> bool:
+        record = self._catalog.servers.get(server)
+        return record is None or (record.fetched_at is None and not record.stale)
 
     def _merged(self, update: Update) -> None:
         self._catalog = merge(self._catalog, [update])

@@ -17,7 +17,7 @@ from mcpzip.transport.pool import Pool
 QUIET = 0.2
 """Seconds of silence after a `list_changed` before the server is listed again."""
 FIRST_RETRY, LAST_RETRY = 5.0, 300.0
-"""Seconds after which a server that could not be listed is asked again: doubling from the one to the other."""
+"""Seconds after which a server that could not be listed is asked again, doubling from one to the other."""
 
 
 class Refresher:
@@ -27,6 +27,7 @@ class Refresher:
         self._servers = {server.name: server for server in servers}
         self._pool, self._merged = pool, merged
         self._listing: dict[str, asyncio.Task[Update]] = {}
+        self._started: dict[str, float] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
         self._failures: Counter[str] = Counter()
         self._retrying = False
@@ -34,6 +35,11 @@ class Refresher:
     def listing(self, server: str) -> "asyncio.Task[Update] | None":
         """The listing of ``server`` that is under way, if one is."""
         return self._listing.get(server)
+
+    def taken(self, server: str) -> float:
+        """Seconds that the listing of ``server`` under way has taken so far; 0 when there is none."""
+        started = self._started.get(server)
+        return 0.0 if started is None else time.monotonic() - started
 
     def start(self, server: str) -> "asyncio.Task[Update]":
         """Lists ``server`` now, or joins the listing that is under way. The task never raises but for
@@ -43,6 +49,7 @@ class Refresher:
         if task is None:
             task = asyncio.create_task(self._list(server), name=f"list-{server}")
             self._listing[server] = task
+            self._started[server] = time.monotonic()
         return task
 
     def keep_trying(self) -> None:
@@ -88,6 +95,7 @@ class Refresher:
             update = Failed(name, str(error).rstrip("."), at=time.time())
         finally:
             self._listing.pop(name, None)
+            self._started.pop(name, None)
         self._note(update)
         self._merged(update)
         return update

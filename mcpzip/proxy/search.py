@@ -122,8 +122,8 @@ def _nothing(question: Question, results: Results, catalog: Catalog) -> list[str
         said.append("No tool matches.")
     if results.nearest_words:
         said.append(f"Nearest words: {', '.join(results.nearest_words)}.")
-    if results.nearest_servers:
-        said.append(f"Nearest servers: {_some(results.nearest_servers)}.")
+    if nearest := [server for server in results.nearest_servers if server in catalog.servers]:
+        said.append(f"Nearest servers: {_some(nearest)}.")
     else:
         said.append(f"Servers: {_counted(catalog)}.")
     return [" ".join(said)]
@@ -152,7 +152,9 @@ def shortened(reason: str) -> str:
 
 
 def _counted(catalog: Catalog) -> str:
-    return _some([f"{name} ({len(record.entries)})" for name, record in catalog.servers.items()])
+    return _some(
+        [f"{name} ({len(record.entries)})" for name, record in catalog.servers.items() if record.entries]
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ def statuses(
 def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerStatus:
     record = catalog.servers.get(server.name)
     failed = record.error if record is not None else None
-    state: State = "failing" if failed and health.state in ("idle", "connected") else health.state
+    state: State = "failing" if failed and health.state != "disabled" else health.state
     return ServerStatus(
         name=server.name,
         transport=server.transport,

@@ -6,6 +6,7 @@ a new one is made.
 """
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -19,9 +20,11 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.system.process import Guardian
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
     Channel,
     ChannelClosedError,
+    Incoming,
     ProgressSink,
     RpcFaultError,
 )
@@ -179,7 +182,7 @@ class Connection:
             self._stop.set()
 
     async def _live(self, remembered: str | None) -> None:
-        async with self._open() as channel:
+        async with await self._open() as channel:
             self._channel = channel
             self.greeting = await greet(channel, client_info=CLIENT_INFO, remembered=remembered)
             self._ready.set()
@@ -210,17 +213,14 @@ class Connection:
             await asyncio.sleep(LISTEN_AGAIN)
             self._listener.list_changed(self.server.name)  # whatever changed while nobody listened
 
-    def _open(self) -> AbstractAsyncContextManager[Channel]:
+    async def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, ear = self.server, _Ear(self)
         if server.transport == "stdio":
             argv = [server.command or "", *server.args]
             return open_stdio(argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace)
-        # The SDK takes half a second to import: only where it is needed.
-        if server.transport == "http":
-            from mcpzip.transport.http import open_http as opener
-        else:
-            from mcpzip.transport.sse import open_sse as opener
-        return opener(server.url or "", server.headers, ear)
+        # The SDK takes half a second to import: only where it is needed, and while others go on.
+        opener = await in_thread(_http_opener if server.transport == "http" else _sse_opener, "import-sdk")
+        return opener(server.url, server.headers, ear)
 
     def _explained(self, cause: BaseException) -> UpstreamUnavailableError:
         match cause:
@@ -244,6 +244,21 @@ class Connection:
         self._stop.set()
         if was_alive:
             self._listener.disconnected(self.server.name, self)
+
+
+_HttpOpener = Callable[[str, Mapping[str, str], Incoming], AbstractAsyncContextManager[Channel]]
+
+
+def _http_opener() -> _HttpOpener:
+    from mcpzip.transport.http import open_http
+
+    return open_http
+
+
+def _sse_opener() -> _HttpOpener:
+    from mcpzip.transport.sse import open_sse
+
+    return open_sse
 
 
 class _Ear:

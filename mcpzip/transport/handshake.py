@@ -24,6 +24,9 @@ from mcpzip.wire import (
 PROBE_TIMEOUT = 2.0
 """Seconds an upstream may stay silent after `server/discover` before it is taken for a legacy one."""
 
+_NO_MATTER_OF_ERA = (401, 403, 429)
+"""HTTP statuses that would meet `initialize` too."""
+
 
 class StartAgainError(Exception):
     """The upstream ended on `server/discover`: open a new channel and go straight to `initialize`."""
@@ -87,7 +90,7 @@ async def _probe(channel: Channel, client_info: bytes) -> Greeting:
             except RpcFaultError:
                 return await _initialize(channel, client_info)
             except ChannelClosedError as error:
-                if error.status is not None and not error.fatal:
+                if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
                     return await _initialize(channel, client_info)
                 if error.sent and error.status is None:
                     raise StartAgainError from error

@@ -285,6 +285,7 @@ class Pool:
         except McpzipError as error:
             reason = error.reason if isinstance(error, UpstreamError) else str(error)
             slot.circuit.failed(time.monotonic(), reason)
+            slot.protocol = None  # it may be what is remembered of it that is wrong
             raise
         finally:
             slot.connecting = None

@@ -26,7 +26,10 @@ NOT_RUN = {
 }
 """What is not run (a pattern for the whole command), and why."""
 
-EXIT_CODES: dict[str, int] = {}
+EXIT_CODES: dict[str, int] = {
+    "mcpzip call git__git_show repo_path=. revision=nowhere": 1,
+    "mcpzip call everything__simulate-research-query topic=proxies": 1,
+}
 """Commands that are meant to fail, and with what; all others give 0."""
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,9 @@ client of 2026-07-28 has the two fields that its era demands of every result fro
 
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from json_client import Answer, Json
@@ -38,6 +41,18 @@ def test_every_tool_is_listed(real: Real, server: str) -> None:
     status = real.lines["legacy"].say("execute_tool", {"name": "proxy_status"})
     assert f"{server}: connected, {len(listed)} tools, " in status
     assert {call.tool for call in CALLS[server]} == listed, "the table of calls is not up to date"
+
+
+def test_all_of_them_answer_on_the_first_start_ever(
+    real: Real, mcpzip: str, tmp_path: Path, isolated: Path
+) -> None:
+    # Once lost whatever answered the probe with -32000: taken for a broken connection, then closed at once.
+    config = tmp_path / "config.json"
+    shutil.copy(real.config, config)
+    done = subprocess.run([mcpzip, "servers", "--json", "--config", config], capture_output=True, check=False)
+    found = {one["name"]: one["tools"] for one in json.loads(done.stdout)}
+    assert found == {server: len(calls) for server, calls in CALLS.items()}
+    assert done.returncode == 0
 
 
 def test_a_client_sees_three_tools(real: Real) -> None:

@@ -9,20 +9,26 @@
 What a client says and hears are the very bytes on the pipes; nothing here is of mcpzip's own making.
 """
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Self, TypeVar
 
 from fakes.launch import FakeServer
+from mcpzip.catalog import snapshot
+from mcpzip.config import Config, load, snapshot_path
+from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.transport.pool import Pool
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -244,6 +250,88 @@ def snapshot_of(config: Path) -> Json:
     return json.loads(file.read_bytes())["servers"] if file.exists() else {}
 
 
+_SCRIPT = """
+import json, os, signal, subprocess, sys, time
+def say(**message): print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
+def answer(result): say(id=m["id"], result=result)
+def greet(): answer({{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}}})
+def refuse(): say(id=m["id"], error={{"code": -32601, "message": "no"}})
+{before}
+for line in sys.stdin:
+    m = json.loads(line)
+    method = m.get("method")
+{each}
+"""
+
+
+def scripted(each: str, before: str = "") -> Json:
+    """The config of a server of a few lines, for what no scenario can say: ``each`` runs for each message ``m``."""
+    return {"command": sys.executable, "args": ["-c", _SCRIPT.format(before=before, each=indent(each, "    "))]}
+
+
+LEGACY_SCRIPT = """
+if method == "server/discover": refuse()
+elif method == "initialize": greet()
+elif method == "tools/list": answer({"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]})
+"""
+"""The beginning of a legacy server with one tool; what calls do comes after it."""
+
+
+def config_of(folder: Path, *fakes: FakeServer, **keys: Any) -> Config:
+    """The same, read."""
+    return load(str(write_config(folder, *fakes, **keys)), os.environ)
+
+
+@asynccontextmanager
+async def pool_of(
+    folder: Path, *fakes: FakeServer, others: Mapping[str, Json] = {}, **options: Any
+) -> AsyncIterator[Pool]:
+    """The connections alone, in this process."""
+    keys = {"idle_timeout": 60.0, **options}
+    pool = Pool(config_of(folder, *fakes, others=others).servers.values(), **keys)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+@asynccontextmanager
+async def proxy_of(folder: Path, *fakes: FakeServer, listed: bool = True, **keys: Any) -> AsyncIterator[Proxy]:
+    """The proxy without its downstream, in this process. listed: whether every server has been asked."""
+    config = config_of(folder, *fakes, **keys)
+    catalog, _ = snapshot.load(snapshot_path(config.path), config.path)
+    proxy = Proxy(config, catalog)
+    try:
+        if listed:
+            await proxy.refresh()
+        yield proxy
+    finally:
+        await proxy.close()
+
+
+async def said_by(proxy: Proxy, tool: str, arguments: Json, **context: Any) -> Json:
+    """The result of one of mcpzip's own tools."""
+    return json.loads(await proxy.call(tool, json.dumps(arguments).encode(), Context(**context)))
+
+
+async def executed(proxy: Proxy, name: str, arguments: Json | None = None, **more: Any) -> Json:
+    """The result of `execute_tool`."""
+    return await said_by(proxy, "execute_tool", {"name": name, "arguments": arguments or {}, **more})
+
+
+def text_of(result: Json) -> str:
+    """What the model reads."""
+    return "\n".join(part["text"] for part in result["content"])
+
+
+async def comes_true(look: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """`until`, for the event loop."""
+    async with asyncio.timeout(seconds):
+        while not (found := look()):  # noqa: ASYNC110 - what is looked at has no event
+            await asyncio.sleep(0.005)
+    return found
+
+
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "mcpzip", *words]
 
@@ -305,9 +393,11 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat")
-    if state.parent.exists():
-        return state.read_text().rpartition(")")[2].split()[0] != "Z"
+    if Path("/proc/self").exists():
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return shown.returncode == 0 and not shown.stdout.lstrip().startswith("Z")
 

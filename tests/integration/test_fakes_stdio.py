@@ -386,6 +386,21 @@ async def test_a_storm_of_changes_and_a_silent_one(fake_mcp: Start) -> None:
             assert tool["description"] == "Now it says something else."
 
 
+async def test_a_grandchild_can_keep_the_pipe_open(fake_mcp: Start) -> None:
+    server = one_tool(fake_mcp, fault("fork", hold_output=True))
+    async with talk(server) as client:
+        await client.initialize()
+        assert client.process.stdin
+        client.process.stdin.close()
+        assert await client.ended() == 0
+        assert client.process.stdout
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await client.process.stdout.read()
+        server.stop()  # with the grandchild the pipe closes
+        assert await client.rest() == b""
+
+
 async def test_dies_on_discover(fake_mcp: Start) -> None:
     server = fake_mcp("dies-on-discover")
     async with talk(server) as client:
@@ -403,13 +418,17 @@ async def test_silent_on_discover(fake_mcp: Start) -> None:
 
 
 @POSIX
-async def test_sigterm_ends_it_and_is_recorded(fake_mcp: Start) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+async def test_a_signal_ends_it_and_is_recorded(fake_mcp: Start, name: str) -> None:
     server = one_tool(fake_mcp)
+    number = signal.Signals[name]
     async with talk(server) as client:
         await client.initialize()
-        client.process.terminate()
-        assert await client.ended() == 128 + signal.SIGTERM
-    assert server.record.events("exit")[0].detail == {"reason": "SIGTERM", "code": 143}
+        client.process.send_signal(number)
+        assert await client.ended() == 128 + number
+        assert client.process.stderr
+        assert await client.process.stderr.read() == b""
+    assert server.record.events("exit")[0].detail == {"reason": name, "code": 128 + number}
 
 
 @POSIX
@@ -452,7 +471,7 @@ def _alive(pid: int) -> bool:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
-        return False  # no /proc, and the kill above says it is still listed: init will reap it
+        return True  # no /proc here: it is listed until init reaps it
     except ProcessLookupError:
         return False
 
@@ -461,7 +480,7 @@ async def test_start_needs_neither_the_sdk_nor_what_prints(fake_mcp: Start) -> N
     server = one_tool(fake_mcp)
     code = (
         "import sys, fakes.stdio\n"
-        "heavy = {'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'uvicorn', 'argparse', 'tomllib'}\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'argparse', 'tomllib'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     process = await asyncio.create_subprocess_exec(

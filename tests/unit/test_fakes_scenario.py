@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import fakes
 from fakes.errors import ScenarioError
 from fakes.launch import described
 from fakes.scenario import Scenario, Tool, names
@@ -180,3 +181,11 @@ def test_python_may_mix_tools_names_and_tables() -> None:
     assert (told.name, told.era, told.title) == ("mine", "modern", "Echo")
     assert told.legacy_versions == ()
     assert told.with_era("legacy").modern_versions == ()
+
+
+def test_every_public_name_is_there() -> None:
+    assert {name: getattr(fakes, name).__name__ for name in fakes.__all__} == {
+        name: name for name in fakes.__all__
+    }
+    with pytest.raises(AttributeError, match="no attribute 'Fale'"):
+        fakes.Fale  # noqa: B018
