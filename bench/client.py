@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 VERSION = "2025-11-25"
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 
 
 def pump(source: int, target: int) -> None:

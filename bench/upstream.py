@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 VERBS = ("create", "list", "update", "delete", "archive", "export", "assign", "merge", "restore", "share")

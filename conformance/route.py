@@ -80,25 +80,26 @@ class Route:
         match = re.search(describe.definition, reply.text, re.MULTILINE)
         return None if match is None else match[1].encode("utf-8", "surrogatepass")
 
-    def undone(self, result: bytes, *, modern: bool) -> bytes:
-        """A tool's result without what the subject declares to add and, on modern, the era's own stamps."""
+    def undone(self, result: bytes) -> bytes:
+        """A tool's result without what the subject declares to add, and without what the modern era stamps on
+        any result: in which era a proxy speaks to its servers is its own affair."""
         try:
             fields = split_object(result)
         except NotAnObject:
             return result
-        if modern and fields.get("resultType") == b'"complete"':
+        if fields.get("resultType") == b'"complete"':
             del fields["resultType"]
         if "_meta" in fields:
-            fields = self._without_own_meta(fields, modern=modern)
+            fields = self._without_own_meta(fields)
         return join_object(fields)
 
-    def _without_own_meta(self, fields: dict[str, bytes], *, modern: bool) -> dict[str, bytes]:
+    def _without_own_meta(self, fields: dict[str, bytes]) -> dict[str, bytes]:
         try:
             meta = split_object(fields["_meta"])
         except NotAnObject:
             return fields
         own = {key for key in meta if key.startswith(self.subject.tools.own_meta)}
-        own |= {SERVER_INFO_KEY} & meta.keys() if modern else set()
+        own |= {SERVER_INFO_KEY} & meta.keys()
         if not own:
             return fields
         kept = {key: value for key, value in meta.items() if key not in own}

@@ -107,7 +107,7 @@ class Stage:
         for call, expected in zip(scene.calls, straight, strict=True):
             try:
                 reply = await player.call(call.server, call.tool, call.arguments, call.meta)
-                shown = self._shown(reply, self.subject, player.modern, likeness)
+                shown = self._shown(reply, self.subject, likeness)
             except Finding as finding:
                 reply, shown = Reply(), [finding.summary]
             difference = diff([str(call), *expected], [str(call), *shown], self.subject.title)
@@ -126,16 +126,16 @@ class Stage:
                     players[call.server] = await self.straight(server, scene.version)
                 player = players[call.server]
                 reply = await player.call(call.server, call.tool, call.arguments, call.meta)
-                told.append(self._shown(reply, STRAIGHT, player.modern, likeness))
+                told.append(self._shown(reply, STRAIGHT, likeness))
         except Finding as finding:
             raise ControlError(f"the straight side failed: {finding.summary}") from finding
         return told
 
     @staticmethod
-    def _shown(reply: Reply, subject: Subject, modern: bool, likeness: Likeness) -> list[str]:
+    def _shown(reply: Reply, subject: Subject, likeness: Likeness) -> list[str]:
         if reply.result is None:
             return ["answered with an error", *lines(reply.error or b"", likeness)]
-        result = Route(subject).undone(reply.result, modern=modern)
+        result = Route(subject).undone(reply.result)
         return ["answered with a result", *lines(result, likeness)]
 
     # What it all stands on

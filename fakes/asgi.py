@@ -17,7 +17,8 @@ from fakes.calls import Refused, as_object
 from fakes.eras import unsupported
 from fakes.faults import Fault, Firing, Plan
 from fakes.record import Writer
-from fakes.scenario import MODERN_VERSIONS, Scenario
+from fakes.scenario import Scenario
+from mcpzip.wire import INVALID_REQUEST, MODERN_VERSIONS
 
 FIRING = "fakes.firing"
 
@@ -106,10 +107,10 @@ class Gate:
         if asked in MODERN_VERSIONS and not self._scenario.modern_versions:
             offered = ", ".join(self._scenario.legacy_versions)
             text = f"Bad Request: Unsupported protocol version: {asked} (supported: {offered})"
-            return 400, Refused(-32600, text)
+            return 400, Refused(INVALID_REQUEST, text)
         if asked not in MODERN_VERSIONS and not self._scenario.legacy_versions:
             if verb != "POST":
-                return 405, Refused(-32600, "Method Not Allowed")
+                return 405, Refused(INVALID_REQUEST, "Method Not Allowed")
             params = as_object(message.get("params"))
             return 400, unsupported(self._scenario, asked or params.get("protocolVersion"))
         return None

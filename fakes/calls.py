@@ -13,9 +13,8 @@ from msgspec import UNSET, Struct
 
 from fakes.answer import Answer, JsonObject, Log, json_value
 from fakes.faults import NOTHING, Firing
-from fakes.scenario import MODERN_VERSIONS, Tool
-
-META = "io.modelcontextprotocol/"
+from fakes.scenario import Tool
+from mcpzip.wire import INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_REQUIRED_CLIENT_CAPABILITY, MODERN_VERSIONS
 
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _NEEDS = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
@@ -102,7 +101,7 @@ async def _wait(request: Request, told: Answer) -> None:
 
 async def _log(request: Request, log: Log) -> None:
     if request.modern:
-        least = request.meta.get(META + "logLevel")
+        least = request.meta.get(LOG_LEVEL_KEY)
         if least not in _LEVELS or _LEVELS.index(log.level) < _LEVELS.index(least):
             return
     named: JsonObject = {} if log.logger is None else {"logger": log.logger}
@@ -124,14 +123,18 @@ async def _ask_within(request: Request, method: str, params: JsonObject) -> Json
     """A question to a modern client: a result that asks; the client calls again with the answer."""
     if not _able(request, method):
         needs = _NEEDS[method]
-        raise Refused(-32021, f"this tool needs {needs}", {"requiredCapabilities": {needs: {}}})
+        raise Refused(
+            MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"this tool needs {needs}",
+            {"requiredCapabilities": {needs: {}}},
+        )
     replies = as_object(request.params.get("inputResponses"))
     state = f"asked {method}"
     if _QUESTION not in replies:
         questions = {_QUESTION: {"method": method, "params": params}}
         return {"resultType": "input_required", "inputRequests": questions, "requestState": state}
     if request.params.get("requestState") != state:
-        raise Refused(-32602, "requestState is not the one this server gave out")
+        raise Refused(INVALID_PARAMS, "requestState is not the one this server gave out")
     return text(msgspec.json.encode(replies[_QUESTION]).decode())
 
 

@@ -16,9 +16,16 @@ import msgspec
 from msgspec import UNSET
 
 from fakes.answer import JsonObject, fill, json_value
-from fakes.calls import META, Channel, Refused, Request, as_object, call
+from fakes.calls import Channel, Refused, Request, as_object, call
 from fakes.faults import Firing
 from fakes.scenario import Prompt, Resource, Scenario, Tool
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+    SERVER_INFO_KEY,
+    SUBSCRIPTION_ID_KEY,
+)
 
 Note = Callable[[str, JsonObject], None]
 """Puts an event into the record: its name and what belongs to it."""
@@ -62,7 +69,7 @@ class Engine:
         says so."""
         handler = (_MODERN if request.modern else _LEGACY).get(request.method)
         if handler is None:
-            raise Refused(-32601, "Method not found", request.method)
+            raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
         result = await handler(self, request)
         if request.modern:
             result = self._stamp(request.method, result)
@@ -136,7 +143,7 @@ class Engine:
         meta = stamped.get("_meta", {})
         if isinstance(meta, msgspec.Raw):
             meta = msgspec.json.decode(meta, type=dict[str, msgspec.Raw])
-        stamped["_meta"] = {**as_object(meta), META + "serverInfo": self.info()}
+        stamped["_meta"] = {**as_object(meta), SERVER_INFO_KEY: self.info()}
         return stamped
 
     def _page(self, request: Request, key: str, raws: Sequence[str]) -> JsonObject:
@@ -146,7 +153,7 @@ class Engine:
             cursors[1] = ""
         asked = request.params.get("cursor")
         if asked not in cursors:
-            raise Refused(-32602, "Invalid cursor", {"cursor": asked})
+            raise Refused(INVALID_PARAMS, "Invalid cursor", {"cursor": asked})
         index = cursors.index(asked)
         part = raws[index * size : (index + 1) * size]
         page: JsonObject = {key: [msgspec.Raw(raw.encode()) for raw in part]}
@@ -171,22 +178,26 @@ class Engine:
     async def call_tool(self, request: Request) -> JsonObject | bytes:
         name = request.params.get("name")
         if not isinstance(name, str):
-            raise Refused(-32602, "params.name must be a string")
+            raise Refused(INVALID_PARAMS, "params.name must be a string")
         tool = self._by_name.get(name)
         if tool is None:
-            raise Refused(-32602, f"Unknown tool: {name}")
+            raise Refused(INVALID_PARAMS, f"Unknown tool: {name}")
         self._calls[name] = self._calls.get(name, 0) + 1
         return await call(request, tool, self._calls[name])
 
     async def read_resource(self, request: Request) -> JsonObject:
         uri = request.params.get("uri")
         if not isinstance(uri, str):
-            raise Refused(-32602, "params.uri must be a string")
+            raise Refused(INVALID_PARAMS, "params.uri must be a string")
         for resource in (*self.scenario.resources, *self.scenario.resource_templates):
             definition = resource.definition()
             if definition.get("uri") == uri or _template_matches(definition.get("uriTemplate"), uri):
                 return {"contents": [_contents(resource, definition, uri)]}
-        raise Refused(-32602 if request.modern else -32002, f"Resource not found: {uri}", {"uri": uri})
+        raise Refused(
+            INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND,
+            f"Resource not found: {uri}",
+            {"uri": uri},
+        )
 
     async def get_prompt(self, request: Request) -> JsonObject:
         prompt = self._prompt(request.params.get("name"))
@@ -203,7 +214,7 @@ class Engine:
         for prompt in self.scenario.prompts:
             if prompt.name == name:
                 return prompt
-        raise Refused(-32602, f"Unknown prompt: {name}")
+        raise Refused(INVALID_PARAMS, f"Unknown prompt: {name}")
 
     async def nothing(self, request: Request) -> JsonObject:
         return {}
@@ -215,7 +226,7 @@ class Engine:
         """`subscriptions/listen`: acknowledges, then tells of changes until it is cancelled."""
         wanted = as_object(request.params.get("notifications"))
         honoured = {key: True for key in ("toolsListChanged",) if wanted.get(key) is True}
-        meta = {META + "subscriptionId": request.id}
+        meta = {SUBSCRIPTION_ID_KEY: request.id}
         queue: asyncio.Queue[None] = asyncio.Queue()
         key = object()
         if honoured:

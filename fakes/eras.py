@@ -7,11 +7,18 @@ scenario rules out is refused here.
 """
 
 from fakes.answer import JsonObject
-from fakes.calls import META, Refused, as_object
+from fakes.calls import Refused, as_object
 from fakes.engine import Engine
-from fakes.scenario import LEGACY_VERSIONS, MODERN_VERSIONS, Scenario
-
-VERSION, CAPABILITIES = META + "protocolVersion", META + "clientCapabilities"
+from fakes.scenario import Scenario
+from mcpzip.wire import (
+    CLIENT_CAPABILITIES_KEY,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LATEST_LEGACY_VERSION,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 
 
 class Handshake:
@@ -34,41 +41,39 @@ class Handshake:
         if method == "initialize":
             return self._initialize(params)
         meta = as_object(params.get("_meta"))
-        if VERSION in meta and self._scenario.modern_versions:
+        if PROTOCOL_VERSION_KEY in meta and self._scenario.modern_versions:
             self._envelope(meta)
         elif self.modern or not self._scenario.legacy_versions:
-            raise Refused(-32602, f"params._meta must carry {VERSION} and {CAPABILITIES}")
-        elif VERSION in meta and self.version:
             raise Refused(
-                -32600,
-                "this connection was opened with initialize; requests of 2026-07-28 don't belong on it",
+                INVALID_PARAMS,
+                f"params._meta must carry {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}",
             )
         elif method not in ("ping", "server/discover") and not self.version:
-            raise Refused(-32602, "Received request before initialization was complete")
+            raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
         return None
 
     def _envelope(self, meta: JsonObject) -> None:
-        if CAPABILITIES not in meta:
-            raise Refused(-32602, f"params._meta is missing {CAPABILITIES}")
-        version = meta[VERSION]
+        if CLIENT_CAPABILITIES_KEY not in meta:
+            raise Refused(INVALID_PARAMS, f"params._meta is missing {CLIENT_CAPABILITIES_KEY}")
+        version = meta[PROTOCOL_VERSION_KEY]
         if not isinstance(version, str):
-            raise Refused(-32602, f"{VERSION} must be a string")
+            raise Refused(INVALID_PARAMS, f"{PROTOCOL_VERSION_KEY} must be a string")
         if self.version and not self.modern:
             raise Refused(
-                -32600,
+                INVALID_REQUEST,
                 "this connection was opened with initialize; requests of 2026-07-28 don't belong on it",
             )
         if version not in self._scenario.modern_versions:
             raise unsupported(self._scenario, version)
         self.version = version
-        self.capabilities = as_object(meta[CAPABILITIES])
+        self.capabilities = as_object(meta[CLIENT_CAPABILITIES_KEY])
 
     def _initialize(self, params: JsonObject) -> JsonObject:
         asked = params.get("protocolVersion")
         if self.modern or not self._scenario.legacy_versions:
             raise unsupported(self._scenario, asked)
         if not isinstance(asked, str):
-            raise Refused(-32602, "params.protocolVersion must be a string")
+            raise Refused(INVALID_PARAMS, "params.protocolVersion must be a string")
         offered = self._scenario.legacy_versions
         self.version = asked if asked in offered else offered[-1]
         self.capabilities = as_object(params.get("capabilities"))
@@ -77,7 +82,7 @@ class Handshake:
     @property
     def request_version(self) -> str:
         """The version a request is under; before the handshake, the newest legacy one."""
-        return self.version or LEGACY_VERSIONS[-1]
+        return self.version or LATEST_LEGACY_VERSION
 
 
 def unsupported(scenario: Scenario, asked: object) -> Refused:
@@ -86,4 +91,4 @@ def unsupported(scenario: Scenario, asked: object) -> Refused:
         "supported": list(scenario.modern_versions),
         "requested": asked if isinstance(asked, str) else "",
     }
-    return Refused(-32022, "Unsupported protocol version", data)
+    return Refused(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Struct
 
+from mcpzip.wire import INTERNAL_ERROR
+
 STDIO = frozenset({"stdio"})
 HTTP = frozenset({"http", "sse"})
 EVERY = STDIO | HTTP
@@ -91,7 +93,7 @@ KINDS: Mapping[str, Kind] = {
         "answer",
         EVERY,
         "answers with a JSON-RPC error",
-        {"code": -32603, "message": "Internal error", "data": UNSET},
+        {"code": INTERNAL_ERROR, "message": "Internal error", "data": UNSET},
     ),
     "cursor-loop": Kind("answer", EVERY, "the last page points back to the first", only="tools/list"),
     "empty-cursor": Kind("answer", EVERY, 'the cursor of the second page is ""', only="tools/list"),

@@ -28,6 +28,7 @@ from fakes.eras import Handshake
 from fakes.faults import NOTHING, Plan
 from fakes.record import Writer
 from fakes.scenario import Scenario
+from mcpzip.wire import INTERNAL_ERROR, INVALID_PARAMS
 
 _BIG = 1 << 30
 
@@ -93,7 +94,7 @@ class HttpFake:
             if request.method == "initialize":
                 result = Handshake(self._engine).admit("initialize", request.params)
             elif self._too_early(ctx):
-                raise Refused(-32602, "Received request before initialization was complete")
+                raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
             else:
                 result = _parsed(await self._engine.answer(request))
         except asyncio.CancelledError:
@@ -146,7 +147,8 @@ def _parsed(result: bytes) -> JsonObject:
     value = msgspec.json.decode(result)
     if not isinstance(value, dict):
         raise Refused(
-            -32603, "a result that is not an object can't be sent over HTTP; play this scenario over stdio"
+            INTERNAL_ERROR,
+            "a result that is not an object can't be sent over HTTP; play this scenario over stdio",
         )
     return value
 

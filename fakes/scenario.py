@@ -34,9 +34,8 @@ from msgspec import Struct
 from fakes.answer import Answer, Ask, JsonObject, Log, Refusal, Step, json_value
 from fakes.errors import ScenarioError, scenario_error
 from fakes.faults import Fault, option_keys
+from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSIONS
 
-LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN_VERSIONS = ("2026-07-28",)
 ERAS: Mapping[str, tuple[str, ...]] = {
     "legacy": LEGACY_VERSIONS,
     "modern": MODERN_VERSIONS,

@@ -9,14 +9,17 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
 from mcpzip.transport.base import ProgressSink
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import join_object, quote, split_object, without_members
+from mcpzip.wire import REQUEST_KEYS, join_object, quote, split_object, without_members
+
+_OF_ONE_LEG = ("progressToken", *REQUEST_KEYS)
+"""Keys of ``_meta`` that the client says to us and we say anew to the upstream."""
 
 
 def call_params(tool: str, arguments: bytes, meta: bytes | None) -> bytes:
-    """The params of the upstream `tools/call`: the client's ``_meta`` goes along, less its progress token."""
+    """The params of the upstream `tools/call`: the client's ``_meta`` goes along, less what is of its leg."""
     fields = {"name": quote(tool), "arguments": arguments}
     if meta is not None:
-        kept = without_members(meta, ("progressToken",))
+        kept = without_members(meta, _OF_ONE_LEG)
         if split_object(kept):
             fields["_meta"] = kept
     return join_object(fields)

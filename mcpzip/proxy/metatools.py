@@ -74,10 +74,10 @@ def instructions(servers: Iterable[str]) -> str:
     """What `initialize` tells the model: which servers there are and when to search; 2 KiB at most."""
     names = sorted(servers)
     opening = (
-        "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might need "
-        "a tool you do not see, call search_tools with the task in plain words, then execute_tool with the "
-        "name it shows (describe_tool only if its parameters are unclear). Search before "
-        "saying that something can't be done."
+        "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might "
+        "need a tool you do not see, call search_tools with the task in plain words, then execute_tool with "
+        "the name it shows (describe_tool only if its parameters are unclear). Search before saying that "
+        "something can't be done."
     )
     if not names:
         return f"{opening} No servers are configured yet."

@@ -6,6 +6,7 @@ a new one is made.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
@@ -38,7 +39,6 @@ from mcpzip.wire import (
     join_object,
     quote,
     stamp_request,
-    unstamp_request,
 )
 
 CLIENT_INFO = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
@@ -120,7 +120,7 @@ class Connection:
     ) -> bytes:
         """Asks and returns the result's JSON text.
 
-        The params' era stamp is replaced by our own; they carry no progress token. timeout: seconds.
+        params: without the stamp of an era and without a progress token; they get our own. timeout: seconds.
         Raises UpstreamRpcError, UpstreamTimeoutError, UpstreamLostError, UpstreamUnavailableError.
         """
         name = self.server.name
@@ -153,8 +153,6 @@ class Connection:
 
     def _dressed(self, params: bytes | None) -> bytes | None:
         assert self.greeting is not None
-        if params is not None:
-            params = unstamp_request(params)
         if self.greeting.dialect.era is Era.LEGACY:
             return params
         return stamp_request(params, self.greeting.dialect.version, CLIENT_INFO, b"{}")
@@ -249,14 +247,20 @@ class Connection:
 _HttpOpener = Callable[[str, Mapping[str, str], Incoming], AbstractAsyncContextManager[Channel]]
 
 
+_IMPORTING = threading.Lock()
+"""One import of the SDK at a time: its modules import each other in circles, where two threads deadlock."""
+
+
 def _http_opener() -> _HttpOpener:
-    from mcpzip.transport.http import open_http
+    with _IMPORTING:
+        from mcpzip.transport.http import open_http
 
     return open_http
 
 
 def _sse_opener() -> _HttpOpener:
-    from mcpzip.transport.sse import open_sse
+    with _IMPORTING:
+        from mcpzip.transport.sse import open_sse
 
     return open_sse
 

@@ -39,6 +39,8 @@ _KEPT_LINES = 40
 _KEPT_LINE = 400
 _LAST_WORDS_POLL = 0.005  # s
 _LAST_WORDS_POLLS = 40
+_LOOK = 0.25
+"""Seconds between two looks at whether the process lives, while requests wait."""
 
 
 @asynccontextmanager
@@ -98,6 +100,7 @@ class StdioChannel:
         self._stderr_tail = b""
         self._stderr_done = False
         self._last_words: asyncio.Task[None] | None = None
+        self._look: asyncio.TimerHandle | None = None
         self._gone: str | None = None
         self._out: Reader = read_from(child.stdout, self._received, self._stdout_ended)
         self._err: Reader = read_from(child.stderr, self._complained, self._stderr_ended)
@@ -111,6 +114,8 @@ class StdioChannel:
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
     ) -> bytes:
+        if not self._waiting:
+            self._look_after_child()
         if self._gone is not None or self._last_words is not None:
             raise ChannelClosedError(self._gone or "it is ending", sent=False)
         if on_progress is not None:
@@ -143,6 +148,8 @@ class StdioChannel:
         """Stops reading and writing and fails whatever still waits."""
         if self._last_words is not None:
             self._last_words.cancel()
+        if self._look is not None:
+            self._look.cancel()
         self._end("the connection was closed")
         self._out.close()
         self._err.close()
@@ -184,10 +191,26 @@ class StdioChannel:
             case _:  # Stray: a late or unknown answer; nobody waits for it
                 pass
 
+    def _look_after_child(self) -> None:
+        """Ends the channel of a process that crashed although what it started keeps its pipes open.
+
+        Exit code 0 proves nothing: a launcher may have left its server running.
+        """
+        if self._child.exit_code:
+            self._stdout_ended()
+        elif self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        if self._waiting and self._gone is None:
+            self._look_after_child()
+
     def _stdout_ended(self) -> None:
         # A process that closed its output is no server any more; its exit code and last words may come a
         # moment later.
-        self._last_words = asyncio.get_running_loop().create_task(self._wait_for_last_words())
+        if self._last_words is None:
+            self._last_words = asyncio.get_running_loop().create_task(self._wait_for_last_words())
 
     async def _wait_for_last_words(self) -> None:
         for _ in range(_LAST_WORDS_POLLS):
@@ -202,7 +225,8 @@ class StdioChannel:
             return
         self._gone = reason
         for event in self._peer.eof():
-            self._handle(event)
+            if not isinstance(event, Error):  # half an answer, or half an error: the request is lost
+                self._handle(event)
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ChannelClosedError(reason, sent=True))

@@ -10,7 +10,7 @@ surrogates such as ``\\ud800`` (§8.2), which real tools emit.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from typing import NamedTuple, cast
 
 import msgspec
@@ -47,6 +47,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _validate = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.encode
+
+_WHITESPACE = b" \t\r\n"
 
 
 def split_object(raw: bytes) -> dict[str, bytes]:
@@ -86,21 +88,18 @@ def unquote(raw: bytes) -> str:
 
 def with_members(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
     """``raw`` with these members: replaced where they stand, else appended in order. Raises NotAnObject."""
-    standing = members(raw)
+    standing = _keys(raw)
+    if standing.isdisjoint(fields):
+        return _appended(raw, fields) if fields else raw
     pieces: list[bytes] = []
     done = 0
-    for member in standing:
+    for member in members(raw):
         if member.key in fields:
             pieces += raw[done : member.value], fields[member.key]
             done = member.end
-    known = {member.key for member in standing}
-    new = {key: value for key, value in fields.items() if key not in known}
-    if new:
-        last = standing[-1].end if standing else raw.index(b"{") + 1
-        pieces += raw[done:last], b"," if standing else b"", join_object(new)[1:-1]
-        done = last
-    pieces.append(raw[done:])
-    return b"".join(pieces)
+    changed = b"".join([*pieces, raw[done:]])
+    new = {key: value for key, value in fields.items() if key not in standing}
+    return _appended(changed, new) if new else changed
 
 
 def without_members(raw: bytes, keys: Collection[str]) -> bytes:
@@ -160,6 +159,20 @@ def is_json(raw: bytes) -> bool:
     except msgspec.DecodeError:
         return False
     return True
+
+
+def _keys(raw: bytes) -> Set[str]:
+    try:
+        return _checked(raw).keys()
+    except NotAnObject:
+        return {member.key for member in members(raw)}
+
+
+def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """``raw`` with these members after its last; the space before its closing brace stays there."""
+    head = raw[: raw.rindex(b"}")].rstrip(_WHITESPACE)
+    comma = b"" if head[-1:] == b"{" else b","
+    return b"".join([head, comma, join_object(fields)[1:-1], raw[len(head) :]])
 
 
 def _checked(raw: bytes) -> dict[str, msgspec.Raw]:

@@ -1,5 +1,6 @@
 """What README.md and docs/ show works as shown: their commands, their Python, their JSON and TOML."""
 
+import ast
 import json
 import os
 import re
@@ -22,8 +23,11 @@ _COMMANDS = [
     for command in commands()
     if command.excuse is None
 ]
-_PYTHON = [
-    pytest.param(body, id=f"{page.name}:{line}") for page in pages() for line, body in blocks(page, "python")
+_PROGRAMS = [
+    pytest.param(body, id=f"{page.name}:{line}")
+    for page in pages()
+    for line, body in blocks(page, "python")
+    if re.match("import |from ", body)  # a block that doesn't say where its names come from is a part of one
 ]
 
 
@@ -69,8 +73,8 @@ def test_the_command_works(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("script", _PYTHON)
-def test_the_python_works(script: str, environment: dict[str, str], place: Path) -> None:
+@pytest.mark.parametrize("script", _PROGRAMS)
+def test_the_program_works(script: str, environment: dict[str, str], place: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=environment,
@@ -92,8 +96,10 @@ def test_no_exception_is_left_over() -> None:
     assert all(NOT_RUN.values())
 
 
-def test_json_and_toml_can_be_read() -> None:
+def test_python_json_and_toml_can_be_read() -> None:
     for page in pages():
+        for _, body in blocks(page, "python"):
+            ast.parse(body)
         for _, body in blocks(page, "json"):
             json.loads(body)
         for _, body in blocks(page, "toml"):

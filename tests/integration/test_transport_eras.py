@@ -87,7 +87,7 @@ async def test_one_that_dies_on_discover_is_started_again_once(fake_mcp: Fake, t
         ('answer({"protocolVersion": 5, "supportedVersions": 5})', "makes no sense"),
         ("sys.exit(3)", "it exited with code 3"),
         ('sys.exit("no token, giving up")', "no token, giving up"),
-        ("os.close(1); time.sleep(60)", "it closed its output"),
+        ("os.close(1)", "it closed its output"),
     ],
 )
 async def test_a_handshake_that_comes_to_nothing_is_explained(tmp_path: Path, each: str, said: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import fakes
 from fakes.errors import ScenarioError
+from fakes.faults import KINDS
 from fakes.launch import described
 from fakes.scenario import Scenario, Tool, names
 
@@ -189,3 +190,15 @@ def test_every_public_name_is_there() -> None:
     }
     with pytest.raises(AttributeError, match="no attribute 'Fale'"):
         fakes.Fale  # noqa: B018
+
+
+def test_the_guide_names_every_fault_and_scenario_and_its_example_loads(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "fakes.md").read_text(encoding="utf-8")
+    table = guide.partition("\n## Faults\n")[2]
+    missing = [kind for kind in KINDS if f"`{kind}`" not in table]
+    missing += [option for row in KINDS.values() for option in row.options if f"`{option}`" not in table]
+    missing += [name for name in names() if f"`{name}`" not in guide]
+    assert missing == []
+    example = guide.partition("```toml\n")[2].partition("```")[0]
+    told = load(tmp_path, example)
+    assert (told.tools[0].name, told.faults[0].kind, told.record_env) == ("pay", "crash", ("SHOP_TOKEN",))
