@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from conformance.client import PATIENCE
 from conformance.errors import Finding
 from conformance.stage import Stage
 from conformance.subject import FEATURES
@@ -99,7 +100,7 @@ def registered() -> tuple[Check, ...]:
 
 
 async def saw(
-    record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = 10.0
+    record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = PATIENCE
 ) -> None:
     """Finding with the sentence ``otherwise`` unless ``what`` comes to be true of ``record`` in time."""
     try:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from conformance.check import GROUPS, LEVELS, Check
 from conformance.checks import ALL
+from conformance.client import PATIENCE
 from conformance.report import as_json, terminal
 from conformance.runner import TIMEOUT, default_jobs, run
 from conformance.selection import select
@@ -51,6 +52,13 @@ def main() -> None:
 @click.option(
     "--timeout", type=click.FloatRange(1), default=TIMEOUT, show_default=True, help="Seconds for one check."
 )
+@click.option(
+    "--patience",
+    type=click.FloatRange(0.1),
+    default=PATIENCE,
+    show_default=True,
+    help="Seconds for one answer.",
+)
 def run_command(
     subjects: tuple[str, ...],
     groups: tuple[str, ...],
@@ -59,12 +67,13 @@ def run_command(
     json: bool,
     jobs: int,
     timeout: float,
+    patience: float,
 ) -> None:
     """Play checks against proxies. Exit code 1 when a check of level must fails."""
     loaded = [Subject.load(name) for name in subjects]
     checks = select(ALL, groups=groups, ids=ids, levels=levels)
     try:
-        report = asyncio.run(_run(loaded, checks, jobs, timeout))
+        report = asyncio.run(_run(loaded, checks, jobs, timeout, patience))
     except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Interrupted: every process and file of the run is gone.", err=True)
         sys.exit(INTERRUPTED)
@@ -75,7 +84,9 @@ def run_command(
     sys.exit(0 if report.clean() else 1)
 
 
-async def _run(subjects: Sequence[Subject], checks: Sequence[Check], jobs: int, timeout: float) -> Report:
+async def _run(
+    subjects: Sequence[Subject], checks: Sequence[Check], jobs: int, timeout: float, patience: float
+) -> Report:
     """The run, with a progress bar where stderr is a terminal; SIGTERM and SIGHUP end it as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None
@@ -90,7 +101,7 @@ async def _run(subjects: Sequence[Subject], checks: Sequence[Check], jobs: int, 
         def done(subject: Subject, verdict: Verdict) -> None:
             progress.update(bar, advance=1, description=verdict.check)
 
-        return await run(subjects, checks, jobs=jobs, timeout=timeout, done=done)
+        return await run(subjects, checks, jobs=jobs, timeout=timeout, patience=patience, done=done)
 
 
 @main.command("list")

@@ -32,7 +32,7 @@ from mcpzip.wire import (
 )
 
 PATIENCE = 10.0
-"""Seconds a client waits for an answer before it gives up."""
+"""Seconds a client waits for an answer before it gives up, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,10 @@ class Reply:
 
 
 class Client:
-    """One process and the conversation with it."""
+    """One process and the conversation with it. patience: seconds it waits for anything."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
         self.transcript = Transcript()
         self.junk: list[bytes] = []
         """Lines it wrote that are no messages."""
@@ -87,18 +88,20 @@ class Client:
         self.process: Process
 
     @classmethod
-    async def start(cls, command: list[str], *, env: Mapping[str, str], cwd: Path) -> "Client":
+    async def start(
+        cls, command: list[str], *, env: Mapping[str, str], cwd: Path, patience: float = PATIENCE
+    ) -> "Client":
         """Start ``command``. Finding when it can't be started."""
-        client = cls()
+        client = cls(patience)
         try:
             client.process = await Process.start(command, client._received, env=env, cwd=cwd)
         except OSError as error:
             raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
         return client
 
-    async def request(self, method: str, params: bytes | None = None, timeout: float = PATIENCE) -> Reply:
+    async def request(self, method: str, params: bytes | None = None) -> Reply:
         """Ask, and wait for the answer. NoAnswerError, GoneError."""
-        return await self.reply(self.send(method, params), timeout)
+        return await self.reply(self.send(method, params))
 
     def send(self, method: str, params: bytes | None = None) -> int:
         """Ask without waiting; the request's id, for `reply`."""
@@ -109,13 +112,13 @@ class Client:
             self._answers[number].set_exception(self._left())
         return number
 
-    async def reply(self, number: int, timeout: float = PATIENCE) -> Reply:
-        """The answer to request ``number``. NoAnswerError after ``timeout`` seconds, GoneError."""
+    async def reply(self, number: int) -> Reply:
+        """The answer to request ``number``. NoAnswerError, GoneError."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(self.patience):
                 return await asyncio.shield(self._answers[number])
         except TimeoutError:
-            raise NoAnswerError(f"no answer within {timeout:g} s") from None
+            raise self._too_late() from None
 
     def answered(self, number: int) -> bool:
         """Whether request ``number`` has its answer already."""
@@ -131,13 +134,11 @@ class Client:
         self.transcript.add(line, sent=True)
         self.process.write(line + b"\n")
 
-    async def wait_for(
-        self, wanted: Callable[[dict[str, bytes]], bool], since: int = 0, timeout: float = PATIENCE
-    ) -> dict[str, bytes]:
+    async def wait_for(self, wanted: Callable[[dict[str, bytes]], bool], since: int = 0) -> dict[str, bytes]:
         """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
         since: so many messages are passed over. NoAnswerError, GoneError."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(self.patience):
                 while True:
                     for fields in self._lines[since:]:
                         if wanted(fields):
@@ -147,7 +148,7 @@ class Client:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise NoAnswerError(f"no answer within {timeout:g} s") from None
+            raise self._too_late() from None
 
     def messages(self) -> list[dict[str, bytes]]:
         """Every message that came in so far: its members as JSON text."""
@@ -210,9 +211,12 @@ class Client:
                 answer.exception()  # whether anybody waits for it is not the loop's concern
         self._news.set()
 
+    def _too_late(self) -> NoAnswerError:
+        return NoAnswerError(f"There was no answer within {self.patience:g} s.")
+
     def _left(self) -> GoneError:
         said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
-        return GoneError("it closed its output" + (f", saying: {said}" if said else ""))
+        return GoneError("It closed its output" + (f", saying: {said}" if said else "."))
 
 
 def _decoded(raw: bytes) -> dict[str, object]:

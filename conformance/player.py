@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from conformance.client import PATIENCE, Client, Reply
+from conformance.client import Client, Reply
 from conformance.errors import Finding
 from conformance.route import Route
 from mcpzip.wire import (
@@ -25,8 +25,6 @@ from mcpzip.wire import (
 
 CLIENT_INFO = join_object({"name": quote("conformance"), "version": quote("1")})
 _PAGES = 100
-_READY = 8.0
-"""Seconds a subject is given to show the tools of servers that have nothing wrong with them."""
 
 
 class Player:
@@ -56,9 +54,9 @@ class Player:
         return self.opening
 
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
-        """Wait until the subject shows ``tools`` (server, tool), for a while at most: a proxy may answer
-        before its servers do."""
-        deadline = time.monotonic() + _READY
+        """Wait until the subject shows ``tools`` (server, tool), as long as for an answer at most: a proxy may
+        answer before its servers do."""
+        deadline = time.monotonic() + self.client.patience
         wanted = {self.route.subject.shown(server, tool) for server, tool in tools}
         while wanted and time.monotonic() < deadline:
             if not self.route.meta:
@@ -76,9 +74,9 @@ class Player:
             params = stamp_request(params, self.version, CLIENT_INFO, b"{}")
         return self.client.send(method, params)
 
-    async def request(self, method: str, params: bytes | None = None, timeout: float = PATIENCE) -> Reply:
+    async def request(self, method: str, params: bytes | None = None) -> Reply:
         """Ask, and wait. NoAnswerError, GoneError."""
-        return await self.client.reply(self.send(method, params), timeout)
+        return await self.client.reply(self.send(method, params))
 
     def begin(
         self,
@@ -100,10 +98,9 @@ class Player:
         meta: bytes | None = None,
         *,
         flat: bool = False,
-        timeout: float = PATIENCE,
     ) -> Reply:
         """Run a tool. arguments, meta, flat: see `Route.call`. NoAnswerError, GoneError."""
-        return await self.client.reply(self.begin(server, tool, arguments, meta, flat=flat), timeout)
+        return await self.client.reply(self.begin(server, tool, arguments, meta, flat=flat))
 
     async def search(self, query: str, limit: int | None = None) -> list[str]:
         """The names found, best first."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from conformance.check import Check
+from conformance.client import PATIENCE
 from conformance.errors import ControlError, Finding
 from conformance.stage import Stage
 from conformance.subject import Subject
@@ -38,15 +39,19 @@ async def run(
     *,
     jobs: int | None = None,
     timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
     done: Done = lambda subject, verdict: None,
 ) -> Report:
-    """Every check against every subject, ``jobs`` at a time; ``done`` hears of each verdict as it comes."""
+    """Every check against every subject, ``jobs`` at a time; ``done`` hears of each verdict as it comes.
+
+    timeout: seconds for a whole check; patience: seconds for one answer within it.
+    """
     started, begun = datetime.now(UTC), time.monotonic()
     turn = asyncio.Semaphore(jobs or default_jobs())
 
     async def one(subject: Subject, check: Check) -> Verdict:
         async with turn:
-            verdict = await judge(subject, check, timeout)
+            verdict = await judge(subject, check, timeout, patience)
         done(subject, verdict)
         return verdict
 
@@ -66,13 +71,15 @@ async def run(
     )
 
 
-async def judge(subject: Subject, check: Check, timeout: float = TIMEOUT) -> Verdict:
+async def judge(
+    subject: Subject, check: Check, timeout: float = TIMEOUT, patience: float = PATIENCE
+) -> Verdict:
     """Play one check. Nothing it raises gets out but cancellation."""
     begun = time.monotonic()
     why_not = not_applicable(subject, check)
     if why_not is not None:
         return _verdict(check, Status.SKIPPED, 0.0, why_not)
-    stage, limit = Stage(subject), asyncio.timeout(timeout)
+    stage, limit = Stage(subject, patience), asyncio.timeout(timeout)
     try:
         async with limit, stage:
             await check.play(stage)
@@ -109,5 +116,4 @@ def _verdict(
     diff: tuple[str, ...] = (),
     transcript: tuple[str, ...] = (),
 ) -> Verdict:
-    summary = summary[:1].upper() + summary[1:]
     return Verdict(check.id, check.group, check.level, status, round(seconds, 3), summary, diff, transcript)

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 from msgspec import UNSET
 
-from conformance.client import Client, Reply
+from conformance.client import PATIENCE, Client, Reply
 from conformance.errors import ControlError, Finding
 from conformance.likeness import Likeness, diff, lines
 from conformance.player import Player
@@ -36,10 +36,11 @@ STRAIGHT = Subject(
 
 
 class Stage:
-    """One check's surroundings. transcripts: of every connection to the subject, in the order they opened."""
+    """One check's surroundings. patience: seconds anything is waited for; transcripts: of every connection to
+    the subject, in the order they opened."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, patience: float = PATIENCE) -> None:
+        self.subject, self.patience = subject, patience
         self.transcripts: list[Transcript] = []
         self._folder = Path()
         self._clients: list[Client] = []
@@ -112,7 +113,7 @@ class Stage:
                 reply, shown = Reply(), [finding.summary]
             difference = diff([str(call), *expected], [str(call), *shown], self.subject.title)
             if difference:
-                raise Finding(f"{call} is answered differently.", difference)
+                raise Finding(f"The answer to {call} differs.", difference)
             replies.append(reply)
         return replies
 
@@ -146,7 +147,8 @@ class Stage:
         home, temporary = self._folder / "home", self._folder / "tmp"
         for folder in (home, temporary):
             folder.mkdir(exist_ok=True)
-        client = await Client.start(command, env=environment(home, temporary, env), cwd=home)
+        surroundings = environment(home, temporary, env)
+        client = await Client.start(command, env=surroundings, cwd=home, patience=self.patience)
         self._clients.append(client)
         return Player(client, Route(subject), version)
 

@@ -161,7 +161,7 @@ class _Sse:
         self._serve = serve_dual_era_loop if dual else serve_loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._transport.connect_sse(scope, receive, send) as (read, write):
+        async with self._transport.connect_sse(scope, receive, send) as (read, write), read, write:
             await self._serve(self._server, read, write, lifespan_state={})
 
 

@@ -20,8 +20,6 @@ SEVERAL = ("several-servers",)
 OWNS = ("owns-servers",)
 
 WELL = server(tools=[tool("echo")])
-_LEAVES = 8.0
-"""Seconds a subject may take to leave with all it started."""
 
 
 @check("resilience.slow-start", MUST, CONTRACT, needs=SEVERAL)
@@ -156,7 +154,7 @@ async def reconnect(stage: Stage) -> None:
     player = await stage.through(server(tools=[tool("echo")], faults=[crash]))
     _echoes(await player.call(SHOP, "echo", b'{"n":1}'))
     await saw(stage.record(SHOP), lambda seen: seen.events("exit"), "The server did not get the first call.")
-    deadline = asyncio.get_running_loop().time() + 8.0
+    deadline = asyncio.get_running_loop().time() + stage.patience
     reply = await player.call(SHOP, "echo", b'{"n":2}')
     while reply.failed and asyncio.get_running_loop().time() < deadline:  # it may notice, and say, once
         await asyncio.sleep(0.2)
@@ -251,9 +249,10 @@ async def exit_on_eof(stage: Stage) -> None:
     await player.call(SHOP, "echo")
     player.client.process.close_stdin()
     expect(
-        await player.client.process.exits(_LEAVES), f"{_LEAVES:g} s after the end of its input it still runs."
+        await player.client.process.exits(stage.patience),
+        f"{stage.patience:g} s after the end of its input it still runs.",
     )
-    await _gone(_started(stage.record(SHOP)), "a server it started")
+    await _gone(stage, _started(stage.record(SHOP)), "a server it started")
 
 
 @check("resilience.exit-on-eof-mid-call", MUST, SHUTDOWN)
@@ -264,9 +263,10 @@ async def exit_on_eof_mid_call(stage: Stage) -> None:
     await saw(stage.record(SHOP), lambda seen: seen.calls("wait"), "The call did not reach the server.")
     player.client.process.close_stdin()
     expect(
-        await player.client.process.exits(_LEAVES), f"{_LEAVES:g} s after the end of its input it still runs."
+        await player.client.process.exits(stage.patience),
+        f"{stage.patience:g} s after the end of its input it still runs.",
     )
-    await _gone(_started(stage.record(SHOP)), "a server it started")
+    await _gone(stage, _started(stage.record(SHOP)), "a server it started")
 
 
 @check("resilience.exit-on-sigterm", MUST, SHUTDOWN, posix=True)
@@ -275,8 +275,11 @@ async def exit_on_sigterm(stage: Stage) -> None:
     player = await stage.through(WELL)
     await player.call(SHOP, "echo")
     player.client.process.terminate()
-    expect(await player.client.process.exits(_LEAVES), f"{_LEAVES:g} s after SIGTERM it still runs.")
-    await _gone(_started(stage.record(SHOP)), "a server it started")
+    expect(
+        await player.client.process.exits(stage.patience),
+        f"{stage.patience:g} s after SIGTERM it still runs.",
+    )
+    await _gone(stage, _started(stage.record(SHOP)), "a server it started")
 
 
 @check("resilience.no-orphan", MUST, SHUTDOWN, needs=OWNS)
@@ -286,8 +289,8 @@ async def no_orphan(stage: Stage) -> None:
     player = await stage.through(stubborn)
     await player.call(SHOP, "echo")
     player.client.process.close_stdin()
-    await player.client.process.exits(_LEAVES)
-    await _gone(_started(stage.record(SHOP)), "the server")
+    await player.client.process.exits(stage.patience)
+    await _gone(stage, _started(stage.record(SHOP)), "the server")
 
 
 @check("resilience.no-orphan-grandchild", SHOULD, CONTRACT, needs=OWNS, posix=True)
@@ -297,9 +300,11 @@ async def no_orphan_grandchild(stage: Stage) -> None:
     await player.call(SHOP, "echo")
     record = stage.record(SHOP)
     player.client.process.close_stdin()
-    await player.client.process.exits(_LEAVES)
+    await player.client.process.exits(stage.patience)
     children = [line.detail["child"] for line in record.events("grandchild")]
-    await _gone((child for child in children if isinstance(child, int)), "a process that the server started")
+    await _gone(
+        stage, (child for child in children if isinstance(child, int)), "a process that the server started"
+    )
 
 
 @check("resilience.no-orphan-after-kill", SHOULD, CONTRACT, needs=OWNS, posix=True)
@@ -309,8 +314,8 @@ async def no_orphan_after_kill(stage: Stage) -> None:
     player = await stage.through(stubborn)
     await player.call(SHOP, "echo")
     os.kill(player.client.process.pid, 9)
-    await player.client.process.exits(_LEAVES)
-    await _gone(_started(stage.record(SHOP)), "the server")
+    await player.client.process.exits(stage.patience)
+    await _gone(stage, _started(stage.record(SHOP)), "the server")
 
 
 def _echoes(reply: Reply, number: int = 1) -> None:
@@ -322,12 +327,12 @@ def _started(record: Record) -> list[int]:
     return [line.pid for line in record.events("start")]
 
 
-async def _gone(pids: Iterable[int], what: str) -> None:
+async def _gone(stage: Stage, pids: Iterable[int], what: str) -> None:
     """Finding unless every process has ended a while after the subject has."""
     left = set(pids)
     expect(left, f"There was no sign of {what}.")
-    deadline = asyncio.get_running_loop().time() + _LEAVES
+    deadline = asyncio.get_running_loop().time() + stage.patience
     while left := {pid for pid in left if is_running(pid)}:
         if asyncio.get_running_loop().time() > deadline:
-            raise Finding(f"{_LEAVES:g} s after the end {what} still runs.")
+            raise Finding(f"{stage.patience:g} s after the end {what} still runs.")
         await asyncio.sleep(0.02)

@@ -67,6 +67,10 @@ class _Schema:
         """Collect from ``schema`` and what is nested in it, ``depth`` levels below the tool's own."""
         if depth > _DEEPEST:
             return
+        values = schema.get("enum")
+        if isinstance(values, list):
+            named = [value for value in values[:_MOST_VALUES] if isinstance(value, str)]
+            self.values += [value[:_LONGEST_VALUE] for value in named]
         properties = schema.get("properties")
         if isinstance(properties, dict):
             for name, parameter in properties.items():
@@ -83,17 +87,9 @@ class _Schema:
         description = parameter.get("description")
         if isinstance(description, str):
             self.descriptions.append(_first_words(description, PARAMETER_WORDS))
-        self._read_values(parameter)
         self.read(parameter, depth + 1)
-        for inner in (*_objects([parameter.get("items")]), *_objects(parameter.get("anyOf"))):
-            self._read_values(inner)
-            self.read(inner, depth + 1)
-
-    def _read_values(self, schema: JsonObject) -> None:
-        values = schema.get("enum")
-        if isinstance(values, list):
-            named = [value for value in values[:_MOST_VALUES] if isinstance(value, str)]
-            self.values += [value[:_LONGEST_VALUE] for value in named]
+        for item in _objects([parameter.get("items")]):
+            self.read(item, depth + 1)
 
 
 def _objects(value: object) -> list[JsonObject]:

@@ -57,9 +57,9 @@ class Index:
     frequency, above 0. rarest: the rarity of a term that stands nowhere. vocabulary, names: lookups of words
     and of tools. verbs: the verb families of the terms that have any.
 
-    By document: name_terms, the distinct terms of the tool's name; name_rarity, the sum of their rarities;
-    verb, the families of the name's verb; server, a number. By server: servers, its name; server_terms, the
-    terms of that. sizes: how many tools have a (server, read_only).
+    By document: name_terms, the distinct terms of the tool's name in order; name_rarity, the sum of their
+    rarities; verb, the families of the name's verb; server, a number. By server: servers, its name;
+    server_terms, the terms of that. sizes: how many tools have a (server, read_only).
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -125,7 +125,7 @@ class Index:
         self.server = array("I", (numbers.setdefault(entry.server, len(numbers)) for entry in self.entries))
         self.servers = tuple(numbers)
         self.server_terms = [
-            frozenset(self.terms[term] for _, term in words(server) if term in self.terms)
+            tuple(self.terms[term] for _, term in words(server) if term in self.terms)
             for server in self.servers
         ]
 
@@ -171,7 +171,7 @@ class _Reader:
                 spelled.append(spelling if weight.spelled else [])
         self.frequencies.update(set(chain.from_iterable(spelled)))
         self.documents.append(document)
-        self.names.append(tuple(sorted(set(document[0][2]))) if name else ())
+        self.names.append(tuple(dict.fromkeys(document[0][2])) if name else ())
         self._spelled.append(spelled)
 
     def join_compounds(self) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mcpzip.search.index import Index
-from mcpzip.search.names import said
 from mcpzip.search.tokenizer import content, is_bigram, term_of, words
+from mcpzip.search.verbs import families
 
 MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
 REPAIRED = 0.85  # what a repaired word counts for; .8 to .9 are equal, 1 is worse by .001 of nDCG@10
@@ -49,17 +49,17 @@ class Group:
 class Plan:
     """All that a ranking depends on.
 
-    groups: sorted. asides: the terms of stop words of the query that stand in some name. unknown: how many
-    words lead nowhere. literal, spoken: documents found by name; begun: the places of names that begin with
-    the query (`names`).
+    groups: sorted. asides: the terms of stop words of the query that stand in some name. verbs: the families
+    of its verbs. unknown: how many of its words lead nowhere. literal, spoken: the documents it names
+    (`names`).
     """
 
     groups: tuple[Group, ...]
     asides: tuple[int, ...]
+    verbs: int
     unknown: int
     literal: tuple[int, ...]
     spoken: tuple[int, ...]
-    begun: range
     filters: Filters
 
 
@@ -67,11 +67,12 @@ class Plan:
 class Understanding:
     """A plan, and the query's own words for what is in it.
 
-    words: for each group of the plan the words that led to it. unknown, corrected: in order of the query.
+    words: the groups of the plan and the words that led to each. unknown, corrected: words that led nowhere,
+    and (as written, as looked up). All in order of the query.
     """
 
     plan: Plan
-    words: tuple[tuple[str, ...], ...]
+    words: tuple[tuple[Group, tuple[str, ...]], ...]
     unknown: tuple[str, ...]
     corrected: tuple[tuple[str, str], ...]
 
@@ -80,23 +81,28 @@ def understand(query: str, filters: Filters, index: Index) -> Understanding:
     """``query`` in terms of ``index``. Never raises."""
     query = query[:_LONGEST_QUERY].strip()
     everything = words(query)
+    looked_up = list(dict.fromkeys(content(everything)))[:MOST_WORDS]
     reading = _Reading(index)
-    reading.read(list(dict.fromkeys(content(everything)))[:MOST_WORDS])
-    groups = sorted(reading.words)
-    looked_up = {term for group in groups for term in group.terms}
+    reading.read(looked_up)
+    terms = {term for group in reading.words for term in group.terms}
     in_names = {index.terms[term] for _, term in everything if term in index.terms}
     plan = Plan(
-        groups=tuple(groups),
-        asides=tuple(sorted(in_names - looked_up)),
+        groups=tuple(sorted(reading.words)),
+        asides=tuple(sorted(in_names - terms)),
+        verbs=reading.verbs,
         unknown=len(reading.unknown),
         literal=index.names.literal(query),
-        spoken=index.names.spoken(said([term for _, term in everything])),
-        begun=index.names.begun([word for word, _ in everything]),
+        spoken=index.names.spoken(everything),
         filters=filters,
     )
+    place = {word: place for place, (word, _) in enumerate(looked_up)}
     return Understanding(
         plan,
-        tuple(tuple(reading.words[group]) for group in groups),
+        tuple(
+            sorted(
+                ((g, tuple(said)) for g, said in reading.words.items()), key=lambda item: place[item[1][0]]
+            )
+        ),
         tuple(reading.unknown),
         tuple(reading.corrected),
     )
@@ -109,17 +115,21 @@ class _Reading:
         self._index = index
         self._groups: dict[tuple[int, ...], Group] = {}
         self.words: dict[Group, list[str]] = {}
+        self.verbs = 0
         self.unknown: list[str] = []
         self.corrected: list[tuple[str, str]] = []
 
     def read(self, pairs: list[tuple[str, str]]) -> None:
         """Groups for every pair of `words`, and one for two neighbours that are a known word when joined."""
-        known = [(word, term) for word, term in pairs if term in self._index.terms]
-        for word, term in known:
-            self._add([self._index.terms[term]], 1.0, word)
-        for word in dict.fromkeys(word for word, term in pairs if term not in self._index.terms):
-            self._repair(word)
-        if any(is_bigram(word) for word, _ in known):
+        for word, term in pairs:
+            self.verbs |= families(term)
+            if term in self._index.terms:
+                self._add([self._index.terms[term]], 1.0, word)
+        for word, term in pairs:
+            # Of a verb that no tool has, the family is all that is asked for.
+            if term not in self._index.terms and not families(term):
+                self._repair(word)
+        if any(is_bigram(word) for said in self.words.values() for word in said):
             # 天气预报 is cut into 天气, 气预 and 预报: the middle is an artefact, no unknown word.
             self.unknown = [word for word in self.unknown if not is_bigram(word)]
         for (left, _), (right, _) in pairwise(pairs):
@@ -132,6 +142,7 @@ class _Reading:
             self.unknown.append(word)
             return
         terms = [self._index.terms[term_of(known)] for known in repair.alternatives]
+        self.verbs |= families(term_of(repair.alternatives[0]))
         if repair.kind == "split":
             self.corrected.append((word, " ".join(repair.alternatives)))
             for term in terms:

@@ -9,7 +9,9 @@ unknown word is as rare as can be). So it says how sure a hit is, whatever the q
 for what it amounts to.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mcpzip.search.index import Index
 from mcpzip.search.query import Filters, Plan
@@ -26,8 +28,8 @@ SERVER = 0.06  # every word of the server's name is in the query
 
 # A tool that is called what the query says comes first, whatever else is said of it.
 LITERAL_SCORE = 1.0
-SPOKEN_SCORE = 0.99
-BEGUN_SCORES = (0.9, 0.98)  # the query is the beginning of the name: between these, by score
+SPOKEN_SCORES = (0.985, 0.99)  # but for stop words, and to the last word
+BEGUN_SCORES = (0.9, 0.98)  # the name begins with what is asked: between these, by score
 HIGHEST_SCORE = 0.89  # of any other
 
 
@@ -46,18 +48,16 @@ class Ranking:
 
 def rank(index: Index, plan: Plan, depth: int) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
-    begun = index.names.between(plan.begun)
     worths = _add_up(index, plan)
-    for document in (*plan.literal, *plan.spoken, *begun):
+    for document in (*plan.literal, *plan.spoken):
         worths.setdefault(document, 0.0)
     worths = _filtered(index, plan.filters, worths)
     most = sum(max(index.rarity[term] for term in group.terms) for group in plan.groups if group.asked)
     most = (most + plan.unknown * index.rarest) or 1.0
     order = _best(worths, max(depth, POOL))
-    named = _best({document: worths[document] for document in begun if document in worths}, POOL)
-    named += [document for document in (*plan.literal, *plan.spoken) if document in worths]
+    named = [document for document in (*plan.literal, *plan.spoken) if document in worths]
     pool = {document: worths[document] for document in (*order[:POOL], *named)}
-    ranked = _with_advantages(index, plan, begun, pool, most)
+    ranked = _with_advantages(index, plan, pool, most)
     if len(ranked) < depth:
         least = ranked[-1][1] if ranked else 0.0
         rest = [document for document in order if document not in pool]
@@ -99,43 +99,51 @@ def _best(worths: dict[int, float], depth: int) -> list[int]:
 
 
 def _with_advantages(
-    index: Index, plan: Plan, begun: set[int], pool: dict[int, float], most: float
+    index: Index, plan: Plan, pool: dict[int, float], most: float
 ) -> list[tuple[int, float]]:
     """The documents of ``pool`` and their scores, best first, ties by name."""
     said = {term: index.rarity[term] for group in plan.groups for term in group.terms}
-    asked = 0
-    for term in said:
-        asked |= index.verbs.get(term, 0)
     said.update((term, index.rarity[term]) for term in plan.asides)
     rarity = said.get
     unit = index.rarest
     named: dict[int, bool] = {}
     scores: list[tuple[int, float]] = []
     for document, worth in pool.items():
+        name = index.name_terms[document]
         if index.name_rarity[document]:
-            known = sum([rarity(term, 0.0) for term in index.name_terms[document]])
+            known = sum([rarity(term, 0.0) for term in name])
             worth += NAME * unit * known / index.name_rarity[document]
         done = index.verb[document]
-        if asked & done:
+        if plan.verbs & done:
             worth += VERB * unit
-        elif asked and contradict(asked, done):
+        elif plan.verbs and contradict(plan.verbs, done):
             worth -= CONTRADICTION * unit
         server = index.server[document]
         if server not in named:
             terms = index.server_terms[server]
-            named[server] = bool(terms) and terms <= said.keys()
+            named[server] = bool(terms) and said.keys() >= set(terms)
         if named[server]:
             worth += SERVER * unit
         score = HIGHEST_SCORE * min(max(worth / most, 0.0), 1.0)
         if document in plan.literal:
             score = LITERAL_SCORE
         elif document in plan.spoken:
-            score = SPOKEN_SCORE
-        elif document in begun:
+            score = SPOKEN_SCORES[said.keys() in (set(name), {*index.server_terms[server], *name})]
+        elif not plan.unknown and _begins(index, document, plan, said):
             low, high = BEGUN_SCORES
             score = low + (high - low) * score
         scores.append((document, score))
     return sorted(scores, key=_by_worth)
+
+
+def _begins(index: Index, document: int, plan: Plan, said: Container[int]) -> bool:
+    """Whether the name of ``document``, or its server and name, begin with all that is asked."""
+    name = index.name_terms[document]
+    for terms in (name, index.server_terms[index.server[document]] + name):
+        start = set(takewhile(said.__contains__, terms))
+        if start and all(not start.isdisjoint(group.terms) for group in plan.groups if group.asked):
+            return True
+    return False
 
 
 def _by_worth(item: tuple[int, float]) -> tuple[float, int]:

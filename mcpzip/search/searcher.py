@@ -124,7 +124,7 @@ def _ranking(catalog: _Catalog, understood: Understanding, limit: int) -> Rankin
 def _matched(index: Index, understood: Understanding, document: int) -> tuple[str, ...]:
     """The words of the query that stand in ``document``."""
     found: dict[str, None] = {}
-    for group, said in zip(understood.plan.groups, understood.words, strict=True):
+    for group, said in understood.words:
         if any(index.has(document, term) for term in group.terms):
             found.update(dict.fromkeys(said))
     return tuple(found)

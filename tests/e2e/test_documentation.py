@@ -135,3 +135,9 @@ def test_ci_does_what_the_readme_says() -> None:
     test = next(text for text in readme if text.endswith("pytest"))
     assert setup.removeprefix(".venv/bin/") in script
     assert script.rstrip().endswith("\n" + test.removeprefix(".venv/bin/"))
+
+
+def test_the_lock_names_no_registry() -> None:
+    lock = json.loads((ROOT / "tests" / "e2e" / "package-lock.json").read_text("utf-8"))
+    assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
+    assert all("integrity" in package for name, package in lock["packages"].items() if name)

@@ -170,26 +170,22 @@ async def test_our_own_timeout_is_an_answer_the_model_can_read(
         await server.record.until(lambda record: record.received("notifications/cancelled"))
 
 
-@every_mode
-async def test_a_server_that_dies_of_the_probe_is_started_again(
-    serve: Serve, fake_mcp: FakeMcp, mode: str
-) -> None:
+async def test_a_server_that_dies_of_the_probe_is_started_again(serve: Serve, fake_mcp: FakeMcp) -> None:
     # Once its second life was closed as soon as it was ready, because the first had ended.
     server = fake_mcp("dies-on-discover", name="shy")
-    async with serve.client(mode, server) as client:
+    async with serve.client("auto", server) as client:
         status = await client.call_tool("execute_tool", {"name": "proxy_refresh"})
         assert "shy: connected, 1 tools" in text_of(status)
         assert len(server.record.events("start")) == 2
 
 
-@every_mode
 @pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 async def test_a_servers_own_error_32000_is_passed_on(
-    serve: Serve, fake_mcp: FakeMcp, mode: str, transport: str
+    serve: Serve, fake_mcp: FakeMcp, transport: str
 ) -> None:
     # Once taken for the SDK's "Connection closed", which has the same code.
     fault = {"kind": "error", "method": "tools/call", "code": -32000, "message": "Bad hair day", "data": [1]}
-    async with serve.client(mode, fake_mcp("echo", transport=transport, faults=[fault])) as client:
+    async with serve.client("auto", fake_mcp("echo", transport=transport, faults=[fault])) as client:
         with pytest.raises(MCPError) as refused:
             await execute(client, "echo__greet", {"name": "Ada"})
         error = refused.value.error

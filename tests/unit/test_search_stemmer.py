@@ -6,14 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.search.stemmer import ENDINGS, Stemmer, snowball, stem, with_dictionary
+from mcpzip.search.stemmer import ENDINGS, snowball, stem, with_dictionary
 
-STEMS = ["a", "mess", "relat", "organ", "happ", "ag", "runn", "fl", "general", "creat", "quer", "sk", "univers"]
-SUFFIXES = """
-s es ies sses ied ed ing edly ingly eed eedly y ly li ousli fulli lessli tional enci anci abli entli izer ization
-ational ation ator alism aliti alli fulness ousness iveness iviti biliti bli logi alize icate iciti ical ful ness
-ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion e l ll or ist i
-""".split()
+STEMS = [
+    "a",
+    "mess",
+    "relat",
+    "organ",
+    "happ",
+    "ag",
+    "runn",
+    "fl",
+    "general",
+    "creat",
+    "quer",
+    "sk",
+    "univers",
+]
+_SUFFIXES = """
+s es ies sses ied ed ing edly ingly eed eedly y ly li ousli fulli lessli tional enci anci abli entli izer
+ization ational ation ator alism aliti alli fulness ousness iveness iviti biliti bli logi alize icate iciti
+ical ful ness ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion e l ll or
+ist i
+"""
+SUFFIXES = tuple(_SUFFIXES.split())
 
 english = st.builds(
     lambda stem, suffixes: stem + "".join(suffixes),
@@ -34,7 +50,7 @@ def to_the_end(step: Callable[[str], str], word: str) -> set[str]:
 def test_a_stem_is_where_snowball_ends(word: str) -> None:
     plain = snowball()().stemWord
     assert stem(word) in to_the_end(plain, word)
-    assert to_the_end(plain, stem(word)) == {stem(word)} or stem(plain(stem(word))) == stem(word)
+    assert stem(word) in to_the_end(plain, plain(stem(word)))
 
 
 @given(english)

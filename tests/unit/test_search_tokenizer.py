@@ -14,7 +14,7 @@ TABLE = [
     ("kebab-case-name", ["kebab", "case", "name"]),
     ("dotted.path/with/slashes", ["dot", "path", "slash"]),
     ("HTTPServer", ["http", "server"]),
-    ("parseJSONText", ["pars", "json", "text"]),
+    ("parseJSONText", ["par", "json", "text"]),
     ("OAuth2", ["oauth", "2"]),
     ("getOAuthToken", ["get", "oauth", "token"]),
     ("iPhone", ["iphon"]),

@@ -7,8 +7,26 @@ from hypothesis import strategies as st
 from mcpzip.search.vocabulary import TWO_MISTAKES_FROM, Measure, Repair, Vocabulary
 
 KNOWN = Vocabulary(
-    {"calendar": 9, "calender": 1, "message": 7, "massage": 1, "calculate": 2, "repository": 5, "todo": 3, "list": 8}
-    | {"temperature": 2, "template": 4, "authenticate": 2, "trend": 3, "contact": 2, "context": 2, "天气": 1, "of": 9}
+    {
+        "calendar": 9,
+        "calender": 1,
+        "message": 7,
+        "massage": 1,
+        "calculate": 2,
+        "repository": 5,
+        "todo": 3,
+        "list": 8,
+    }
+    | {
+        "temperature": 2,
+        "template": 4,
+        "authenticate": 2,
+        "trend": 3,
+        "contact": 2,
+        "context": 2,
+        "天气": 1,
+        "of": 9,
+    }
 )
 
 
@@ -62,8 +80,8 @@ def test_distance(left: str, right: str, mistakes: int) -> None:
         ("todolist", Repair("split", ("todo", "list"))),
         ("temp", Repair("beginning", ("template", "temperature"))),
         ("tem", Repair("beginning", ("template", "temperature"))),
-        ("contaxt", Repair("typo", ("context",))),
-        ("contxxt", Repair("typo", ("contact", "context"))),
+        ("contxxt", Repair("typo", ("context",))),
+        ("contaxt", Repair("typo", ("contact", "context"))),
     ],
 )
 def test_repairs(word: str, repair: Repair) -> None:
@@ -99,7 +117,9 @@ def test_no_nearer_word_is_missed(known: list[str], word: str) -> None:
 def test_words_come_most_frequent_first(known: list[str]) -> None:
     frequencies = {word: place for place, word in enumerate(known)}
     begun = Vocabulary(frequencies).beginning_with("a")
-    assert begun == sorted((word for word in known if word.startswith("a")), key=lambda word: -frequencies[word])
+    assert begun == sorted(
+        (word for word in known if word.startswith("a")), key=lambda word: -frequencies[word]
+    )
 
 
 def test_forgets_and_answers_alike() -> None:
