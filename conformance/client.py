@@ -56,6 +56,14 @@ class Reply:
         )
 
     @property
+    def json(self) -> object:
+        """What its text says, decoded; None when that is no JSON."""
+        try:
+            return msgspec.json.decode(self.text)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return None
+
+    @property
     def fields(self) -> dict[str, object]:
         """The result, decoded; {} for an error or a result that isn't an object."""
         return {} if self.result is None else _decoded(self.result)

@@ -54,7 +54,7 @@ class Player:
         return self.opening
 
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
-        """Wait until the subject shows ``tools`` (server, tool), as long as for an answer at most: a proxy may
+        """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer: it may
         answer before its servers do."""
         deadline = time.monotonic() + self.client.patience
         wanted = {self.route.subject.shown(server, tool) for server, tool in tools}

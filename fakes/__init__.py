@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fakes.answer import Answer
+    from fakes.definitions import Tool
     from fakes.errors import ScenarioError
     from fakes.faults import Fault, fault
     from fakes.launch import Fakes, FakeServer
     from fakes.record import Record
-    from fakes.scenario import Scenario, Tool
+    from fakes.scenario import Scenario
 
 __all__ = ["Answer", "FakeServer", "Fakes", "Fault", "Record", "Scenario", "ScenarioError", "Tool", "fault"]
 
@@ -29,7 +30,7 @@ _HOMES = {
     "Record": "record",
     "Scenario": "scenario",
     "ScenarioError": "errors",
-    "Tool": "scenario",
+    "Tool": "definitions",
     "fault": "faults",
 }
 

@@ -21,6 +21,8 @@ from fakes.scenario import Scenario
 from mcpzip.wire import INVALID_REQUEST, MODERN_VERSIONS
 
 FIRING = "fakes.firing"
+_WIND_UP = 1.0
+"""Seconds the SDK may take to notice that a connection was cut."""
 
 
 class Gate:
@@ -70,16 +72,18 @@ class Gate:
             reply = msgspec.json.encode({"jsonrpc": "2.0", "id": message.get("id"), "error": refusal.error()})
             await _respond(recorder.send, code, reply, {"content-type": "application/json"})
         else:
-            await self._pass(scope, _replay(body, receive), recorder)
+            await self._pass(scope, _Replay(body, receive, recorder.cut), recorder)
 
     async def _pass(self, scope: Scope, receive: Receive, recorder: "_Recorder") -> None:
-        """Let the SDK answer; give up when the connection is to be cut, which makes the HTTP server close
-        it."""
+        """Let the SDK answer; when the connection is cut, let it wind up. Returning makes the HTTP server
+        close."""
         answer = asyncio.ensure_future(self._app(scope, receive, recorder.send))
         cut = asyncio.ensure_future(recorder.cut.wait())
         try:
             await asyncio.wait((answer, cut), return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
+            if recorder.cut.is_set():
+                await asyncio.wait((answer,), timeout=_WIND_UP)
+            else:
                 answer.result()
         finally:
             cut.cancel()
@@ -129,6 +133,8 @@ class _Recorder:
 
     async def send(self, message: Message) -> None:
         """Record what goes out, and let it."""
+        if self.cut.is_set():
+            return
         if message["type"] == "http.response.start":
             kinds = dict(message.get("headers", ()))
             self._streaming = kinds.get(b"content-type", b"").startswith(b"text/event-stream")
@@ -191,18 +197,25 @@ async def _body(receive: Receive) -> bytes:
     return whole
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """``receive`` as it was before the body was read."""
-    given = False
+class _Replay:
+    """``receive`` as it was before the body was read; once ``cut`` is set it says that the client has
+    gone."""
 
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    def __init__(self, body: bytes, receive: Receive, cut: asyncio.Event) -> None:
+        self._body: bytes | None = body
+        self._receive, self._cut = receive, cut
 
-    return again
+    async def __call__(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        arriving, cut = asyncio.ensure_future(self._receive()), asyncio.ensure_future(self._cut.wait())
+        try:
+            await asyncio.wait((arriving, cut), return_when=asyncio.FIRST_COMPLETED)
+            return arriving.result() if arriving.done() else {"type": "http.disconnect"}
+        finally:
+            arriving.cancel()
+            cut.cancel()
 
 
 async def _respond(send: Send, status: int, body: bytes, headers: dict[str, str] | None) -> None:

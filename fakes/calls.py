@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from fakes.answer import Answer, JsonObject, Log, json_value
+from fakes.definitions import Tool
 from fakes.faults import NOTHING, Firing
-from fakes.scenario import Tool
 from mcpzip.wire import INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_REQUIRED_CLIENT_CAPABILITY, MODERN_VERSIONS
 
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

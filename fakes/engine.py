@@ -17,8 +17,9 @@ from msgspec import UNSET
 
 from fakes.answer import JsonObject, fill, json_value
 from fakes.calls import Channel, Refused, Request, as_object, call
+from fakes.definitions import Prompt, Resource, Tool
 from fakes.faults import Firing
-from fakes.scenario import Prompt, Resource, Scenario, Tool
+from fakes.scenario import Scenario
 from mcpzip.wire import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,

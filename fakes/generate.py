@@ -4,7 +4,7 @@ The n-th tool is a verb and a noun taken in turn, so that names differ in words 
 real ones do.
 """
 
-from fakes.scenario import Generate, Tool
+from fakes.definitions import Generate, Tool
 
 _VERBS = (
     "create", "list", "get", "update", "delete", "search", "archive", "restore", "export", "import",

@@ -19,9 +19,10 @@ from typing import Self
 import msgspec
 
 from fakes.answer import JsonObject
+from fakes.definitions import Tool
 from fakes.faults import Fault
 from fakes.record import Record, opened
-from fakes.scenario import Scenario, Tool
+from fakes.scenario import Scenario
 
 _PACKAGES = Path(__file__).resolve().parent.parent
 

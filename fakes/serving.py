@@ -19,8 +19,8 @@ from fakes.record import Writer, opened
 from fakes.scenario import Scenario
 
 _PATHS = {"http": "/mcp", "sse": "/sse"}
-_LAST_WORDS = 5.0
-"""Seconds a cancelled request may take to end."""
+_WIND_UP, _LAST_WORDS = 0.2, 5.0
+"""Seconds a request may take to end by itself once its client is gone, and once it is cancelled."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -47,12 +47,13 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
-        for task in list(self.server_state.tasks):
-            task.cancel()
-        if self.server_state.tasks:
-            await asyncio.wait(self.server_state.tasks, timeout=_LAST_WORDS)
         for connection in list(self.server_state.connections):
-            connection.transport.abort()
+            connection.transport.abort()  # what answers them notices and winds up
+        for seconds in (_WIND_UP, _LAST_WORDS):
+            if self.server_state.tasks:
+                await asyncio.wait(self.server_state.tasks, timeout=seconds)
+            for task in list(self.server_state.tasks):
+                task.cancel()
         await self.lifespan.shutdown()
 
 

@@ -33,6 +33,14 @@ async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: st
     expect(as_text or got == msgspec.json.decode(_MEANT), f"With {what} the tool ran with {got!r}.")
 
 
+def _got(stage: Stage, wanted: object) -> None:
+    """The server got the call with these arguments."""
+    calls = stage.record(SHOP).calls("send")
+    expect(calls, "The call did not reach the server.")
+    got = calls[-1].get("arguments")
+    expect(got == wanted, f"The server got {got!r}.")
+
+
 @check("arguments.as-text", MUST, CONTRACT)
 async def as_text(stage: Stage) -> None:
     """Arguments given as a string that holds JSON are read, or refused; the tool doesn't run without them."""
@@ -89,9 +97,8 @@ async def null_members(stage: Stage) -> None:
     """A member that is null reaches the server as null: it is neither left out nor replaced."""
     player = await stage.through(SLACK)
     await player.call(SHOP, "send", b'{"channel":"C1","text":"hi","thread":null}')
-    [call] = stage.record(SHOP).calls("send")
     wanted = {"channel": "C1", "text": "hi", "thread": None}
-    expect(call.get("arguments") == wanted, f"The server got {call.get('arguments')!r}.")
+    _got(stage, wanted)
 
 
 @check("arguments.own-words", MUST, CONTRACT)
@@ -103,8 +110,7 @@ async def own_words(stage: Stage) -> None:
         b'{"name":"n","arguments":{"a":1},"server":"s","tool":"t","timeout":5,"query":"q","_meta":{"x":1}}'
     )
     await player.call(SHOP, "send", given)
-    [call] = stage.record(SHOP).calls("send")
-    expect(call.get("arguments") == msgspec.json.decode(given), f"The server got {call.get('arguments')!r}.")
+    _got(stage, msgspec.json.decode(given))
 
 
 @check("arguments.near-miss-name", MUST, CONTRACT)
@@ -134,5 +140,4 @@ async def text_is_not_touched(stage: Stage) -> None:
     player = await stage.through(SLACK)
     values = {"channel": '{"a": 1}', "text": "007", "c": "null", "d": "${HOME}", "e": "{name}", "f": " x "}
     await player.call(SHOP, "send", msgspec.json.encode(values))
-    [call] = stage.record(SHOP).calls("send")
-    expect(call.get("arguments") == values, f"The server got {call.get('arguments')!r}.")
+    _got(stage, values)

@@ -319,8 +319,8 @@ async def no_orphan_after_kill(stage: Stage) -> None:
 
 
 def _echoes(reply: Reply, number: int = 1) -> None:
-    wanted = f'{{"n":{number}}}'
-    expect(reply.text == wanted, f"A call is answered with {reply.text[:300]!r} instead of {wanted}.")
+    wanted = {"n": number}
+    expect(reply.json == wanted, f"A call is answered with {reply.text[:300]!r} instead of {wanted}.")
 
 
 def _started(record: Record) -> list[int]:

@@ -123,7 +123,7 @@ async def found_can_be_called(stage: Stage) -> None:
     for found in await player.search("list message repository"):
         if found in shown:
             reply = await player.call(*shown[found], b'{"n":1}')
-            expect(reply.text == '{"n":1}', f"A call of {found!r} is answered with {reply.text!r}.")
+            expect(reply.json == {"n": 1}, f"A call of {found!r} is answered with {reply.text!r}.")
 
 
 @check("search.limit", MUST, CONTRACT, needs=(*SEARCH, "search-limit"))

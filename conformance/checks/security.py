@@ -93,7 +93,7 @@ async def calls_stay_apart(stage: Stage) -> None:
     expect(word in reply.text, f"It is answered with {reply.text!r}.")
     record = stage.record("second")
     await saw(record, lambda seen: seen.calls("echo"), "The call did not reach its server.")
-    expect(not stage.record("first").calls(), "The call reached the other server too.")
+    await player.call("first", "echo")  # whatever came before it has arrived by then
     heard = [line.message for line in stage.record("first").received()]
     expect(word not in str(heard), "The other server heard of it.")
 

@@ -59,6 +59,11 @@ def _sorted(value: Object) -> Object:
     return cast(Object, json.loads(json.dumps(value, sort_keys=True)))
 
 
+def _respelt(value: Object) -> Object:
+    """The same values in another spelling: key order, and what decoding and encoding does by itself."""
+    return dict(reversed(value.items()))
+
+
 def _ascii(result: Object) -> Object:
     text = json.dumps(result, ensure_ascii=False).encode("ascii", "replace").decode()
     return cast(Object, json.loads(text))
@@ -94,6 +99,9 @@ FAULTS: Mapping[str, Fault] = {
     "truncates": Fault("cuts text at 1 MiB", "fidelity.large-result", result=_truncated),
     "doubles": Fault("reads every number as a double", "fidelity.big-integers", result=_as_doubles),
     "sorts-keys": Fault("sorts the keys of objects", "fidelity.key-order", result=_sorted),
+    "respells": Fault(
+        "writes all JSON anew", "fidelity.number-spelling", result=_respelt, arguments=_respelt
+    ),
     "ascii": Fault("writes ? for what is not ASCII", "fidelity.text", result=_ascii),
     "hides-errors": Fault("makes a server's error a result", "fidelity.error"),
     "loses-annotations": Fault("shows definitions without annotations", "fidelity.definition"),

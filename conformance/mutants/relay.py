@@ -246,7 +246,7 @@ class Relay:
 
     def _params(self, tool: str, arguments: bytes, meta: bytes | None) -> bytes:
         spoil = self._fault.arguments
-        if spoil is not None:
+        if spoil is not None and arguments.startswith(b"{"):
             arguments = msgspec.json.encode(spoil(json.loads(arguments)))
         fields = {"name": quote(tool), "arguments": arguments}
         if meta is not None and not self._has("drops-request-meta"):
@@ -256,8 +256,8 @@ class Relay:
     async def _passed(self, upstream: Upstream, params: bytes) -> bytes:
         if self._has("broadcasts"):
             for other in self._servers.values():
-                if other is not upstream:
-                    await other.request("tools/call", params)
+                if other is not upstream and other.tools:
+                    self._spawn(self._also(other, params))
         if self._has("runs-twice"):
             await upstream.request("tools/call", params)
         try:
@@ -273,6 +273,13 @@ class Relay:
             return _said(error.raw.decode(), failed=True)
         spoil = self._fault.result
         return result if spoil is None else json.dumps(spoil(json.loads(result))).encode()
+
+    @staticmethod
+    async def _also(upstream: Upstream, params: bytes) -> None:
+        try:
+            await upstream.request("tools/call", params)
+        except (ServerGoneError, RefusedError):
+            pass  # nobody asked for it
 
     # Search
 

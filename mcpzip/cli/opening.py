@@ -53,12 +53,16 @@ async def opened(config: str) -> AsyncIterator[Proxy]:
     loaded = load(config, os.environ)
     catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
     for warning in (*loaded.warnings, *warnings):
-        print(f"mcpzip: {warning}", file=sys.stderr)
-    proxy = Proxy(loaded, catalog)
+        _warn(warning)
+    proxy = Proxy(loaded, catalog, _warn)
     try:
         yield proxy
     finally:
         await proxy.close()
+
+
+def _warn(warning: str) -> None:
+    print(f"mcpzip: {warning}", file=sys.stderr)
 
 
 async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:

@@ -49,9 +49,13 @@ class Context:
 class Proxy:
     """All of mcpzip behind the downstream protocol. Everything runs on one event loop."""
 
-    def __init__(self, config: Config, catalog: Catalog) -> None:
-        """catalog: as the snapshot had it."""
+    def __init__(
+        self, config: Config, catalog: Catalog, warn: Callable[[str], None] = lambda warning: None
+    ) -> None:
+        """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it."""
         self.config = config
+        self._warn = warn
+        self._warned: set[str] = set()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
         self._catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
         self._visible = allowed(self._catalog, config.servers)
@@ -104,7 +108,7 @@ class Proxy:
             await asyncio.wait({self._writing})
         if self._saving is not None:
             self._saving.cancel()
-            self.save()
+            self._tell(self.save())
 
     async def call(self, name: str, arguments: bytes | None, context: Context) -> bytes:
         """The `CallToolResult` (JSON text) of `tools/call`.
@@ -248,7 +252,13 @@ class Proxy:
         if before is not None:  # an older catalog must not land on top of a newer one
             await asyncio.wait({before})
         path = self.config.path
-        await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save")
+        self._tell(await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save"))
+
+    def _tell(self, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._warn(warning)
 
     def _index_soon(self) -> None:
         if self._indexing is None and self._indexed != self._visible.version:

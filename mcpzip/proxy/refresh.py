@@ -15,7 +15,7 @@ from mcpzip.model.errors import McpzipError, UpstreamError
 from mcpzip.transport.pool import Pool
 
 QUIET = 0.2
-"""Seconds of silence after a `list_changed` before the server is listed again."""
+"""Seconds from a `list_changed` to the listing it brings about; what else is said meanwhile costs nothing."""
 FIRST_RETRY, LAST_RETRY = 5.0, 300.0
 """Seconds after which a server that could not be listed is asked again, doubling from one to the other."""
 
@@ -29,8 +29,10 @@ class Refresher:
         self._listing: dict[str, asyncio.Task[Update]] = {}
         self._started: dict[str, float] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
+        self._again: set[str] = set()
         self._failures: Counter[str] = Counter()
         self._retrying = False
+        self._closed = False
 
     def listing(self, server: str) -> "asyncio.Task[Update] | None":
         """The listing of ``server`` that is under way, if one is."""
@@ -62,7 +64,10 @@ class Refresher:
 
     def changed(self, server: str) -> None:
         """``server`` says that its tools changed."""
-        self._relist_after(QUIET, server)
+        # Never put off: one that says so without end would never be listed.
+        timer = self._pending.get(server)
+        if timer is None or timer.when() > asyncio.get_running_loop().time() + QUIET:
+            self._relist_after(QUIET, server)
 
     def _relist_after(self, seconds: float, server: str) -> None:
         if (timer := self._pending.pop(server, None)) is not None:
@@ -71,10 +76,17 @@ class Refresher:
 
     def _relist(self, server: str) -> None:
         self._pending.pop(server, None)
-        if server in self._listing:  # it may have answered before the change: list once more when it is done
-            self._listing[server].add_done_callback(lambda _: self.start(server))
-        else:
+        if self._closed:
+            return
+        if server not in self._listing:
             self.start(server)
+        elif server not in self._again:  # it may have answered before the change: once more when it is done
+            self._again.add(server)
+            self._listing[server].add_done_callback(lambda _: self._list_again(server))
+
+    def _list_again(self, server: str) -> None:
+        self._again.discard(server)
+        self._relist(server)
 
     async def _list(self, name: str) -> Update:
         server = self._servers[name]
@@ -111,6 +123,7 @@ class Refresher:
 
     async def close(self) -> None:
         """Stops whatever is under way."""
+        self._closed = True
         for timer in self._pending.values():
             timer.cancel()
         tasks = list(self._listing.values())

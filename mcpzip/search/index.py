@@ -12,9 +12,9 @@ only then saturated. That is done here, once; a query only adds up.
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import log
 
 from mcpzip.model.entry import Entry
@@ -42,12 +42,14 @@ FIELD_WEIGHTS: dict[str, FieldWeight] = {
     "name": FieldWeight(3.0, 0.6, True),
     "server": FieldWeight(2.0, 0.3, True),
     "title": FieldWeight(1.5, 0.6, True),
-    "description": FieldWeight(1.0, 0.75, True),
-    "parameters": FieldWeight(0.8, 0.5, True),
-    "values": FieldWeight(0.2, 0.5, False),
-    "parameter_descriptions": FieldWeight(0.3, 0.5, False),
+    "description": FieldWeight(1.0, 0.7, True),
+    "parameters": FieldWeight(0.8, 0.3, True),
+    "values": FieldWeight(0.2, 0.3, False),
+    "parameter_descriptions": FieldWeight(0.4, 0.3, False),
 }
-SATURATION = 1.0  # BM25's k1; 0.9 to 1.2 are equal, 2.0 is worse by .004
+SATURATION = 1.2  # BM25's k1
+
+_REMEMBERED = 16_384  # written words, while an index is built
 
 
 class Index:
@@ -69,7 +71,6 @@ class Index:
         reader = _Reader(self.terms)
         for entry in self.entries:
             reader.read(entry)
-        reader.join_compounds()
         self.vocabulary = Vocabulary(reader.frequencies)
         self._weigh(reader)
         self._describe_names(reader)
@@ -79,6 +80,10 @@ class Index:
         start, end = self._offsets[term], self._offsets[term + 1]
         return zip(self._documents[start:end], self._worths[start:end], strict=True)
 
+    def frequency(self, terms: Iterable[int]) -> int:
+        """In how many documents ``terms`` stand, those with several counted for each."""
+        return sum(self._offsets[term + 1] - self._offsets[term] for term in terms)
+
     def has(self, document: int, term: int) -> bool:
         """Whether ``term`` stands in ``document``."""
         end = self._offsets[term + 1]
@@ -87,30 +92,30 @@ class Index:
 
     def _weigh(self, reader: "_Reader") -> None:
         count = len(self.entries)
-        postings: list[list[int]] = [[] for _ in self.terms]
-        weights: list[list[float]] = [[] for _ in self.terms]
-        parts = [
-            (field.weight * (1 - field.length), field.length * count / (total or 1), field.weight)
-            for field, total in zip(FIELD_WEIGHTS.values(), reader.lengths, strict=True)
+        documents = [array("I") for _ in self.terms]
+        weights = [array("f") for _ in self.terms]
+        fields = [
+            (field.weight, 1 - field.length, field.length * count / (total or 1))
+            for field, total in zip(FIELD_WEIGHTS.values(), reader.totals, strict=True)
         ]
-        for document, fields in enumerate(reader.documents):
+        for document, texts in enumerate(reader.texts()):
             sums: dict[int, float] = {}
-            for place, length, found in fields:
-                flat, slope, weight = parts[place]
-                share = weight / (flat / weight + slope * length)
+            for place, length, found in texts:
+                weight, flat, slope = fields[place]
+                share = weight / (flat + slope * length)
                 for term in found:
                     sums[term] = sums.get(term, 0.0) + share
             for term, total in sums.items():
-                postings[term].append(document)
+                documents[term].append(document)
                 weights[term].append(total / (SATURATION + total))
         self.rarity = array("d")
         self._offsets = array("I", (0,))
         self._documents = array("I")
         self._worths = array("f")
-        for documents, shares in zip(postings, weights, strict=True):
-            rarity = log(1 + (count - len(documents) + 0.5) / (len(documents) + 0.5))
+        for standing, shares in zip(documents, weights, strict=True):
+            rarity = log(1 + (count - len(standing) + 0.5) / (len(standing) + 0.5))
             self.rarity.append(rarity)
-            self._documents.extend(documents)
+            self._documents.extend(standing)
             self._worths.extend([rarity * share for share in shares])
             self._offsets.append(len(self._documents))
 
@@ -133,61 +138,75 @@ class Index:
 class _Reader:
     """The first pass: every field of every entry as term numbers, and what must be known of all to weigh any.
 
-    documents: for each entry, ``(field, length, terms)`` of every field that has words. lengths: by field,
-    the sum over all entries. names, verbs: by entry, the terms and the verb families of its name.
-    frequencies: by word, the entries it is spelled in.
+    totals: by field, the terms of all entries. names, verbs: by entry, the terms and the verb families of its
+    name. frequencies: by word, the entries it is spelled in.
     """
 
     def __init__(self, terms: dict[str, int]) -> None:
         self.terms = terms
-        self.documents: list[list[tuple[int, int, list[int]]]] = []
-        self.lengths = [0] * len(FIELD_WEIGHTS)
+        self.totals = [0] * len(FIELD_WEIGHTS)
         self.names: list[tuple[int, ...]] = []
         self.verbs: list[int] = []
         self.frequencies: Counter[str] = Counter()
         self._written = _Written(terms)
-        self._spelled: list[list[list[str]]] = []
+        self._found = array("I")  # the terms of all fields of all entries, one after the other
+        self._lengths = array("I")  # how many of them each field has
 
     def read(self, entry: Entry) -> None:
+        """Take in the next entry."""
         fields = Fields.of(entry)
         name = words(fields.name)
+        numbers = [self.terms.setdefault(term, len(self.terms)) for _, term in name]
+        self.names.append(tuple(dict.fromkeys(numbers)))
         self.verbs.append(first_verb(term for _, term in name))
-        document: list[tuple[int, int, list[int]]] = []
-        spelled: list[list[str]] = []
+        spelled = {word for word, _ in name}
+        self._add(0, numbers)  # with its stop words: "who am i" is one
         for place, (field, weight) in enumerate(FIELD_WEIGHTS.items()):
-            found: list[int] = []
-            spelling: list[str] = []
-            if place:
-                for written in getattr(fields, field).split():
-                    numbers, spellings = self._written[written]
-                    found += numbers
-                    spelling += spellings
-            else:  # a name keeps its stop words: "who am i" is one
-                found = [self.terms.setdefault(term, len(self.terms)) for _, term in name]
-                spelling = [word for word, _ in name]
-            if found:
-                document.append((place, len(found), found))
-                self.lengths[place] += len(found)
-                spelled.append(spelling if weight.spelled else [])
-        self.frequencies.update(set(chain.from_iterable(spelled)))
-        self.documents.append(document)
-        self.names.append(tuple(dict.fromkeys(document[0][2])) if name else ())
-        self._spelled.append(spelled)
+            if not place:
+                continue
+            numbers = []
+            for written in getattr(fields, field).split():
+                found, spellings = self._written[written]
+                numbers += found
+                if weight.spelled:
+                    spelled.update(spellings)
+            self._add(place, numbers)
+        self.frequencies.update(spelled)
 
-    def join_compounds(self) -> None:
-        """Where two neighbours joined are a word of the catalog ("Git Hub"), that word stands there too."""
+    def texts(self) -> Iterator[list[tuple[int, int, Sequence[int]]]]:
+        """For each entry: of every field that has terms its place, its length, and its terms.
+
+        Where two neighbours joined are a word of the catalog ("Git Hub"), that word stands there too, but
+        takes no room: it is no longer text.
+        """
+        spelled = list(self.terms)
         known = self.frequencies
-        for document, spelled in zip(self.documents, self._spelled, strict=True):
-            for (_, _, found), text in zip(document, spelled, strict=True):
-                joined = [left + right for left, right in pairwise(text)]
-                found += [self.terms[term_of(word)] for word in joined if word in known]
-        self._spelled = []
+        spans = list(FIELD_WEIGHTS.values())
+        end = 0
+        for first in range(0, len(self._lengths), len(spans)):
+            texts: list[tuple[int, int, Sequence[int]]] = []
+            for place, weight in enumerate(spans):
+                length = self._lengths[first + place]
+                found = self._found[end : end + length]
+                end += length
+                if weight.spelled and length > 1:
+                    joined = [spelled[left] + spelled[right] for left, right in pairwise(found)]
+                    found.extend([self.terms[term_of(word)] for word in joined if word in known])
+                if length:
+                    texts.append((place, length, found))
+            yield texts
+
+    def _add(self, place: int, numbers: list[int]) -> None:
+        self._found.extend(numbers)
+        self._lengths.append(len(numbers))
+        self.totals[place] += len(numbers)
 
 
 class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
     """By run of characters without white space: the terms and the words in it, stop words left out.
 
-    Four fifths of the runs in a catalog were met before; remembering them is what makes building fast.
+    Four fifths of the runs in a catalog were met before; remembering them is what makes building fast. It
+    starts anew when it is full, so that a large catalog takes no more of it than a small one.
     """
 
     def __init__(self, terms: dict[str, int]) -> None:
@@ -201,5 +220,7 @@ class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
             tuple(number(term, len(self._terms)) for _, term in pairs),
             tuple(word for word, _ in pairs),
         )
+        if len(self) >= _REMEMBERED:
+            self.clear()
         self[written] = answer
         return answer

@@ -9,8 +9,9 @@ unknown word is as rare as can be). So it says how sure a hit is, whatever the q
 for what it amounts to.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import takewhile
 
 from mcpzip.search.index import Index
@@ -21,9 +22,9 @@ POOL = 64  # the best by BM25F, whose advantages are looked at
 
 # Advantages, in units of the rarity of an unknown word, so that they mean the same with ten tools and with
 # ten thousand. What each is worth: docs/search.md, by bench/retrieval/ablation.py.
-VERB = 0.13  # the verb of the name is of a family the query asks for
+VERB = 0.15  # the verb of the name is of a family the query asks for
 CONTRADICTION = 0.08  # the query reads and the name writes, or the other way round; taken off
-NAME = 0.07  # times the share of the name that the query says
+NAME = 0.1  # times the share of the name that the query says
 SERVER = 0.06  # every word of the server's name is in the query
 
 # A tool that is called what the query says comes first, whatever else is said of it.
@@ -73,29 +74,36 @@ def rank(index: Index, plan: Plan, depth: int) -> Ranking:
 
 def _add_up(index: Index, plan: Plan) -> dict[int, float]:
     """BM25F: for every document that has a term of the plan, what its terms are worth together."""
+    longest_first = sorted(plan.groups, key=lambda group: (-index.frequency(group.terms), group))
     totals: dict[int, float] = {}
     get = totals.get
-    for group in plan.groups:
-        if len(group.terms) == 1 and group.weight == 1.0:
-            for document, worth in index.worths(group.terms[0]):
+    for group in longest_first:
+        if len(group.terms) == 1:
+            worths = index.worths(group.terms[0])
+        else:
+            best: dict[int, float] = {}
+            for term in group.terms:
+                for document, worth in index.worths(term):
+                    if worth > best.get(document, 0.0):
+                        best[document] = worth
+            worths = best.items()
+        if group.weight != 1.0:
+            worths = [(document, group.weight * worth) for document, worth in worths]
+        if not totals:  # most of the adding is done by the commonest word, and here at no cost
+            totals.update(worths)
+        else:
+            for document, worth in worths:
                 totals[document] = get(document, 0.0) + worth
-            continue
-        best: dict[int, float] = {}
-        for term in group.terms:
-            for document, worth in index.worths(term):
-                if worth > best.get(document, 0.0):
-                    best[document] = worth
-        for document, worth in best.items():
-            totals[document] = get(document, 0.0) + group.weight * worth
     return totals
 
 
 def _best(worths: dict[int, float], depth: int) -> list[int]:
     """The ``depth`` documents of most worth, ties by name."""
-    if len(worths) > 4 * depth:  # sorting bare floats is several times cheaper than sorting by a key
-        least = sorted(worths.values())[-depth]
-        worths = {document: worth for document, worth in worths.items() if worth >= least}
-    return [document for document, _ in sorted(worths.items(), key=_by_worth)][:depth]
+    items: Iterable[tuple[int, float]] = worths.items()
+    if len(worths) > 4 * depth:  # bare floats are found several times faster than pairs are sorted
+        least = nlargest(depth, worths.values())[-1]
+        items = [(document, worth) for document, worth in items if worth >= least]
+    return [document for document, _ in sorted(items, key=_by_worth)][:depth]
 
 
 def _with_advantages(

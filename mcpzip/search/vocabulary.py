@@ -17,6 +17,7 @@ SHORTEST_BEGINNING = 3  # letters
 SHORTEST_PART = 3  # letters of one of two words written as one
 MOST_ALTERNATIVES = 3  # 1, 2 and 5 are equal
 
+_SHORTEST_KEPT = 3  # letters
 _LONGEST_REPAIRED = 32  # letters
 _REMEMBERED = 512  # repairs
 _NO_WORDS: tuple[list[str], list[int]] = ([], [])
@@ -38,9 +39,7 @@ class Vocabulary:
 
     def __init__(self, frequencies: Mapping[str, int]) -> None:
         self._frequencies = dict(frequencies)
-        self._sorted = sorted(
-            word for word in frequencies if len(word) >= SHORTEST_BEGINNING and word.isalpha()
-        )
+        self._sorted = sorted(word for word in frequencies if len(word) >= _SHORTEST_KEPT and word.isalpha())
         self._by_length: dict[int, tuple[list[str], list[int]]] = {}
         for word in self._sorted:
             bucket, sets = self._by_length.setdefault(len(word), ([], []))

@@ -13,7 +13,7 @@ from mcpzip.config import Config, load, paths
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
 from mcpzip.server.session import Session, Welcome
-from mcpzip.system.pipes import read_from, write_to
+from mcpzip.system.pipes import keep_buffers, read_from, write_to
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
@@ -44,17 +44,22 @@ def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
     answered, rest: what the front desk did and did not answer; ended: whether input is at its end already.
     """
     for warning in prepared.warnings:
-        print(f"mcpzip: {warning}", file=sys.stderr)
+        _warn(warning)
     gc.freeze()  # what is loaded by now lives as long as we do
     gc.enable()  # the front desk had it off
+    keep_buffers()
     asyncio.run(_serve(prepared, answered, rest, ended))
     return 0
+
+
+def _warn(warning: str) -> None:
+    print(f"mcpzip: {warning}", file=sys.stderr)
 
 
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
     _stop_on_signals(done)
-    proxy = Proxy(prepared.config, prepared.catalog)
+    proxy = Proxy(prepared.config, prepared.catalog, _warn)
     welcome = Welcome(proxy)
     writer = write_to(1)
     session = Session(proxy, welcome, writer.write)

@@ -46,6 +46,8 @@ QUICK_GRACE = 0.5
 """Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must be gone within 2 s."""
 GRACE = 2.0
 """The same when only this connection is closed."""
+LEEWAY = 0.1
+"""Seconds that ending takes beyond the graces."""
 
 
 LISTEN_PARAMS = b'{"notifications":{"toolsListChanged":true}}'
@@ -94,15 +96,17 @@ class Connection:
         """
         self._owner = asyncio.create_task(self._own(), name=f"upstream-{self.server.name}")
         ready = asyncio.ensure_future(self._ready.wait())
+        connected = False
         try:
             await asyncio.wait({ready, self._owner}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if self._ready.is_set():
-                return
+            connected = self._ready.is_set()
             last_words = self._last_words()
         finally:
             ready.cancel()
-            if not self._ready.is_set():
+            if not connected:  # also when we were cancelled in the very moment it was ready
                 await self._abandon()
+        if connected:
+            return
         raise self._failure or UpstreamUnavailableError(
             self.server.name,
             f"it did not answer the handshake within {timeout:g} s{last_words}",
@@ -113,7 +117,19 @@ class Connection:
         assert self._owner is not None
         self.grace = QUICK_GRACE
         self._owner.cancel()
-        await asyncio.wait({self._owner})
+        await self._farewell()
+
+    async def _farewell(self) -> None:
+        """Waits for the owner to leave its contexts, for as long as a process may take to end. A server over
+        HTTP may take for ever to answer a good-bye.
+        """
+        assert self._owner is not None
+        patience = 2 * self.grace + LEEWAY
+        while not self._owner.done():
+            await asyncio.wait({self._owner}, timeout=patience)
+            patience = LEEWAY
+            if not self._owner.done():
+                self._owner.cancel()
 
     async def request(
         self, method: str, params: bytes | None, *, timeout: float, on_progress: ProgressSink | None = None
@@ -149,7 +165,7 @@ class Connection:
         self.grace = min(self.grace, grace)
         self._stop.set()
         if self._owner is not None:
-            await asyncio.wait({self._owner})
+            await self._farewell()
 
     def _dressed(self, params: bytes | None) -> bytes | None:
         assert self.greeting is not None
@@ -229,6 +245,8 @@ class Connection:
                 remedy = "Check that it is an MCP server."
             case _:
                 reason, remedy = f"the transport failed ({type(cause).__name__}: {cause})", ""
+        if not remedy and self.server.transport == "stdio":
+            remedy = "Run its command by hand to see what it lacks."
         return UpstreamUnavailableError(self.server.name, reason + self._last_words(), remedy)
 
     def _last_words(self) -> str:

@@ -112,6 +112,7 @@ class Pool:
         self._on_list_changed = on_list_changed
         self._guardian = Guardian()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: set[Connection] = set()
         self._closed = False
 
     async def request(
@@ -161,8 +162,12 @@ class Pool:
         slot = self._slots[server]
         try:
             async with asyncio.timeout(timeout):
-                connection = await self._connection(slot, insist=True)
-                tools = await self._all_pages(connection, timeout)
+                try:
+                    connection = await self._connection(slot, insist=True)
+                    tools = await self._all_pages(connection, timeout)
+                except UpstreamLostError:  # listing twice does no harm
+                    connection = await self._connection(slot, insist=True)
+                    tools = await self._all_pages(connection, timeout)
         except TimeoutError:
             raise UpstreamUnavailableError(
                 server,
@@ -221,7 +226,8 @@ class Pool:
         connecting = [slot.connecting for slot in slots if slot.connecting is not None]
         for task in connecting:
             task.cancel()
-        closing = [slot.connection.close(QUICK_GRACE) for slot in slots if slot.connection is not None]
+        connections = [slot.connection for slot in slots if slot.connection is not None]
+        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._leaving)]
         for slot in slots:
             if slot.expiry is not None:
                 slot.expiry.cancel()
@@ -252,7 +258,7 @@ class Pool:
             slot.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot)
         else:
             slot.connection = None
-            self._spawn(connection.close(GRACE))
+            self._spawn(self._leave(connection, GRACE))
 
     async def _connected(self, slot: _Slot, *, insist: bool) -> Connection:
         server = slot.server
@@ -283,8 +289,7 @@ class Pool:
                 await old.close(QUICK_GRACE)
             await connection.connect(CONNECT_TIMEOUT)
         except McpzipError as error:
-            reason = error.reason if isinstance(error, UpstreamError) else str(error)
-            slot.circuit.failed(time.monotonic(), reason)
+            slot.circuit.failed(time.monotonic(), _told(error))
             slot.protocol = None  # it may be what is remembered of it that is wrong
             raise
         finally:
@@ -304,12 +309,26 @@ class Pool:
         slot = self._slots[server]
         if slot.connection is connection:
             slot.connection = None
-            self._spawn(connection.close(QUICK_GRACE))
+            self._spawn(self._leave(connection, QUICK_GRACE))
+
+    async def _leave(self, connection: Connection, grace: float) -> None:
+        self._leaving.add(connection)
+        try:
+            await connection.close(grace)
+        finally:
+            self._leaving.discard(connection)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _told(error: McpzipError) -> str:
+    """What is wrong and what to do, without a full stop."""
+    if isinstance(error, UpstreamError):
+        return f"{error.reason}. {error.remedy}".rstrip(" .")
+    return str(error).rstrip(".")
 
 
 def _looked_at(task: "asyncio.Task[Connection]") -> None:

@@ -156,7 +156,7 @@ class SdkChannel:
         return ChannelClosedError(
             fault.reason,
             sent=fault.sent and not refused,
-            remedy=_REMEDIES.get(fault.status or 0, ""),
+            remedy=fault.remedy,
             fatal=not refused or fault.status == 401,
             status=fault.status,
         )
@@ -218,15 +218,6 @@ class SdkChannel:
             data = None if reply.data is None else json.loads(reply.data)
             raise MCPError(reply.code, reply.message, data)
         return cast(dict[str, object], json.loads(reply))
-
-
-_REMEDIES: dict[int, str] = {
-    401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
-    403: "It refuses these credentials: check 'headers' in the config.",
-    404: "Check 'url' in the config.",
-    405: 'It may speak the older transport: try "type": "sse" in the config.',
-    429: "It is rate-limiting us: wait before trying again.",
-}
 
 
 def _claimed_version(params: Mapping[str, object]) -> str | None:

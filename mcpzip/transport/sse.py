@@ -12,7 +12,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from mcpzip.transport.base import ChannelClosedError, Incoming
 from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
-from mcpzip.transport.witness import CONNECT_TIMEOUT, Witness, unreachable
+from mcpzip.transport.witness import CONNECT_TIMEOUT, UNREACHABLE, Witness, remedy, unreachable
 
 # The SDK caps one SSE event at 1 MiB and gives `sse_client` no way to say otherwise; a listing of 1,000 tools
 # is more.
@@ -61,11 +61,11 @@ def _sse_refused(url: str, error: BaseException) -> BaseException:
         match leaf:
             case httpx2.HTTPStatusError():
                 code = leaf.response.status_code
-                return ChannelClosedError(
-                    f"it answered HTTP {code} {leaf.response.reason_phrase}".rstrip(), sent=False, status=code
-                )
+                reason = f"it answered HTTP {code} {leaf.response.reason_phrase}".rstrip()
+                return ChannelClosedError(reason, sent=False, status=code, remedy=remedy(code))
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return ChannelClosedError(unreachable(httpx2.URL(url), leaf), sent=False)
+                reason = unreachable(httpx2.URL(url), leaf)
+                return ChannelClosedError(reason, sent=False, remedy=UNREACHABLE)
             case httpx2.HTTPError() | ValueError():
                 return ChannelClosedError(f"its event stream can't be opened ({leaf})", sent=False)
             case asyncio.CancelledError():

@@ -62,7 +62,8 @@ async def open_stdio(
     try:
         child = Child(argv, child_environment(os.environ, env), cwd)
     except OSError as error:
-        raise ChannelClosedError(*_cannot_start(argv[0], cwd, error), sent=False) from error
+        reason, remedy = _cannot_start(argv[0], cwd, error)
+        raise ChannelClosedError(reason, sent=False, remedy=remedy) from error
     guardian.watch(child)
     channel = StdioChannel(child, incoming)
     try:
@@ -75,16 +76,16 @@ async def open_stdio(
             guardian.release(child)
 
 
-def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str]:
+def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
     if isinstance(error, FileNotFoundError) and cwd is not None and not os.path.isdir(cwd):
-        return (f"the working directory {cwd!r} does not exist; mend 'cwd' in the config",)
+        return f"the working directory {cwd!r} does not exist", "Make it, or mend 'cwd' in the config."
     if isinstance(error, FileNotFoundError):
-        return (f"the command {command!r} was not found; install it, or mend 'command' in the config",)
+        return f"the command {command!r} was not found", "Install it, or mend 'command' in the config."
     if isinstance(error, PermissionError):
-        return (
-            f"the command {command!r} may not be run; make it executable, or mend 'command' in the config",
-        )
-    return (f"the command {command!r} can't be started ({error.strerror or error})",)
+        return f"the command {command!r} may not be run", "Make it executable, or mend 'command' in the config."
+    why = error.strerror or error
+    return f"the command {command!r} can't be started ({why})", "Mend 'command' in the config."
 
 
 class StdioChannel:

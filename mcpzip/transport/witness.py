@@ -1,9 +1,8 @@
 """What HTTP did to our requests.
 
 The rule: the SDK hides the status of a failed request, and a refused connection ends its whole client. A
-`Witness` stands
-below it as the HTTP transport: it notes what befell which request, and answers in the place of a server that
-can't.
+`Witness` stands below it as the HTTP transport: it notes what befell which request, and answers in the place
+of a server that can't.
 """
 
 import asyncio
@@ -16,14 +15,32 @@ import msgspec
 CONNECT_TIMEOUT = 10.0
 """Seconds to open a TCP or TLS connection."""
 _SESSION_HEADER = "mcp-session-id"
+_HOLD = 0.2
+"""Seconds that the answer to a POST over SSE holds up the next."""
+
+UNREACHABLE = "Start the server, or mend 'url' in the config."
+_REMEDIES = {
+    401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
+    403: "It refuses these credentials: check 'headers' in the config.",
+    404: "Check 'url' in the config.",
+    405: 'It may speak the other transport over HTTP: change "type" ("http", "sse") in the config.',
+    429: "It is rate-limiting us: wait before trying again.",
+}
+_SERVER_ERROR = "The fault is on its side: its own log says more."
+
+
+def remedy(status: int) -> str:
+    """What the user can do about an HTTP status, as a sentence, or ""."""
+    return _REMEDIES.get(status, _SERVER_ERROR if status >= 500 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What became of one POST that got no proper answer."""
+    """What became of one POST that got no proper answer. ``remedy``: what the user can do, as a sentence."""
 
     reason: str
     sent: bool
+    remedy: str = ""
     status: int | None = None
     in_session: bool = False
 
@@ -40,15 +57,40 @@ class Witness(httpx2.AsyncBaseTransport):
         self._soften = soften
         self.faults: dict[int | str, Fault] = {}
         self.on_fault = asyncio.Event()
+        self._late: set[asyncio.Future[httpx2.Response]] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if not self._soften or request.method != "POST":
+            return await self._send(request)
+        # The SDK sends one POST after another, and some servers answer one when its tool is done.
+        sending = asyncio.ensure_future(self._delivered(request))
+        self._late.add(sending)
+        sending.add_done_callback(self._late.discard)
+        try:
+            await asyncio.wait({sending}, timeout=_HOLD)
+        except asyncio.CancelledError:
+            sending.cancel()
+            raise
+        return sending.result() if sending.done() else httpx2.Response(202, request=request)
+
+    async def _delivered(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._send(request)
+        if not response.has_redirect_location:
+            try:
+                await response.aread()  # it has nothing for us, but unread it would cost the connection
+            except httpx2.TransportError:
+                pass  # the request was taken: its answer comes over the event stream, or that ends too
+        return response
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
         posted = _posted_id(request)
         try:
             response = await self._inner.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             if request.method != "POST":
                 raise
-            return self._note(request, posted, Fault(unreachable(request.url, error), sent=False), 503)
+            fault = Fault(unreachable(request.url, error), sent=False, remedy=UNREACHABLE)
+            return self._note(request, posted, fault, 503)
         except httpx2.TransportError as error:
             if request.method != "POST":
                 raise
@@ -58,6 +100,7 @@ class Witness(httpx2.AsyncBaseTransport):
             fault = Fault(
                 f"it answered HTTP {response.status_code} {response.reason_phrase}".rstrip(),
                 sent=True,
+                remedy=remedy(response.status_code),
                 status=response.status_code,
                 in_session=_SESSION_HEADER in request.headers,
             )
@@ -94,6 +137,10 @@ class Witness(httpx2.AsyncBaseTransport):
                 fault.cancel()
 
     async def aclose(self) -> None:
+        late = list(self._late)
+        for sending in late:
+            sending.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
         await self._inner.aclose()
 
 
@@ -107,6 +154,7 @@ def _posted_id(request: httpx2.Request) -> int | str | None:
 
 
 def unreachable(url: httpx2.URL, error: Exception) -> str:
+    """Why no connection to ``url`` came about."""
     detail = str(error).lower()
     where = f"{url.scheme}://{url.netloc.decode()}"
     if isinstance(error, httpx2.ConnectTimeout):

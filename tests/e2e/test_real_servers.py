@@ -46,8 +46,8 @@ def test_every_tool_is_listed(real: Real, server: str) -> None:
 def test_all_of_them_answer_on_the_first_start_ever(
     real: Real, mcpzip: str, tmp_path: Path, isolated: Path
 ) -> None:
-    # Once a server that answered the probe with -32000 was taken for a broken connection; and once an http and
-    # an sse server, both new, deadlocked over the import of the SDK.
+    # Once a server that answered the probe with -32000 was taken for a broken connection; and once an http
+    # and an sse server, both new, deadlocked over the import of the SDK.
     config = tmp_path / "config.json"
     shutil.copy(real.config, config)
     done = subprocess.run([mcpzip, "servers", "--json", "--config", config], capture_output=True, check=False)

@@ -296,11 +296,17 @@ async def pool_of(
 
 
 @asynccontextmanager
-async def proxy_of(folder: Path, *fakes: FakeServer, listed: bool = True, **keys: Any) -> AsyncIterator[Proxy]:
+async def proxy_of(
+    folder: Path,
+    *fakes: FakeServer,
+    listed: bool = True,
+    warn: Callable[[str], None] = lambda warning: None,
+    **keys: Any,
+) -> AsyncIterator[Proxy]:
     """The proxy without its downstream, in this process. listed: whether every server has been asked."""
     config = config_of(folder, *fakes, **keys)
     catalog, _ = snapshot.load(snapshot_path(config.path), config.path)
-    proxy = Proxy(config, catalog)
+    proxy = Proxy(config, catalog, warn)
     try:
         if listed:
             await proxy.refresh()

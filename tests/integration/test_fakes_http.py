@@ -21,6 +21,14 @@ def request(method: str, *, id: object = 1, **params: object) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
+INITIALIZE = request(
+    "initialize",
+    protocolVersion="2025-06-18",
+    capabilities={},
+    clientInfo={"name": "t", "version": "1"},
+)
+
+
 async def modern(server: FakeServer, method: str, **params: object) -> httpx.Response:
     """One modern exchange; ``name`` in params goes into the header it belongs in."""
     meta = {KEY + "protocolVersion": "2026-07-28", KEY + "clientCapabilities": {}}
@@ -33,11 +41,8 @@ async def modern(server: FakeServer, method: str, **params: object) -> httpx.Res
 
 async def legacy(server: FakeServer, **headers: str) -> httpx.Response:
     """An initialize."""
-    body = request(
-        "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
-    )
     async with httpx.AsyncClient(timeout=10) as client:
-        return await client.post(server.url, json=body, headers={**ACCEPT, **headers})
+        return await client.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers})
 
 
 async def works(server: FakeServer) -> bool:
@@ -157,6 +162,22 @@ async def test_crash_ends_the_process(fake_mcp: Start, when: str) -> None:
         await modern(server, "server/discover")
 
 
+async def test_over_sse_a_cut_ends_the_stream_only(fake_mcp: Start) -> None:
+    server = fake_mcp(tools=["echo"], faults=[fault("cut", method="initialize", nth=1)], transport="sse")
+    for number in (1, 2):
+        async with httpx.AsyncClient(timeout=10) as client, client.stream("GET", server.url) as stream:
+            lines = stream.aiter_lines()
+            endpoint = [await anext(lines) for _ in range(2)][1].removeprefix("data: ")
+            await client.post(str(httpx.URL(server.url).join(endpoint)), json=INITIALIZE)
+            if number == 1:
+                with pytest.raises(httpx.RemoteProtocolError):
+                    async for _ in lines:
+                        pass
+            else:
+                answer = [await anext(lines) for _ in range(3)][2].removeprefix("data: ")
+                assert json.loads(answer)["result"]["serverInfo"]["name"] == "fake"
+
+
 async def test_over_sse_a_crash_cuts_the_stream(fake_mcp: Start) -> None:
     server = fake_mcp(
         tools=["echo"], faults=[fault("crash", method="initialize", when="middle")], transport="sse"
@@ -164,8 +185,7 @@ async def test_over_sse_a_crash_cuts_the_stream(fake_mcp: Start) -> None:
     async with httpx.AsyncClient(timeout=10) as client, client.stream("GET", server.url) as stream:
         lines = stream.aiter_lines()
         endpoint = [await anext(lines) for _ in range(2)][1].removeprefix("data: ")
-        body = request("initialize", protocolVersion="2025-06-18", capabilities={})
-        await client.post(str(httpx.URL(server.url).join(endpoint)), json=body)
+        await client.post(str(httpx.URL(server.url).join(endpoint)), json=INITIALIZE)
         with pytest.raises(httpx.RemoteProtocolError):
             async for _ in lines:
                 pass

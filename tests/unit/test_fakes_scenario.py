@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import fakes
+from fakes.definitions import Tool
 from fakes.errors import ScenarioError
 from fakes.faults import KINDS
 from fakes.launch import described
-from fakes.scenario import Scenario, Tool, names
+from fakes.scenario import Scenario, names
 
 
 def load(tmp_path: Path, text: str) -> Scenario:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import permutations
+from random import Random
 
 import pytest
 from hypothesis import assume, given
@@ -93,9 +94,9 @@ queries = st.lists(st.sampled_from([*SPELLED, "mesage", "slack", "gihtub", "zebr
 
 
 @given(entries, queries, st.randoms())
-def test_the_order_of_the_catalog_does_not_matter(made: list[Entry], query: str, random: object) -> None:
+def test_the_order_of_the_catalog_does_not_matter(made: list[Entry], query: str, random: Random) -> None:
     shuffled = made[:]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert searcher(*made).search(query, 20) == searcher(*shuffled).search(query, 20)
 
 

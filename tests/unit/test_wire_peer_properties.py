@@ -274,4 +274,4 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(deadline=None, max_examples=40, stateful_step_count=40)
+TestConversation.settings = settings(deadline=None, max_examples=30, stateful_step_count=35)

@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=50)
 """For the properties of the wire: how long an example takes is not one of them."""
 
 PLAIN_SPACE = (b"", b"", b"", b" ", b"\t", b"  \t ")

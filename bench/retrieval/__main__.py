@@ -1,0 +1,123 @@
+"""Quality, calibration, speed and memory of `mcpzip.search` on one folder. It reports and never asserts.
+
+    python -m bench.retrieval FOLDER [--tools N] [--rows OUT.jsonl] [--compare OLD.jsonl]
+
+--rows keeps what every query got; --compare gives the paired difference to rows kept before.
+"""
+
+import argparse
+import gc
+import json
+import statistics
+import time
+import tracemalloc
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.retrieval.dataset import Dataset, read
+from bench.retrieval.metrics import Row, Scores, by_kind, interval, judge, overall
+from bench.tables import table
+from mcpzip.search import Results, Searcher
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tools", type=int, help="only the first so many")
+    parser.add_argument("--rows", type=Path, help="keep what every query got, here")
+    parser.add_argument("--compare", type=Path, help="rows kept before")
+    options = parser.parse_args()
+    dataset = read(options.folder, options.tools)
+    searcher = Searcher()
+    print(f"{len(dataset.entries)} tools, {len(dataset.queries)} queries\n")
+    print(_building(dataset, searcher))
+    rows, results, report = _answering(dataset, searcher)
+    print(report + "\n")
+    print(_quality(rows) + "\n")
+    print(_calibration(rows, results))
+    if options.compare:
+        print("\n" + _difference(rows, _kept(options.compare)))
+    if options.rows:
+        lines = [json.dumps({"id": r.id, "kind": r.kind, "scores": asdict(r.scores)}) for r in rows]
+        options.rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _building(dataset: Dataset, searcher: Searcher) -> str:
+    """What the index costs: the first time in this process, and the memory that stays."""
+    began = time.perf_counter()
+    searcher.index(dataset.entries, "cold")
+    cold = time.perf_counter() - began
+    gc.collect()
+    tracemalloc.start()
+    searcher.index(dataset.entries, "measured")
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return f"index: {cold * 1e3:.0f} ms cold, {kept / 2**20:.1f} MB"
+
+
+def _answering(dataset: Dataset, searcher: Searcher) -> tuple[list[Row], list[Results], str]:
+    """Every query once, then each twice in a row for an answer from the cache."""
+    searcher.index(dataset.entries, "timed")
+    rows, results, fresh, cached = [], [], [], []
+    for query in dataset.queries:
+        began = time.perf_counter()
+        result = searcher.search(query.text, 10)
+        fresh.append(time.perf_counter() - began)
+        results.append(result)
+        rows.append(Row(query.id, query.kind, judge(query, [hit.entry.name for hit in result.hits])))
+    for query in dataset.queries:
+        searcher.search(query.text, 10)
+        began = time.perf_counter()
+        searcher.search(query.text, 10)
+        cached.append(time.perf_counter() - began)
+    return rows, results, f"query: {_times(fresh)}; from the cache {_times(cached)}"
+
+
+def _times(seconds: list[float]) -> str:
+    centiles = statistics.quantiles(seconds, n=100)
+    return f"p50 {centiles[49] * 1e3:.2f} ms, p95 {centiles[94] * 1e3:.2f} ms"
+
+
+def _quality(rows: list[Row]) -> str:
+    lines = [
+        [kind, str(len(same)), *_cells(Scores.mean([row.scores for row in same]))]
+        for kind, same in by_kind(rows).items()
+    ]
+    low, high = interval(rows, lambda drawn: overall(drawn).ndcg)
+    lines.append(["overall", str(len(rows)), *_cells(overall(rows))])
+    head = ["kind", "n", "R@1", "R@5", "R@10", "nDCG@10", "MRR@10", "empty"]
+    return table(head, lines) + f"\n\noverall nDCG@10: 95 % interval [{low:.3f}, {high:.3f}]"
+
+
+def _cells(scores: Scores) -> list[str]:
+    return [f"{value:.3f}" for value in asdict(scores).values()]
+
+
+def _calibration(rows: list[Row], results: list[Results]) -> str:
+    lines = []
+    for quality in ("strong", "fair", "weak", "none"):
+        same = [row.scores for row, result in zip(rows, results, strict=True) if result.quality == quality]
+        if same:
+            mean = Scores.mean(same)
+            lines.append([quality, str(len(same)), f"{mean.recall_1:.2f}", f"{mean.recall_5:.2f}"])
+    return table(["quality", "n", "R@1", "R@5"], lines)
+
+
+def _kept(path: Path) -> dict[str, Scores]:
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {line["id"]: Scores(**line["scores"]) for line in lines}
+
+
+def _difference(rows: list[Row], before: dict[str, Scores]) -> str:
+    both = [row for row in rows if row.id in before]
+
+    def gain(drawn: list[Row]) -> float:
+        return overall(drawn).ndcg - overall([Row(row.id, row.kind, before[row.id]) for row in drawn]).ndcg
+
+    low, high = interval(both, lambda drawn: gain(list(drawn)))
+    return f"overall nDCG@10, now − before: {gain(both):+.4f}, 95 % [{low:+.4f}, {high:+.4f}]"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""A folder of tools, queries and judgements.
+
+    tools.jsonl or tools.jsonl.gz   a tool a line: {"server", "name", "description", "inputSchema", …}
+    queries.jsonl                   a query a line: {"qid", "kind", "query"}
+    qrels.tsv                       after a header: qid, server__name, relevance, group (tab-separated)
+
+Relevance 2 is right, 1 acceptable. A query has one need or several, a group each; the right tools of one
+group are interchangeable.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpzip.model.entry import Entry
+
+
+@dataclass(frozen=True)
+class Query:
+    """relevance: by tool name, 1 or 2. needs: of each need, the tools that are right."""
+
+    id: str
+    kind: str
+    text: str
+    relevance: dict[str, int]
+    needs: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    entries: tuple[Entry, ...]
+    queries: tuple[Query, ...]
+
+
+def read(folder: Path, most: int | None = None) -> Dataset:
+    """The dataset in ``folder``, of ``most`` tools at most. Queries without a right tool there are left out.
+
+    Raises FileNotFoundError for a folder that lacks a file, ValueError for a judgement that isn't one.
+    """
+    entries = tuple(_entries(folder, most))
+    known = {entry.name for entry in entries}
+    relevance: dict[str, dict[str, int]] = {}
+    needs: dict[str, dict[str, set[str]]] = {}
+    for line in _lines(folder / "qrels.tsv")[1:]:
+        try:
+            query, tool, grade, group = line.split("\t")
+        except ValueError:
+            raise ValueError(f"{folder / 'qrels.tsv'}: a line has four columns, not {line!r}") from None
+        if tool not in known:
+            continue
+        grades = relevance.setdefault(query, {})
+        grades[tool] = max(int(grade), grades.get(tool, 0))
+        if int(grade) == 2:
+            needs.setdefault(query, {}).setdefault(group, set()).add(tool)
+    queries = []
+    for line in _lines(folder / "queries.jsonl"):
+        query = json.loads(line)
+        if query["qid"] in needs:
+            groups = tuple(frozenset(tools) for tools in needs[query["qid"]].values())
+            queries.append(
+                Query(query["qid"], query["kind"], query["query"], relevance[query["qid"]], groups)
+            )
+    return Dataset(entries, tuple(queries))
+
+
+def _entries(folder: Path, most: int | None) -> Iterator[Entry]:
+    path = folder / "tools.jsonl"
+    lines = _lines(path if path.exists() else folder / "tools.jsonl.gz")
+    for line in lines[:most]:
+        tool = json.loads(line)
+        server = tool.pop("server")
+        yield Entry.parse(server, json.dumps(tool, ensure_ascii=False).encode())
+
+
+def _lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()

@@ -1,0 +1,107 @@
+"""What a server has, one by one: tools, resources, prompts; and tools by the dozen.
+
+The rule: a definition is held as JSON text and sent as it is held. It may be anything, so that broken lists
+can be played.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from fakes.answer import Answer, JsonObject
+
+ANY_OBJECT: JsonObject = {"type": "object"}
+"""The schema of a tool that was given none."""
+
+
+class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A tool: ``raw``, its definition as JSON text, and ``result``, what it answers (default: echo)."""
+
+    raw: str
+    result: Answer = Answer(echo=True)
+
+    def __post_init__(self) -> None:
+        _check(self.raw)
+
+    @property
+    def name(self) -> str:
+        """Its name; "" when the definition has none."""
+        return _text(self.definition(), "name")
+
+    def definition(self) -> JsonObject:
+        """The definition, decoded; ``{}`` when it isn't an object."""
+        return _object(self.raw)
+
+    @classmethod
+    def make(cls, name: str, result: Answer | None = None, **fields: object) -> "Tool":
+        """A tool from its fields (``description=``, ``inputSchema=``, …); without a schema it takes any
+        object."""
+        definition = {"name": name, **fields}
+        definition.setdefault("inputSchema", ANY_OBJECT)
+        return cls(raw=json_text(definition), result=Answer(echo=True) if result is None else result)
+
+
+class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A resource or (with ``uriTemplate``) a template: ``raw`` as for a tool, and what reading it gives.
+
+    text, or blob (base64), or size (so many characters). ``{uri}`` in text becomes the URI asked for.
+    """
+
+    raw: str
+    text: str | None = None
+    blob: str | None = None
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.raw)
+
+    def definition(self) -> JsonObject:
+        """The definition, decoded; ``{}`` when it isn't an object."""
+        return _object(self.raw)
+
+
+class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A prompt: ``raw`` as for a tool, its messages (filled as answers are), and completions by argument
+    name."""
+
+    raw: str
+    messages: object = ()
+    complete: dict[str, tuple[str, ...]] = {}
+
+    def __post_init__(self) -> None:
+        _check(self.raw)
+
+    @property
+    def name(self) -> str:
+        """Its name; "" when the definition has none."""
+        return _text(_object(self.raw), "name")
+
+
+class Generate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Tools made up by the dozen, the same ones on every run: ``count`` of them, with descriptions of at
+    least ``description`` characters and ``parameters`` parameters each. They echo."""
+
+    count: int
+    description: int = 80
+    parameters: int = 3
+
+
+def json_text(value: object) -> str:
+    """``value`` as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def _object(raw: str) -> JsonObject:
+    value = msgspec.json.decode(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(mapping: JsonObject, key: str) -> str:
+    value = mapping.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _check(raw: str) -> None:
+    try:
+        msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"raw is not JSON text ({error}); correct it") from None

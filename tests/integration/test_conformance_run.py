@@ -1,0 +1,311 @@
+"""The runner on real processes: the control passes, wrong proxies are caught, nothing stays behind."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from conformance.check import MUST, Check
+from conformance.checks import ALL
+from conformance.cli import main
+from conformance.mutants.faults import FAULTS
+from conformance.mutants.hunt import HERE, hunt
+from conformance.processes import is_running
+from conformance.runner import run
+from conformance.scene import SHOP, Call, Scene, server, tool
+from conformance.stage import Stage
+from conformance.subject import Start, Subject
+from conformance.verdict import Report, Status
+from fakes.launch import importable
+from fakes.record import Record
+
+BY_ID = {check.id: check for check in ALL}
+SAMPLE = (
+    "protocol.version-2025-11-25",
+    "protocol.version-2026-07-28",
+    "protocol.ids",
+    "protocol.malformed-line",
+    "fidelity.is-error",
+    "fidelity.meta",
+    "fidelity.error",
+    "fidelity.number-spelling",
+    "fidelity.definition",
+    "resilience.slow-start",
+    "resilience.crash-before-answer",
+    "resilience.no-double-execution",
+    "resilience.exit-on-eof",
+    "search.exact-name",
+    "search.limit",
+    "arguments.as-text",
+    "arguments.flat",
+    "security.secrets-in-messages",
+)
+CAUGHT = (
+    "drops-is-error",
+    "doubles",
+    "drops-unknown-fields",
+    "hides-errors",
+    "runs-twice",
+    "retries",
+    "hangs-on-junk",
+    "mixes-answers",
+    "answers-twice",
+    "dies-of-junk",
+    "stays",
+    "leaves-servers",
+    "ranks-by-name",
+    "drops-text",
+    "shares-environment",
+    "tells-secrets",
+)
+"""One of each kind; ``python -m conformance.mutants`` plays them all."""
+
+
+def troubles(report: Report) -> list[str]:
+    return [
+        f"{verdict.check}: {verdict.summary}\n" + "\n".join((*verdict.diff, *verdict.transcript))
+        for subject in report.subjects
+        for verdict in subject.verdicts
+        if verdict.status in (Status.FAILED, Status.BROKEN)
+    ]
+
+
+async def test_without_a_proxy_every_check_that_applies_passes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    report = await run([Subject.load("direct")], ALL)
+    assert troubles(report) == []
+    assert report.subjects[0].count(Status.PASSED) >= 60
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_right_proxy_passes_what_the_wrong_ones_fail() -> None:
+    for mode in ("names", "meta"):
+        checks = {
+            FAULTS[fault].check: BY_ID[FAULTS[fault].check] for fault in CAUGHT if FAULTS[fault].mode == mode
+        }
+        report = await run([Subject.load(HERE / f"{mode}.toml")], list(checks.values()))
+        assert troubles(report) == []
+        assert report.subjects[0].count(Status.PASSED) == len(checks)
+
+
+async def test_mcpzip_passes() -> None:
+    report = await run([Subject.load("mcpzip")], [BY_ID[id] for id in SAMPLE])
+    assert troubles(report) == []
+    assert report.subjects[0].count(Status.PASSED) == len(SAMPLE)
+
+
+async def test_wrong_proxies_are_caught() -> None:
+    turn = asyncio.Semaphore(3)
+
+    async def one(fault: str) -> Status:
+        async with turn:
+            return (await hunt(fault, patience=2.0)).status
+
+    found = await asyncio.gather(*map(one, CAUGHT))
+    assert dict(zip(CAUGHT, found, strict=True)) == dict.fromkeys(CAUGHT, Status.FAILED)
+
+
+async def test_a_finding_is_a_diff_that_can_be_read() -> None:
+    verdict = await hunt("drops-is-error")
+    assert verdict.summary == "The answer to tools/call shop tell differs."
+    assert verdict.diff[:2] == ("--- straight", "+++ through drops-is-error")
+    assert [line for line in verdict.diff[2:] if line[0] in "+-"] == ['-  "isError": true']
+    assert any('← {"jsonrpc":"2.0"' in line for line in verdict.transcript)
+
+
+def wait_until_gone(pids: set[int]) -> None:
+    deadline = time.monotonic() + 10
+    while left := [pid for pid in pids if is_running(pid)]:
+        assert time.monotonic() < deadline, f"{left} still run"
+        time.sleep(0.01)
+
+
+def made(play: Callable[[Stage], Awaitable[None]]) -> Check:
+    return Check("protocol.made-up", MUST, "docs/x", (), False, play)
+
+
+async def judged(
+    play: Callable[[Stage], Awaitable[None]], subject: str = "direct", timeout: float = 20.0
+) -> tuple[Status, str]:
+    report = await run([Subject.load(subject)], [made(play)], timeout=timeout)
+    [verdict] = report.subjects[0].verdicts
+    return verdict.status, verdict.summary
+
+
+async def test_a_check_that_does_not_end_is_ended() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.through(server(tools=[tool("echo")]))
+        await asyncio.Event().wait()
+
+    assert await judged(play, timeout=1.0) == (Status.FAILED, "The check had not ended after 1 s.")
+
+
+async def test_a_check_that_fails_itself_is_no_finding() -> None:
+    async def play(stage: Stage) -> None:
+        raise RuntimeError("a slip")
+
+    assert await judged(play) == (Status.BROKEN, "The check itself failed: RuntimeError('a slip')")
+
+
+async def test_a_control_that_fails_is_no_finding() -> None:
+    async def play(stage: Stage) -> None:
+        crash = {"kind": "crash", "when": "before"}
+        await stage.same(Scene([server(tools=[tool("echo")], faults=[crash])], [Call("echo")]))
+
+    status, summary = await judged(play)
+    assert status is Status.BROKEN
+    assert summary.startswith("The runner could not play it: the straight side failed: It closed its output")
+
+
+async def test_what_cannot_be_started_is_a_finding() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.through(server(tools=[tool("echo")]))
+
+    subject = msgspec.structs.replace(
+        Subject.load("mcpzip"), start=Start(command=("no-such-proxy", "{config}"))
+    )
+    [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
+    assert verdict.status is Status.FAILED
+    assert verdict.summary.startswith("no-such-proxy can't be started: ")
+
+
+async def test_a_subject_that_says_why_it_leaves_is_quoted() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.through(server(tools=[tool("echo")]))
+
+    leave = "import sys; sys.exit('no licence \\x1b[31m found')"
+    subject = msgspec.structs.replace(
+        Subject.load("mcpzip"), start=Start(command=(sys.executable, "-c", leave))
+    )
+    [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
+    assert verdict.summary == "It closed its output, saying: no licence \\x1b[31m found"
+
+
+async def test_several_calls_in_both_eras_and_their_record() -> None:
+    async with Stage(Subject.load("direct")) as stage:
+        shop = server(tools=[tool("pay", text="paid {n}", fill=True)])
+        for version in ("2024-11-05", "2026-07-28"):
+            replies = await stage.same(
+                Scene([shop], [Call("pay", b'{"n":1}'), Call("pay", b'{"n":2}')], version)
+            )
+            assert [reply.text for reply in replies] == ["paid 1", "paid 2"]
+        assert [call["arguments"] for call in stage.record(SHOP).calls("pay")] == [{"n": 1}, {"n": 2}]
+
+
+async def test_the_processes_of_a_check_are_gone_when_it_is_over() -> None:
+    async with Stage(Subject.load("direct")) as stage:
+        stubborn = server(tools=[tool("echo")], faults=["ignore-eof", "ignore-sigterm", "fork"])
+        player = await stage.through(stubborn)
+        pids = {player.client.process.pid}
+        pids |= {int(str(line.detail["child"])) for line in stage.record(SHOP).events("grandchild")}
+        assert len(pids) == 2
+        assert all(map(is_running, pids))
+    await asyncio.to_thread(wait_until_gone, pids)
+
+
+# The command
+
+
+def invoke(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, words)
+    return result.exit_code, result.output
+
+
+def test_the_command_tells_and_exits_as_it_should(tmp_path: Path) -> None:
+    checks = ("--check", "fidelity.is-error", "--check", "search.limit")
+    code, output = invoke("run", "direct", *checks)
+    assert code == 0
+    assert "no proxy: 1 passed, 1 skipped" in output
+    wrong = tmp_path / "wrong.toml"
+    text = (HERE / "names.toml").read_text(encoding="utf-8").replace('"names"]', '"names", "drops-is-error"]')
+    wrong.write_text(text, encoding="utf-8")
+    code, output = invoke("run", "direct", str(wrong), *checks)
+    assert code == 1
+    assert '-  "isError": true' in output
+    code, output = invoke("run", str(wrong), *checks, "--json")
+    assert code == 1
+    [subject] = json.loads(output)["subjects"]
+    assert [verdict["status"] for verdict in subject["verdicts"]] == ["failed", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "nobody"), "There is no subject 'nobody'"),
+        (("run",), "Missing argument"),
+        (("run", "direct", "--check", "protocol.pong"), "did you mean 'protocol.ping'?"),
+        (("run", "direct", "--jobs", "0"), "jobs"),
+        (("show", "protocol.pong"), "did you mean 'protocol.ping'?"),
+        (("list", "--group", "x"), "There is no group 'x'"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(words: tuple[str, ...], says: str) -> None:
+    code, output = invoke(*words)
+    assert code == 2
+    assert says in output
+
+
+def test_a_check_is_shown() -> None:
+    code, output = invoke("show", "resilience.slow-start")
+    assert code == 0
+    assert output.startswith("resilience.slow-start (must)\n\nA server that starts slowly does not delay")
+    assert "source: docs/conformance.md#what-a-proxy-owes" in output
+    assert "needs a subject that stands before more than one server at a time" in output
+
+
+def test_the_page_lists_the_checks_there_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    code, output = invoke("list")
+    assert code == 0
+    assert output.strip() in page
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "conformance",
+        "run",
+        "direct",
+        "--check",
+        "resilience.slow-call-same-server",
+    ]
+    env = {**os.environ, **importable(), "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        pid = started_fake(temporary)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert "Interrupted" in errors
+    assert list(temporary.iterdir()) == []
+    assert not is_running(pid)
+
+
+def started_fake(temporary: Path) -> int:
+    """The pid of the fake that the run has started, once there is one."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for file in temporary.rglob("record.jsonl"):
+            for line in Record(file).events("start"):
+                return line.pid
+        time.sleep(0.005)
+    raise AssertionError("the run started no fake")

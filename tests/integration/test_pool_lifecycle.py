@@ -1,0 +1,271 @@
+"""Connections come when they are needed, go when they are not, and leave nothing behind."""
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driver import (
+    LEGACY_SCRIPT,
+    Json,
+    alive,
+    comes_true,
+    config_of,
+    executed,
+    family,
+    left_of,
+    pool_of,
+    proxy_of,
+    scripted,
+    text_of,
+)
+
+from fakes.launch import FakeServer
+from mcpzip.model.errors import UpstreamError, UpstreamUnavailableError
+from mcpzip.system.process import Guardian
+from mcpzip.transport.connection import Connection
+from mcpzip.transport.pool import Pool
+
+Fake = Callable[..., FakeServer]
+
+PAY: Json = {"name": "pay", "result": {"text": "paid"}}
+CALL = b'{"name":"pay"}'
+STUBBORN = ("ignore-eof", "ignore-sigterm", "fork")
+
+
+# When connections open and close
+
+
+async def test_nothing_is_started_before_it_is_needed(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop, bank = fake_mcp(name="shop", tools=[PAY]), fake_mcp(name="bank", tools=[PAY])
+    async with pool_of(tmp_path, shop, bank) as pool:
+        assert {pool.health(name).state for name in ("shop", "bank")} == {"idle"}
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert pool.health("shop").state == "connected"
+        assert pool.health("bank").state == "idle"
+    assert family(bank) == []
+
+
+async def test_many_callers_at_once_share_one_start(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[{"kind": "slow-start", "seconds": 0.2}])
+    async with pool_of(tmp_path, shop) as pool:
+        calls = [pool.request("shop", "tools/call", CALL, timeout=10) for _ in range(20)]
+        results = await asyncio.gather(*calls, pool.list_tools("shop"))
+        assert len(results) == 21
+    assert len(shop.record.events("start")) == 1
+
+
+async def test_an_idle_connection_is_closed_and_opened_again(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY], faults=["fork"])
+    async with pool_of(tmp_path, shop, idle_timeout=0.2) as pool:
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert pool.health("shop").state == "connected"
+        await comes_true(lambda: pool.health("shop").state == "idle")
+        first = family(shop)
+        await comes_true(lambda: not any(map(alive, first)))
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+    assert len(shop.record.events("start")) == 2
+
+
+async def test_a_connection_in_use_is_not_idle(fake_mcp: Fake, tmp_path: Path) -> None:
+    wait = {"name": "pay", "result": {"delay": 0.6}}
+    shop = fake_mcp(name="shop", tools=[wait])
+    async with pool_of(tmp_path, shop, idle_timeout=0.1) as pool:
+        assert b"ok" in await pool.request("shop", "tools/call", CALL, timeout=10)
+    assert len(shop.record.events("start")) == 1
+
+
+async def test_the_idle_timeout_is_the_configs(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY])
+    async with proxy_of(tmp_path, shop, idle_timeout_minutes=0.2 / 60) as proxy:
+        await executed(proxy, "shop__pay")
+        await comes_true(lambda: proxy.status()[0].state == "idle")
+        assert text_of(await executed(proxy, "shop__pay")) == "paid"
+
+
+# The circuit
+
+
+async def test_a_failing_server_is_refused_at_once_and_says_when_it_is_tried_again(tmp_path: Path) -> None:
+    others = {"shop": {"command": "no-such-command-anywhere"}}
+    async with pool_of(tmp_path, others=others) as pool:
+        with pytest.raises(UpstreamUnavailableError, match="was not found. Install it"):
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+        with pytest.raises(UpstreamUnavailableError, match=r"Install it.* tried again in \d+\.\d s") as caught:
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert str(caught.value).startswith("shop: the command 'no-such-command-anywhere' was not found")
+        health = pool.health("shop")
+        assert health.state == "failing"
+        assert 0 < health.retry_in <= 0.5
+
+
+async def test_a_server_that_is_back_is_found_when_its_time_has_come(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[{"kind": "exit-at-once", "run": run} for run in (1, 2)])
+    async with pool_of(tmp_path, shop) as pool:
+        with pytest.raises(UpstreamUnavailableError, match="fake: no token, giving up"):
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+        starts = len(shop.record.events("start"))
+        with pytest.raises(UpstreamUnavailableError, match="tried again"):
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert len(shop.record.events("start")) == starts
+        await comes_true(lambda: pool.health("shop").retry_in == 0)
+        assert b"paid" in await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert pool.health("shop").state == "connected"
+
+
+async def test_who_lists_asks_even_a_server_that_was_given_up(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[{"kind": "exit-at-once", "run": run} for run in (1, 2)])
+    async with pool_of(tmp_path, shop) as pool:
+        with pytest.raises(UpstreamError):
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+        assert len((await pool.list_tools("shop")).tools) == 1
+
+
+async def test_a_disabled_or_unusable_server_is_never_started(fake_mcp: Fake, tmp_path: Path) -> None:
+    off = fake_mcp(name="off", tools=[PAY])
+    others = {
+        "off": {**off.config, "disabled": True},
+        "unset": {"command": "echo", "args": ["${MCPZIP_TEST_SURELY_UNSET}"]},
+    }
+    async with pool_of(tmp_path, others=others) as pool:
+        with pytest.raises(UpstreamUnavailableError, match="disabled"):
+            await pool.request("off", "tools/call", CALL, timeout=10)
+        with pytest.raises(UpstreamUnavailableError, match="MCPZIP_TEST_SURELY_UNSET"):
+            await pool.request("unset", "tools/call", CALL, timeout=10)
+        assert pool.health("off").state == "disabled"
+        assert pool.health("unset").state == "failing"
+    assert family(off) == []
+
+
+async def test_a_listing_survives_the_loss_of_its_connection(fake_mcp: Fake, tmp_path: Path) -> None:
+    """Listing twice does no harm; the listing failed, and the server's tools were called stale."""
+    fault = {"kind": "crash", "method": "tools/list", "run": 1}
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[fault])
+    async with pool_of(tmp_path, shop) as pool:
+        assert len((await pool.list_tools("shop")).tools) == 1
+
+
+# Nothing left behind
+
+
+def open_files() -> set[str]:
+    """The descriptors of this process."""
+    return set(os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"))
+
+
+async def settle() -> None:
+    """Let callbacks that are due run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="counts descriptors the POSIX way")
+async def test_a_closed_pool_leaves_no_task_thread_descriptor_or_process(fake_mcp: Fake, tmp_path: Path) -> None:
+    fakes = [
+        fake_mcp(name="polite", tools=[PAY]),
+        fake_mcp(name="stubborn", tools=[PAY], faults=STUBBORN),
+        fake_mcp(name="exits", faults=["exit-at-once"]),
+        fake_mcp(name="silent", faults=["silence"]),
+        fake_mcp(name="http", transport="http", tools=[PAY]),
+        fake_mcp(name="sse", transport="sse", tools=[PAY]),
+        fake_mcp(name="hang", transport="http", faults=["hang"]),
+    ]
+    config = config_of(tmp_path, *fakes, others={"missing": {"command": "no-such-command-anywhere"}})
+    await use_and_close(Pool(config.servers.values(), idle_timeout=60), fakes)  # what is imported stays
+    files, threads, tasks = open_files(), threading.active_count(), asyncio.all_tasks()
+    await use_and_close(Pool(config.servers.values(), idle_timeout=60), fakes)
+    assert left_of(family(*fakes[:4]), 0.5) == []
+    assert asyncio.all_tasks() == tasks
+    assert threading.active_count() == threads
+    assert open_files() == files
+
+
+async def use_and_close(pool: Pool, fakes: list[FakeServer]) -> None:
+    seen = len(fakes[3].record.received())
+    silent = [asyncio.create_task(pool.list_tools(name)) for name in ("silent", "hang")]
+    results = await asyncio.gather(
+        *(pool.list_tools(name) for name in ("polite", "stubborn", "exits", "http", "sse", "missing")),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, Exception) for result in results] == [False, False, True, False, False, True]
+    await fakes[3].record.until(lambda record: len(record.received()) > seen)
+    await pool.close()
+    await asyncio.gather(*silent, return_exceptions=True)
+    await settle()
+
+
+async def test_closing_while_a_connection_is_leaving_is_quick(fake_mcp: Fake, tmp_path: Path) -> None:
+    """An idle connection was closed at leisure (4 s for one that minds nothing), and the end waited for that."""
+    shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
+    async with pool_of(tmp_path, shop, idle_timeout=0.05) as pool:
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+        await comes_true(lambda: pool.health("shop").state == "idle")
+        assert any(map(alive, family(shop)))
+        async with asyncio.timeout(3):
+            await pool.close()
+        assert left_of(family(shop), 0.5) == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2])
+async def test_closing_at_any_moment_of_a_start_leaves_nothing(
+    fake_mcp: Fake, tmp_path: Path, seconds: float
+) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
+    async with pool_of(tmp_path, shop) as pool:
+        call = asyncio.create_task(pool.request("shop", "tools/call", CALL, timeout=10))
+        await asyncio.wait({call}, timeout=seconds)
+        async with asyncio.timeout(3):
+            await pool.close()
+        await asyncio.gather(call, return_exceptions=True)
+    assert left_of(family(shop), 0.5) == []
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+async def test_a_connect_cancelled_the_moment_it_is_ready_is_given_up(fake_mcp: Fake, tmp_path: Path) -> None:
+    """It was believed to be somebody's: its process lived on with nobody to end it."""
+    shop = fake_mcp(name="shop", tools=[PAY])
+    server = config_of(tmp_path, shop).servers["shop"]
+    guardian = Guardian()
+    connection = Connection(server, Deaf(), guardian, remembered=None)
+    connecting = asyncio.create_task(connection.connect(10))
+    while not connection._ready.is_set():  # noqa: ASYNC110 - the very moment, not a turn of the loop later
+        await asyncio.sleep(0)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    assert left_of(family(shop), 0.5) == []
+    guardian.close()
+
+
+class Deaf:
+    """Listens to nothing."""
+
+    def list_changed(self, server: str) -> None: ...
+
+    def disconnected(self, server: str, connection: Connection) -> None: ...
+
+
+async def test_closing_twice_and_asking_afterwards_does_no_harm(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY])
+    async with pool_of(tmp_path, shop) as pool:
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+        await pool.close()
+        await pool.close()
+        with pytest.raises(UpstreamUnavailableError, match="shutting down"):
+            await pool.request("shop", "tools/call", CALL, timeout=10)
+    assert len(shop.record.events("start")) == 1
+
+
+async def test_a_server_that_never_stops_talking_can_be_ended(tmp_path: Path) -> None:
+    each = LEGACY_SCRIPT + 'elif method == "tools/call":\n    while True: print("noise " * 1000, flush=True)'
+    others = {"shop": scripted(each, before="import threading; threading.Thread(target=sys.stderr.write, args=('x' * 10**7,), daemon=True).start()")}
+    async with pool_of(tmp_path, others=others) as pool:
+        with pytest.raises(UpstreamError, match="no answer"):
+            await pool.request("shop", "tools/call", CALL, timeout=0.3)
+        async with asyncio.timeout(3):
+            await pool.close()
