@@ -1,7 +1,7 @@
 """An MCP client over pipes in the standard library: raw JSON-RPC, so that its own time is small and known.
 
-The rule: it blocks. At most a window of small requests is in flight, which a pipe holds, so it can't deadlock, and it
-runs on every system.
+The rule: it blocks. At most a window of small requests is in flight, which a pipe holds, so it can't
+deadlock, and it runs on every system.
 """
 
 import json
@@ -29,7 +29,8 @@ class Client:
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, bufsize=0
         )
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         self._in, self._out = self._process.stdin, self._process.stdout
         self._pieces: list[bytes] = []
         self._lines: deque[bytes] = deque()

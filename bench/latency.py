@@ -1,4 +1,4 @@
-"""What the proxy adds to a call of a stdio upstream, against the upstream itself and against a relay that looks at nothing.
+"""What the proxy adds to a call of a stdio upstream, against none and against a relay that looks at nothing.
 
     python -m bench.latency [--mcpzip PATH] [--rounds N]
 
@@ -23,6 +23,16 @@ from bench.tables import Samples, Series, spread, table, times
 DIRECT, RELAY, MCPZIP = "direct", "bare relay", "mcpzip"
 SMALL, REPLY, BOTH, PARALLEL, RATE = "100 B", "1 MB back", "1 MB both ways", "64 × 50 ms", "64 in flight"
 SMALL_CPU, LARGE_CPU = "processor, 100 B", "processor, 1 MB back"
+TIMES = (SMALL, REPLY, BOTH, PARALLEL, RATE)
+SHOWN = (
+    (SMALL, "ms, one call at a time"),
+    (RATE, "ms a call"),
+    (REPLY, "ms"),
+    (BOTH, "ms"),
+    (PARALLEL, "ms in all"),
+    (SMALL_CPU, "ms a call"),
+    (LARGE_CPU, "ms a call"),
+)
 MEGABYTE = 1_000_000
 WINDOW = 64
 
@@ -128,75 +138,66 @@ def _rate(subject: Subject, samples: Samples) -> None:
     samples.add(subject.name, RATE, subject.client.in_flight(frames, WINDOW) / len(frames))
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One quantity of all three ways, in seconds."""
+
+    direct: Series
+    relay: Series
+    ours: Series
+
+    @property
+    def added(self) -> tuple[float, float]:
+        """What the proxy adds, by medians and by minima."""
+        return self.ours.median - self.direct.median, self.ours.least - self.direct.least
+
+    @property
+    def again(self) -> tuple[float, float]:
+        """What it adds, as a part of the direct time."""
+        median, least = self.ours.per(self.direct)
+        return median - 1, least - 1
+
+    @property
+    def beyond_relay(self) -> tuple[float, float]:
+        """Its time as a multiple of the bare relay's."""
+        return self.ours.per(self.relay)
+
+
 def report(samples: Samples, rounds: int) -> str:
-    rows = []
-    for quantity, unit, shown in (
-        (SMALL, 1e-3, "ms, one call at a time"),
-        (RATE, 1e-3, "ms a call"),
-        (REPLY, 1e-3, "ms"),
-        (BOTH, 1e-3, "ms"),
-        (PARALLEL, 1e-3, "ms in all"),
-        (SMALL_CPU, 1e-3, "ms a call"),
-        (LARGE_CPU, 1e-3, "ms a call"),
-    ):
-        rows.append(
-            [
-                f"{quantity} ({shown})",
-                *(spread(samples.get(s, quantity), unit, 3) for s in (DIRECT, RELAY, MCPZIP)),
-            ]
-        )
-    direct, relay, ours = (lambda q, s=subject: samples[s, q] for subject in (DIRECT, RELAY, MCPZIP))
+    ways = (DIRECT, RELAY, MCPZIP)
+    rows = [
+        [f"{quantity} ({shown})", *(spread(samples.get(way, quantity), 1e-3, 3) for way in ways)]
+        for quantity, shown in SHOWN
+    ]
+    of = {quantity: Compared(*(samples[way, quantity] for way in ways)) for quantity in TIMES}
+    rate, parallel = of[RATE], of[PARALLEL]
+    added, least = (f"{seconds * 1e3:.3f}" for seconds in of[SMALL].added)
     figures = [
-        ["100 B: added", _added(ours(SMALL), direct(SMALL), "ms"), "≤ 0.2 ms"],
-        [
-            "100 B: added / what the bare relay adds",
-            times(_added_per(ours(SMALL), relay(SMALL), direct(SMALL))),
-            "–",
-        ],
+        ["100 B: added", f"{added} ({least}) ms", "≤ 0.2 ms"],
+        ["100 B: time / bare relay", times(of[SMALL].beyond_relay), "–"],
         [
             "64 in flight: calls a second",
-            f"{1 / ours(RATE).median:,.0f} ({1 / ours(RATE).least:,.0f})",
+            f"{1 / rate.ours.median:,.0f} ({1 / rate.ours.least:,.0f})",
             "≥ 8,000",
         ],
-        ["64 in flight: calls a second / direct", times(direct(RATE).per(ours(RATE))), "–"],
-        ["1 MB back: added / direct", times(_again(ours(REPLY), direct(REPLY))), "≤ 1"],
+        ["64 in flight: calls a second / direct", times(rate.direct.per(rate.ours)), "–"],
+        ["1 MB back: added / direct", times(of[REPLY].again), "≤ 1"],
+        ["1 MB both ways: added / direct", times(of[BOTH].again), "≤ 1"],
         [
-            "1 MB back: added / what the bare relay adds",
-            times(_added_per(ours(REPLY), relay(REPLY), direct(REPLY))),
-            "–",
+            "64 calls of 50 ms: time / 50 ms",
+            times((parallel.ours.median / 0.05, parallel.ours.least / 0.05)),
+            "≤ 1.2",
         ],
-        ["1 MB both ways: added / direct", times(_again(ours(BOTH), direct(BOTH))), "≤ 1"],
-        ["64 calls of 50 ms: time / 50 ms", _fifty(ours(PARALLEL)), "≤ 1.2"],
-        ["64 calls of 50 ms: time / direct", times(ours(PARALLEL).per(direct(PARALLEL))), "–"],
+        ["64 calls of 50 ms: time / direct", times(parallel.ours.per(parallel.direct)), "–"],
     ]
     return "\n\n".join(
         (
             f"Medians (least) of {rounds} rounds in turns; a round's figure is the median of its calls.",
-            table(["", DIRECT, RELAY, MCPZIP], rows),
+            table(["", *ways], rows),
             "Ratios, of the medians (of the minima).",
             table(["what", "measured", "budget"], figures),
         )
     )
-
-
-def _added(ours: Series, direct: Series, unit: str) -> str:
-    return f"{(ours.median - direct.median) * 1e3:.3f} ({(ours.least - direct.least) * 1e3:.3f}) {unit}"
-
-
-def _again(ours: Series, direct: Series) -> tuple[float, float]:
-    median, least = ours.per(direct)
-    return median - 1, least - 1
-
-
-def _added_per(ours: Series, relay: Series, direct: Series) -> tuple[float, float]:
-    return (
-        (ours.median - direct.median) / (relay.median - direct.median),
-        (ours.least - direct.least) / (relay.least - direct.least),
-    )
-
-
-def _fifty(ours: Series) -> str:
-    return times((ours.median / 0.05, ours.least / 0.05))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What `mcpzip serve` takes while it waits, and what it has started, with 0, 500 and 5,000 tools on stdio upstreams.
+"""What memory `mcpzip serve` takes, and what it has started, with 0, 500 and 5,000 tools on stdio upstreams.
 
     python -m bench.memory [--mcpzip PATH] [--rounds N] [--servers N]
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.client import Client
 from bench.processes import children, resident_bytes
 from bench.subjects import HERE, Site, environment, installed, interpreter_of
-from bench.tables import Samples, Series, spread, table, times
+from bench.tables import Samples, spread, table, times
 from bench.upstream import name_of
 
 SIZES = (0, 500, 5_000)
@@ -35,7 +35,9 @@ def mcpzip(site: Site, size: int, samples: Samples, when: str) -> list[str]:
 
 def floor(python: str, samples: Samples) -> None:
     for subject, code in ((BARE, "import sys"), (EVENT_LOOP, "import sys, asyncio, json, subprocess")):
-        with Client([python, "-c", f"{code}; print('{{}}', flush=True); sys.stdin.read()"], environment()) as client:
+        with Client(
+            [python, "-c", f"{code}; print('{{}}', flush=True); sys.stdin.read()"], environment()
+        ) as client:
             client.line()
             _note(client, subject, FIRST, samples)
     with Client([python, str(HERE / "sdk_server.py")], environment()) as client:
@@ -65,7 +67,9 @@ def measure(command: str, rounds: int, servers: int) -> tuple[Samples, dict[int,
 
 
 def report(samples: Samples, started: dict[int, list[str]], rounds: int, servers: int) -> str:
-    rows = [[subject, spread(samples[subject, FIRST], MEGABYTE), "–", "–"] for subject in (BARE, EVENT_LOOP, SDK)]
+    rows = [
+        [subject, spread(samples[subject, FIRST], MEGABYTE), "–", "–"] for subject in (BARE, EVENT_LOOP, SDK)
+    ]
     rows += [
         [
             f"mcpzip, {size:,} tools",
@@ -96,7 +100,9 @@ def _counted(commands: list[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mcpzip", help="the installed command")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--servers", type=int, default=5)

@@ -1,4 +1,7 @@
-"""What the system knows of a process. Linux says all of it, other systems (by ``ps``) what memory it takes; a figure is None where it isn't known."""
+"""What the system knows of a process.
+
+The rule: Linux says all of it, other systems (by ``ps``) what memory it takes; a figure nobody gives is None.
+"""
 
 import os
 import subprocess
@@ -8,7 +11,7 @@ _PROC = Path("/proc")
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Processor time of all threads of ``pid`` that live, to the nanosecond."""
+    """Processor time of all threads of ``pid`` that live, to the nanosecond (Linux)."""
     try:
         threads = list((_PROC / str(pid) / "task").iterdir())
         return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

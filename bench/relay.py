@@ -1,7 +1,7 @@
 """A relay that looks at nothing: `relay.py COMMAND ...` copies bytes between its client and COMMAND.
 
-What one more process on the way costs at the least; what a proxy adds beyond this is its own. Threads and blocking reads, so that
-it runs on every system.
+What one more process on the way costs at the least; what a proxy adds beyond this is its own. Threads and
+blocking reads, so that it runs on every system.
 """
 
 import os
@@ -23,7 +23,8 @@ def pump(source: int, target: int) -> None:
 
 def main(argv: list[str]) -> int:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as child:
-        assert child.stdin and child.stdout
+        assert child.stdin
+        assert child.stdout
         threading.Thread(target=pump, args=(0, os.dup(child.stdin.fileno())), daemon=True).start()
         child.stdin.close()
         pump(child.stdout.fileno(), 1)

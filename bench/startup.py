@@ -1,4 +1,4 @@
-"""From spawn to the first answers of `mcpzip serve`, against a bare interpreter and an empty server on the SDK.
+"""From spawn to the first answers of `mcpzip serve`, against a bare interpreter and an empty SDK server.
 
     python -m bench.startup [--mcpzip PATH] [--rounds N] [--tools N] [--servers N]
 
@@ -111,7 +111,8 @@ def report(samples: Samples, rounds: int, tools: int, servers: int) -> str:
     ]
     return "\n\n".join(
         (
-            f"Milliseconds from spawn to the answer, median (least) of {rounds} rounds in turns; {tools} tools on {servers} upstreams.",
+            f"Milliseconds from spawn to the answer, median (least) of {rounds} rounds in turns; "
+            f"{tools} tools on {servers} upstreams.",
             table(["subject", *quantities], rows),
             "Ratios, of the medians (of the minima); search and call against the SDK server's `tools/list`.",
             table(["until", "ratio", "measured", "budget"], ratios),

@@ -68,7 +68,7 @@ class Site:
         return Client(self.argv, environment())
 
     def warm(self) -> None:
-        """Runs it once until snapshot and front desk's card are on disk with every tool. Raises SystemExit."""
+        """Runs it once, until what it keeps between runs is on disk with every tool. Raises SystemExit."""
         with self.open() as client:
             client.initialize()
             client.call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})

@@ -2,9 +2,10 @@
 
     python -I -S upstream.py [--seed N] [--tools N] [--silent-while FILE]
 
-The rule: its own time must not hide the proxy's, so it parses requests, pastes answers together as bytes, and keeps large ones. Beside
-``--tools`` generated tools (about 1.5 kB each) it has `echo` (``payload``), `blob` (``bytes``: a text of that length) and
-`sleep` (``ms``). While FILE exists it reads everything and answers nothing.
+The rule: its own time must not hide the proxy's, so it parses requests, pastes answers together as bytes, and
+keeps large ones. Beside ``--tools`` generated tools (about 1.3 kB each) it has `echo` (``payload``), `blob`
+(``bytes``: a text of that length) and `sleep` (``ms``). While FILE exists it reads everything and answers
+nothing.
 """
 
 import heapq
@@ -18,20 +19,11 @@ CHUNK = 1 << 16
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 VERBS = ("create", "list", "update", "delete", "archive", "export", "assign", "merge", "restore", "share")
-NOUNS = ("invoice", "ticket", "message", "calendar", "document", "branch", "customer", "shipment", "payment", "meeting",
-         "folder", "report", "contract", "pipeline", "campaign", "candidate", "device", "budget", "survey", "backup")  # fmt: skip
-PARTS = (
-    "owner",
-    "status",
-    "label",
-    "region",
-    "priority",
-    "currency",
-    "format",
-    "channel",
-    "deadline",
-    "template",
-)
+NOUNS = ("invoice", "ticket", "message", "calendar", "document", "branch", "customer", "shipment", "payment",
+         "meeting", "folder", "report", "contract", "pipeline", "campaign", "candidate", "device", "budget",
+         "survey", "backup")  # fmt: skip
+PARTS = ("owner", "status", "label", "region", "priority", "currency", "format", "channel", "deadline",
+         "template")  # fmt: skip
 KINDS = ("string", "integer", "boolean", "string", "number")
 
 PLAIN = (
@@ -57,12 +49,13 @@ def generated(number: int) -> dict[str, object]:
         part = PARTS[(number + step) % len(PARTS)]
         properties[f"{part}_{step}"] = {
             "type": KINDS[(number + step) % len(KINDS)],
-            "description": f"The {part} that the {noun} has after the call; left as it is when this is not given.",
+            "description": f"The {part} that the {noun} has after the call; left as it is when not given.",
         }
     return {
         "name": name_of(number),
-        "description": f"{verb.capitalize()} a {noun} of the workspace. Use it when the {noun} and its workspace are known; "
-        f"to look one up take the list tool. Returns the {noun} with its identifier, status, owner and timestamps.",
+        "description": f"{verb.capitalize()} a {noun} of the workspace. Use it when the {noun} and its workspace "
+        f"are known; to look one up take the list tool. Returns the {noun} with its identifier, status, owner "
+        "and timestamps.",
         "inputSchema": {"type": "object", "properties": properties, "required": [f"{noun}_id"]},
     }
 

@@ -27,7 +27,7 @@ from mcpzip.catalog import snapshot
 from mcpzip.cli.opening import out
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, SEARCH
+from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, REFRESH, SEARCH
 
 Json = dict[str, object]
 
@@ -88,6 +88,9 @@ def demo(svg: str | None) -> int:
             }
         config.write_text(json.dumps({"mcpServers": servers}))
         with _agent(config) as agent:
+            with out.status("waiting for them to list their tools …"):
+                agent.begin()
+                agent.quietly(EXECUTE, {"name": REFRESH})
             _play(agent)
         out.print(_bill(agent, _everything(config)))
     if svg is not None:
@@ -149,7 +152,6 @@ class Agent:
 
 
 def _play(agent: Agent) -> None:
-    agent.begin()
     for scene in SCENES:
         out.print(Rule(f"[bold]“{scene.wish}”[/]", align="left"))
         found = agent.use(SEARCH, {"query": scene.query, "limit": 3})

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -66,9 +67,9 @@ async def _search_config(
     question = Question(query, limit or proxy.config.search.default_limit, filters)
     results = await proxy.search(question)
     if as_model:
-        text = json.loads(reply(question, results, proxy.catalog, proxy.troubles(), 0.0))["content"][0][
-            "text"
-        ]
+        text = json.loads(reply(question, results, proxy.catalog, proxy.troubles(), time.time()))["content"][
+            0
+        ]["text"]
         out.print(text, markup=False, highlight=False, soft_wrap=True)
         return 0 if results.hits else 1
     code = _show(results, as_json)

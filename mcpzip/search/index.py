@@ -69,8 +69,9 @@ class Index:
         self.terms: dict[str, int] = {}
         self.rarest = log(1 + (len(self.entries) + 0.5) / 0.5)
         reader = _Reader(self.terms)
-        for entry in self.entries:
-            reader.read(entry)
+        self.names = Names()
+        for document, entry in enumerate(self.entries):
+            self.names.add(document, entry, reader.read(entry))
         self.vocabulary = Vocabulary(reader.frequencies)
         self._weigh(reader)
         self._describe_names(reader)
@@ -120,7 +121,6 @@ class Index:
             self._offsets.append(len(self._documents))
 
     def _describe_names(self, reader: "_Reader") -> None:
-        self.names = Names(self.entries)
         self.sizes = Counter((entry.server, entry.read_only) for entry in self.entries)
         self.name_terms = reader.names
         self.name_rarity = array("f", (sum(self.rarity[term] for term in name) for name in reader.names))
@@ -152,8 +152,8 @@ class _Reader:
         self._found = array("I")  # the terms of all fields of all entries, one after the other
         self._lengths = array("I")  # how many of them each field has
 
-    def read(self, entry: Entry) -> None:
-        """Take in the next entry."""
+    def read(self, entry: Entry) -> list[tuple[str, str]]:
+        """Take in the next entry; the words of its name."""
         fields = Fields.of(entry)
         name = words(fields.name)
         numbers = [self.terms.setdefault(term, len(self.terms)) for _, term in name]
@@ -172,6 +172,7 @@ class _Reader:
                     spelled.update(spellings)
             self._add(place, numbers)
         self.frequencies.update(spelled)
+        return name
 
     def texts(self) -> Iterator[list[tuple[int, int, Sequence[int]]]]:
         """For each entry: of every field that has terms its place, its length, and its terms.

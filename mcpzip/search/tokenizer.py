@@ -149,10 +149,11 @@ def _words(written: str) -> tuple[tuple[str, str], ...]:
     if word.isascii() and word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
         word = word[:_LONGEST_TERM].lower()  # most of a catalog, and what the rules below would say of it
         return ((word, term_of(word)),)
-    return _by_rules(written)
+    return by_rules(written)
 
 
-def _by_rules(written: str) -> tuple[tuple[str, str], ...]:
+def by_rules(written: str) -> tuple[tuple[str, str], ...]:
+    """`words` of a run without white space, by `RULES`."""
     text = fold(written)
     if "'" in text or "’" in text:
         text = _POSSESSIVE.sub(" ", text).replace("'", "").replace("’", "")

@@ -17,7 +17,7 @@ async def open_http(url: str, headers: Mapping[str, str], incoming: Incoming) ->
     """A Streamable HTTP channel (spec: basic/transports/streamable-http). Nothing is sent until the first
     request.
     """
-    witness = Witness(soften=False)
+    witness = Witness(url, soften=False)
     timeout = httpx2.Timeout(30.0, connect=CONNECT_TIMEOUT, read=STREAM_READ_TIMEOUT, pool=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with (

@@ -25,7 +25,7 @@ async def open_sse(url: str, headers: Mapping[str, str], incoming: Incoming) -> 
 
     Raises ChannelClosedError (sent=False) when the event stream can't be opened.
     """
-    witness = Witness(soften=True)
+    witness = Witness(url, soften=True)
 
     def client(
         headers: dict[str, str] | None = None,

@@ -83,7 +83,10 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, s
     if isinstance(error, FileNotFoundError):
         return f"the command {command!r} was not found", "Install it, or mend 'command' in the config."
     if isinstance(error, PermissionError):
-        return f"the command {command!r} may not be run", "Make it executable, or mend 'command' in the config."
+        return (
+            f"the command {command!r} may not be run",
+            "Make it executable, or mend 'command' in the config.",
+        )
     why = error.strerror or error
     return f"the command {command!r} can't be started ({why})", "Mend 'command' in the config."
 

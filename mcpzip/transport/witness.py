@@ -8,6 +8,7 @@ of a server that can't.
 import asyncio
 from dataclasses import dataclass
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
@@ -45,6 +46,19 @@ class Fault:
     in_session: bool = False
 
 
+def environment_proxy(url: str) -> str | None:
+    """The proxy that ``HTTP_PROXY``, ``HTTPS_PROXY`` or ``ALL_PROXY`` names for ``url``, unless ``NO_PROXY``
+    does.
+
+    Never one for this very machine.
+    """
+    asked = httpx2.URL(url)
+    if asked.host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(asked.host):
+        return None
+    proxies = getproxies()
+    return proxies.get(asked.scheme) or proxies.get("all")
+
+
 class _PostedId(msgspec.Struct):
     id: int | str | None = None
 
@@ -52,8 +66,9 @@ class _PostedId(msgspec.Struct):
 class Witness(httpx2.AsyncBaseTransport):
     """Notes, for each JSON-RPC request posted, the HTTP failure that befell it."""
 
-    def __init__(self, *, soften: bool) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(retries=0)
+    def __init__(self, url: str, *, soften: bool) -> None:
+        """url: of the server; the environment may name a proxy for it. soften: see `open_sse`."""
+        self._inner = httpx2.AsyncHTTPTransport(proxy=environment_proxy(url))
         self._soften = soften
         self.faults: dict[int | str, Fault] = {}
         self.on_fault = asyncio.Event()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcpzip.search.tokenizer import STOP_WORDS, _by_rules, is_bigram, term_of, tokenize, words
+from mcpzip.search.tokenizer import STOP_WORDS, by_rules, is_bigram, term_of, tokenize, words
 
 TABLE = [
     ("snake_case_name", ["snake", "case", "name"]),
@@ -94,7 +94,7 @@ def test_a_term_is_what_its_word_is_indexed_as(text: str) -> None:
 
 @given(st.text("aAbBsSé'.-_(1", max_size=8) | st.text(max_size=8))
 def test_the_short_way_for_plain_words_gives_what_the_rules_give(text: str) -> None:
-    assert words(text) == [pair for written in text.split() for pair in _by_rules(written)]
+    assert words(text) == [pair for written in text.split() for pair in by_rules(written)]
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
