@@ -53,9 +53,9 @@ def generated(number: int) -> dict[str, object]:
         }
     return {
         "name": name_of(number),
-        "description": f"{verb.capitalize()} a {noun} of the workspace. Use it when the {noun} and its workspace "
-        f"are known; to look one up take the list tool. Returns the {noun} with its identifier, status, owner "
-        "and timestamps.",
+        "description": f"{verb.capitalize()} a {noun} of the workspace. Use it when the {noun} and its "
+        f"workspace are known; to look one up take the list tool. Returns the {noun} with its identifier, "
+        "status, owner and timestamps.",
         "inputSchema": {"type": "object", "properties": properties, "required": [f"{noun}_id"]},
     }
 

@@ -82,7 +82,7 @@ class Process(asyncio.SubprocessProtocol):
     def terminate(self) -> None:
         """SIGTERM to the process alone (Windows: end it)."""
         if self.code is None:
-            self._transport.terminate()
+            os.kill(self.pid, signal.SIGTERM)
 
     async def end(self, grace: float = 2.0) -> None:
         """End of input, ``grace`` seconds to leave politely; then it and its group are killed and buried."""
@@ -91,9 +91,7 @@ class Process(asyncio.SubprocessProtocol):
             await self.exits(grace)
         finally:
             end_group(self.pid, still_running=self.code is None)
-            if self.code is None:
-                self._transport.kill()
-                await self.exits(5.0)
+            await self.exits(5.0)
             self._transport.close()
 
     # asyncio's side
@@ -115,7 +113,10 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def end_group(pid: int, *, still_running: bool) -> None:
-    """Kill the group that ``pid`` leads (POSIX), or its tree while it runs (Windows)."""
+    """Kill the group that ``pid`` leads (POSIX), or its tree while it runs (Windows).
+
+    Not by way of `subprocess`, which would reap the process before asyncio can.
+    """
     if sys.platform == "win32":
         if still_running:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)

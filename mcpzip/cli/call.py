@@ -6,7 +6,7 @@ import click
 import msgspec
 from rich.progress import Progress, TaskID
 
-from mcpzip.cli.opening import err, list_missing, with_proxy
+from mcpzip.cli.opening import err, found, with_proxy
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
 from mcpzip.proxy.proxy import Context, Proxy
@@ -27,8 +27,7 @@ async def call(
     A value is read by the tool's schema: numbers, true/false and JSON where it asks for them, else text.
     Exit code 1 when the tool reports an error.
     """
-    await list_missing(proxy)
-    entry = await proxy.find(name)
+    entry = await found(proxy, name)
     given = read_arguments(arguments, entry.input_schema())
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task(entry.name, total=None)

@@ -6,7 +6,7 @@ import time
 import click
 from rich.highlighter import JSONHighlighter
 
-from mcpzip.cli.opening import list_missing, out, with_proxy
+from mcpzip.cli.opening import found, out, with_proxy
 from mcpzip.model.names import join
 from mcpzip.model.signature import parameters
 from mcpzip.proxy.describe import freshness
@@ -21,8 +21,7 @@ _AS_JSON = JSONHighlighter()
 @with_proxy
 async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
     """Show a tool's description and schema. NAME is server__tool."""
-    await list_missing(proxy)
-    entry = await proxy.find(name)
+    entry = await found(proxy, name)
     if as_json:
         click.echo(entry.raw)
         return 0

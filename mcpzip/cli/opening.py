@@ -14,7 +14,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.names import split
 from mcpzip.proxy.proxy import Proxy
 
 P = ParamSpec("P")
@@ -87,15 +89,30 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
     return failures
 
 
-async def list_missing(proxy: Proxy) -> None:
-    """Lists the servers that were never listed, so that a first search finds something."""
+async def list_missing(proxy: Proxy, server: str | None = None) -> None:
+    """Lists the servers that were never listed, or only the one named, so that a first search finds something."""
     missing = [
         one.name
         for one in proxy.status()
-        if one.listed_at is None and one.state not in ("disabled", "failing")
+        if one.listed_at is None and one.state not in ("disabled", "failing") and server in (None, one.name)
     ]
     if missing:
         await list_servers(proxy, missing)
+
+
+async def found(proxy: Proxy, name: str) -> Entry:
+    """The tool called ``name``. Its server is asked when it isn't in the catalog, and no other is waited for.
+
+    Raises UnknownToolError, UpstreamUnavailableError.
+    """
+    if proxy.catalog.get(name) is None:
+        parts = split(name)
+        server = proxy.config.servers.get(parts[0]) if parts else None
+        if server is None:
+            await list_missing(proxy)
+        elif not server.disabled:
+            await list_servers(proxy, [server.name])
+    return await proxy.find(name)
 
 
 def known_server(proxy: Proxy, name: str) -> str:

@@ -63,7 +63,7 @@ def search(
 async def _search_config(
     proxy: Proxy, *, query: str, limit: int | None, filters: Filters, as_json: bool, as_model: bool
 ) -> int:
-    await list_missing(proxy)
+    await list_missing(proxy, filters.server)
     question = Question(query, limit or proxy.config.search.default_limit, filters)
     results = await proxy.search(question)
     if as_model:

@@ -16,6 +16,7 @@ from mcpzip.model.errors import (
     McpzipError,
     UnknownToolError,
     UpstreamRpcError,
+    UpstreamUnavailableError,
 )
 from mcpzip.model.names import split
 from mcpzip.proxy import execute, metatools
@@ -144,15 +145,26 @@ class Proxy:
         return self._searcher.search(question.query, question.limit, question.filters)
 
     async def find(self, name: str) -> Entry:
-        """The tool called ``name``, waiting a moment for a first listing. Raises UnknownToolError."""
+        """The tool called ``name``, waiting a moment for a first listing. Raises UnknownToolError, and
+        UpstreamUnavailableError when nothing is known of the server that ``name`` names.
+        """
         entry = self._visible.get(name)
         if entry is None:
             parts = split(name)
             await self._first_listings([parts[0]] if parts else self._enabled, lambda: FIRST_LISTING)
             entry = self._visible.get(name)
+            if entry is None and parts:
+                self._ask_of(parts[0])
         if entry is None:
             raise UnknownToolError(name, self._visible.nearest(name))
         return entry
+
+    def _ask_of(self, server: str) -> None:
+        """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
+        record = self._visible.servers.get(server)
+        why = self.troubles().get(server)
+        if why and (record is None or record.fetched_at is None):
+            raise UpstreamUnavailableError(server, why)
 
     async def execute(self, name: str, arguments: bytes, timeout: float | None, context: Context) -> bytes:
         """Runs a tool and returns the upstream's result. timeout: seconds, None for the configured one.

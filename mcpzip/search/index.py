@@ -35,19 +35,19 @@ class FieldWeight:
     spelled: bool
 
 
-# The order of `Fields`. Five-fold cross-validation over 400 random settings of all these found none that
-# beats the next by more than its noise (.005 of nDCG@10), so they are round values from the middle of the
-# flat: docs/search.md.
+# In the order of `Fields`. Set by cross-validation and rounded: no constant of this package has a neighbour
+# that is better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is
+# lost without the field.
 FIELD_WEIGHTS: dict[str, FieldWeight] = {
-    "name": FieldWeight(3.0, 0.6, True),
-    "server": FieldWeight(2.0, 0.3, True),
-    "title": FieldWeight(1.5, 0.6, True),
-    "description": FieldWeight(1.0, 0.7, True),
-    "parameters": FieldWeight(0.8, 0.3, True),
-    "values": FieldWeight(0.2, 0.3, False),
-    "parameter_descriptions": FieldWeight(0.4, 0.3, False),
+    "name": FieldWeight(3.0, 0.6, True),  # −.023; the length of a name doesn't matter
+    "server": FieldWeight(2.0, 0.3, True),  # −.013
+    "title": FieldWeight(1.5, 0.6, True),  # a second name, for the few that have one: half the name's weight
+    "description": FieldWeight(1.0, 0.7, True),  # −.060; a length of .2 or .9: −.005, −.003
+    "parameters": FieldWeight(0.8, 0.3, True),  # −.004
+    "values": FieldWeight(0.2, 0.3, False),  # nothing on average; the only place that says "webp" or "weekly"
+    "parameter_descriptions": FieldWeight(0.4, 0.3, False),  # −.003
 }
-SATURATION = 1.2  # BM25's k1
+SATURATION = 1.2  # BM25's k1, at its textbook value; .9: −.002, 2: −.002
 
 _REMEMBERED = 16_384  # written words, while an index is built
 

@@ -21,9 +21,9 @@ Quality = Literal["strong", "fair", "weak", "none"]
 KEYWORD = "keyword"
 KEPT = 50  # hits of an answer that are kept; a longer list is ranked anew
 
-# The best hit's score from which an answer is called strong, or fair. On a set of 675 requests the right tool
-# was first, and among the first five: 95 % and 99 % of the time when strong, 75 % and 92 % when fair, 31 %
-# and 48 % when weak.
+# The best hit's score from which an answer is called strong, or fair. Of 675 requests to 919 tools, the right
+# tool came first, and among the first five: 96 % and 99 % of the time when strong, 76 % and 93 % when fair,
+# 24 % and 40 % when weak.
 STRONG = 0.55
 FAIR = 0.35
 

@@ -70,7 +70,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _LONGEST_TERM = 64  # characters; a longer run is an id or encoded data, and its beginning will do
 _LONGEST_REMEMBERED = 64  # characters
 
-_PUNCTUATION = "\"'`()[]{}<>.,;:!?*_-/#"  # ASCII that separates words
+_PUNCTUATION = '"`()[]{}<>.,;:!?*_-/#'  # ASCII that separates words
 _POSSESSIVE = re.compile(r"['’][sS](?!\w)")
 _LATIN_MARKS = re.compile("(?<=[A-Za-z])[\u0300-\u036f]+")
 _ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")  # tatweel and the short vowels, which are seldom written
@@ -145,7 +145,7 @@ def fold(text: str) -> str:
 
 def _words(written: str) -> tuple[tuple[str, str], ...]:
     """`words` of a run without white space."""
-    word = written.strip(_PUNCTUATION)
+    word = written.lstrip(_PUNCTUATION).rstrip(_PUNCTUATION + "'")
     if word.isascii() and word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
         word = word[:_LONGEST_TERM].lower()  # most of a catalog, and what the rules below would say of it
         return ((word, term_of(word)),)

@@ -212,11 +212,23 @@ def _write(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
+def _open_if_closed(fd: int) -> None:
+    """A client may start us without one of the three: its number must not become some other file's."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)
+
+
 def main(explicit_config: "str | None") -> int:
     """`mcpzip serve` over stdio. Returns the exit code."""
     gc.disable()  # nothing is garbage while all that is made is modules; `app.run` switches it on
     sys.setswitchinterval(SWITCH_INTERVAL)
     config = config_path(explicit_config, os.environ)
+    for number in range(3):
+        _open_if_closed(number)
+    if sys.stderr is None:  # `print` would take stdout, which is the protocol's
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 
     def load() -> "Prepared":
         from mcpzip.server.app import prepare

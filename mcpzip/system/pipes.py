@@ -68,7 +68,9 @@ def keep_buffers() -> None:
 
 
 def _watchable(fd: int) -> bool:
-    return sys.platform != "win32" and not stat.S_ISREG(os.fstat(fd).st_mode)
+    """Whether a selector takes ``fd``. Of regular files none does, and of devices, such as /dev/null, not all."""
+    mode = os.fstat(fd).st_mode
+    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 
 
 class _SelectorReader:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from driver import (
+    INITIALIZE,
     Client,
     Json,
     alive,
     command,
+    encoded,
     ended,
     environment,
     family,
@@ -52,7 +54,7 @@ def all_there(fakes: list[FakeServer]) -> list[int]:
 
 def busy(client: Client, fakes: list[FakeServer]) -> list[int]:
     pids = all_there(fakes)
-    until(lambda: "ready__wait" in client.search("wait"))
+    until(lambda: "ready: connected, 1 tools" in client.status())
     client.send_call("ready__wait", {})
     until(lambda: fakes[0].record.calls("wait"))
     return pids
@@ -120,8 +122,6 @@ def test_a_client_that_stops_reading_does_not_keep_it(fake_mcp: Fake, tmp_path: 
     )
     with ended(process):
         assert process.stdin
-        from driver import INITIALIZE, encoded
-
         process.stdin.write(encoded({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
         process.stdin.flush()
         shop.record.wait_for(lambda record: record.received("tools/list"))

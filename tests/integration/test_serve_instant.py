@@ -28,7 +28,7 @@ def warm(fake_mcp: Fake, tmp_path: Path) -> list[FakeServer]:
         fake_mcp(name="mute", tools=[PAY], transport="http", faults=[{"kind": "hang", "nth": 3, "times": 999}]),
     ]
     with serving(tmp_path, *fakes) as client:
-        until(lambda: client.status().count("connected") == len(fakes))
+        until(lambda: client.status().count("connected, 1 tools") == len(fakes))
     return fakes
 
 
@@ -36,23 +36,21 @@ def answered_by(fake: FakeServer) -> int:
     return len(fake.record.sent())
 
 
-@pytest.mark.parametrize("modern", [False, True])
-@pytest.mark.parametrize("card", [True, False])
-def test_nothing_waits_for_a_server_that_it_does_not_need(
-    warm: list[FakeServer], tmp_path: Path, card: bool, modern: bool
-) -> None:
-    if not card:
-        (tmp_path / "cache" / "config.json.front.json").unlink()
+def test_nothing_waits_for_a_server_that_it_does_not_need(warm: list[FakeServer], tmp_path: Path) -> None:
     before = [answered_by(fake) for fake in warm]
-    with serving(tmp_path, begin=not modern) as client:
-        if modern:
-            assert client.begin_modern().ask("server/discover").result["supportedVersions"] == ["2026-07-28"]
-        tools = client.ask("tools/list").result["tools"]
-        assert [tool["name"] for tool in tools] == ["search_tools", "describe_tool", "execute_tool"]
-        found = client.search("pay an invoice")
-        described = client.use("describe_tool", name="asleep__pay_invoice").text
-    assert all(f"{fake.name}__pay_invoice" in found for fake in warm)
-    assert json.loads(described.splitlines()[0])["description"] == "Pay an invoice"
+    for card in (True, False):
+        for modern in (True, False):
+            if not card:
+                (tmp_path / "cache" / "config.json.front.json").unlink()
+            with serving(tmp_path, begin=not modern) as client:
+                if modern:
+                    client.begin_modern().ask("server/discover").result["supportedVersions"]
+                tools = client.ask("tools/list").result["tools"]
+                assert [tool["name"] for tool in tools] == ["search_tools", "describe_tool", "execute_tool"]
+                found = client.search("pay an invoice")
+                described = client.use("describe_tool", name="asleep__pay_invoice").text
+            assert [fake.name for fake in warm if f"{fake.name}__pay_invoice" not in found] == [], found
+            assert json.loads(described.splitlines()[0])["description"] == "Pay an invoice"
     assert [answered_by(fake) for fake in warm] == before
 
 
