@@ -1,7 +1,10 @@
 """The command line: what there is, and how errors end."""
 
 import asyncio
+import io
+import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -34,6 +37,8 @@ for _command in (serve, search, describe, call, servers, refresh, demo):
 
 def run(argv: list[str]) -> int:
     """Runs one command line. Returns the exit code; prints errors as sentences."""
+    for stream in (sys.stdout, sys.stderr):
+        _say_anything(stream)
     try:
         code = commands.main(argv, prog_name="mcpzip", standalone_mode=False)
     except click.exceptions.Exit as exit_:
@@ -44,7 +49,7 @@ def run(argv: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return FAILED
     except BrokenPipeError:  # whoever read our output (head, less) has seen enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will try to flush the rest
         return DONE
     except UpstreamError as error:
         print(f"mcpzip: {error}", file=sys.stderr)
@@ -53,3 +58,12 @@ def run(argv: list[str]) -> int:
         print(f"mcpzip: {error}", file=sys.stderr)
         return WRONG
     return code if isinstance(code, int) else DONE
+
+
+def _say_anything(stream: TextIO) -> None:
+    """Has ``stream`` take every character: programs get UTF-8 (RFC 8259, 8.1), a terminal what it has."""
+    if isinstance(stream, io.TextIOWrapper):
+        if stream.isatty():
+            stream.reconfigure(errors="replace")
+        else:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")

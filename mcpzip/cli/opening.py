@@ -21,8 +21,14 @@ from mcpzip.proxy.proxy import Proxy
 
 P = ParamSpec("P")
 
-out = Console()
-err = Console(stderr=True)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # it would exit with 1
+
+
+out = _Console()
+err = _Console(stderr=True)
 
 
 def with_proxy(
@@ -90,7 +96,7 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
 
 
 async def list_missing(proxy: Proxy, server: str | None = None) -> None:
-    """Lists the servers that were never listed, or only the one named, so that a first search finds something."""
+    """Lists the servers that were never listed, or only the one named: a first search is to find something."""
     missing = [
         one.name
         for one in proxy.status()

@@ -136,13 +136,17 @@ def _read_tools(path: Path) -> Iterator[Entry]:
             if not line.strip():
                 continue
             try:
-                tool = json.loads(line)
-                yield Entry.parse(tool["server"], line.strip())
-            except (ValueError, KeyError, TypeError, InvalidToolError) as error:
+                server = msgspec.json.decode(line, type=_Server).server
+                yield Entry.parse(server, line.strip())
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidToolError) as error:
                 raise McpzipError(
                     f"{path}, line {number}: not a tool ({error}); "
                     "a line is a JSON object with 'server' and 'name'."
                 ) from error
+
+
+class _Server(msgspec.Struct):
+    server: str
 
 
 class _Query(msgspec.Struct):

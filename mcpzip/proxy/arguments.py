@@ -81,6 +81,8 @@ def _object(raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
         return b"{}", ()
     if raw == b"null":
         return b"{}", ("null",)
+    if raw.startswith(b"{"):
+        return raw, ()  # it stood in a JSON text: it is whole
     repairs: list[str] = []
     while raw.startswith(b'"') and len(repairs) < 2:
         text = unquote(raw).strip()

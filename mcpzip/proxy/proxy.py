@@ -87,9 +87,19 @@ class Proxy:
         return self._visible
 
     def start(self) -> None:
-        """Begins listing every server in the background, and indexing what is already known."""
+        """Begins indexing what is already known, and listing every server in the background."""
         self._index_soon()
         self._refresher.keep_trying()
+        for name in self._enabled:
+            if self._never_listed(name):
+                self._refresher.start(name)
+        # A first search waits for the index: the processes of servers it knows already would only delay it.
+        if self._indexing is None:
+            self._list_all()
+        else:
+            self._indexing.add_done_callback(lambda task: None if task.cancelled() else self._list_all())
+
+    def _list_all(self) -> None:
         for name in self._enabled:
             self._refresher.start(name)
 
@@ -100,11 +110,11 @@ class Proxy:
                 taken := self._refresher.taken(name)
             ) > FIRST_LISTING:  # remembered: no search waits for it again
                 self._merged(Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time()))
-        await self._refresher.close()
-        await self._pool.close()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})
+        await self._refresher.close()
+        await self._pool.close()
         if self._writing is not None:
             await asyncio.wait({self._writing})
         if self._saving is not None:

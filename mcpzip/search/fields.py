@@ -51,6 +51,17 @@ class Fields:
             parameter_descriptions=" ".join(schema.descriptions),
         )
 
+    def texts(self) -> tuple[str, ...]:
+        """All but the name, in order."""
+        return (
+            self.server,
+            self.title,
+            self.description,
+            self.parameters,
+            self.values,
+            self.parameter_descriptions,
+        )
+
 
 class _Schema:
     """The words of a JSON Schema: its parameters' names, descriptions and enum values."""

@@ -20,32 +20,30 @@ from math import log
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
 from mcpzip.search.names import Names
-from mcpzip.search.tokenizer import is_stop_word, term_of, words
+from mcpzip.search.tokenizer import is_stop_word, words
 from mcpzip.search.verbs import families, first_verb
 from mcpzip.search.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
 class FieldWeight:
-    """weight: what a word counts in this field; length: 0 ignores how long the field is, 1 divides by it;
-    spelled: whether its words are what a misspelled word may be repaired to."""
+    """weight: what a word counts in this field; length: 0 ignores how long the field is, 1 divides by it."""
 
     weight: float
     length: float
-    spelled: bool
 
 
 # In the order of `Fields`. Set by cross-validation and rounded: no constant of this package has a neighbour
 # that is better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is
 # lost without the field.
 FIELD_WEIGHTS: dict[str, FieldWeight] = {
-    "name": FieldWeight(3.0, 0.6, True),  # −.023; the length of a name doesn't matter
-    "server": FieldWeight(2.0, 0.3, True),  # −.013
-    "title": FieldWeight(1.5, 0.6, True),  # a second name, for the few that have one: half the name's weight
-    "description": FieldWeight(1.0, 0.7, True),  # −.060; a length of .2 or .9: −.005, −.003
-    "parameters": FieldWeight(0.8, 0.3, True),  # −.004
-    "values": FieldWeight(0.2, 0.3, False),  # nothing on average; the only place that says "webp" or "weekly"
-    "parameter_descriptions": FieldWeight(0.4, 0.3, False),  # −.003
+    "name": FieldWeight(3.0, 0.6),  # −.023; the length of a name doesn't matter
+    "server": FieldWeight(2.0, 0.3),  # −.013
+    "title": FieldWeight(1.5, 0.6),  # a second name, for the few that have one: half the name's weight
+    "description": FieldWeight(1.0, 0.7),  # −.060; a length of .2 or .9: −.005, −.003
+    "parameters": FieldWeight(0.8, 0.3),  # −.004
+    "values": FieldWeight(0.2, 0.3),  # nothing on average; the only place that says "webp" or "weekly"
+    "parameter_descriptions": FieldWeight(0.4, 0.3),  # −.003
 }
 SATURATION = 1.2  # BM25's k1, at its textbook value; .9: −.002, 2: −.002
 
@@ -72,8 +70,8 @@ class Index:
         self.names = Names()
         for document, entry in enumerate(self.entries):
             self.names.add(document, entry, reader.read(entry))
-        self.vocabulary = Vocabulary(reader.frequencies)
         self._weigh(reader)
+        self.vocabulary = Vocabulary({word: self.frequency([term]) for word, term in reader.spelled.items()})
         self._describe_names(reader)
 
     def worths(self, term: int) -> Iterable[tuple[int, float]]:
@@ -139,7 +137,7 @@ class _Reader:
     """The first pass: every field of every entry as term numbers, and what must be known of all to weigh any.
 
     totals: by field, the terms of all entries. names, verbs: by entry, the terms and the verb families of its
-    name. frequencies: by word, the entries it is spelled in.
+    name. spelled: every word met and its term.
     """
 
     def __init__(self, terms: dict[str, int]) -> None:
@@ -147,31 +145,29 @@ class _Reader:
         self.totals = [0] * len(FIELD_WEIGHTS)
         self.names: list[tuple[int, ...]] = []
         self.verbs: list[int] = []
-        self.frequencies: Counter[str] = Counter()
-        self._written = _Written(terms)
+        self.spelled: dict[str, int] = {}
+        self._written = _Written(self)
         self._found = array("I")  # the terms of all fields of all entries, one after the other
         self._lengths = array("I")  # how many of them each field has
+
+    def number(self, word: str, term: str) -> int:
+        """The number of ``term``, that ``word`` stands for."""
+        number = self.spelled[word] = self.terms.setdefault(term, len(self.terms))
+        return number
 
     def read(self, entry: Entry) -> list[tuple[str, str]]:
         """Take in the next entry; the words of its name."""
         fields = Fields.of(entry)
         name = words(fields.name)
-        numbers = [self.terms.setdefault(term, len(self.terms)) for _, term in name]
+        numbers = [self.number(*pair) for pair in name]  # with its stop words: "who am i" is one
         self.names.append(tuple(dict.fromkeys(numbers)))
         self.verbs.append(first_verb(term for _, term in name))
-        spelled = {word for word, _ in name}
-        self._add(0, numbers)  # with its stop words: "who am i" is one
-        for place, (field, weight) in enumerate(FIELD_WEIGHTS.items()):
-            if not place:
-                continue
+        self._add(0, numbers)
+        for place, text in enumerate(fields.texts(), 1):
             numbers = []
-            for written in getattr(fields, field).split():
-                found, spellings = self._written[written]
-                numbers += found
-                if weight.spelled:
-                    spelled.update(spellings)
+            for written in text.split():
+                numbers += self._written[written]
             self._add(place, numbers)
-        self.frequencies.update(spelled)
         return name
 
     def texts(self) -> Iterator[list[tuple[int, int, Sequence[int]]]]:
@@ -180,20 +176,18 @@ class _Reader:
         Where two neighbours joined are a word of the catalog ("Git Hub"), that word stands there too, but
         takes no room: it is no longer text.
         """
-        spelled = list(self.terms)
-        known = self.frequencies
-        spans = list(FIELD_WEIGHTS.values())
+        terms = list(self.terms)
+        known = self.spelled
+        count = len(FIELD_WEIGHTS)
         end = 0
-        for first in range(0, len(self._lengths), len(spans)):
+        for first in range(0, len(self._lengths), count):
             texts: list[tuple[int, int, Sequence[int]]] = []
-            for place, weight in enumerate(spans):
-                length = self._lengths[first + place]
-                found = self._found[end : end + length]
-                end += length
-                if weight.spelled and length > 1:
-                    joined = [spelled[left] + spelled[right] for left, right in pairwise(found)]
-                    found.extend([self.terms[term_of(word)] for word in joined if word in known])
+            for place, length in enumerate(self._lengths[first : first + count]):
                 if length:
+                    found = self._found[end : end + length]
+                    end += length
+                    joined = [terms[left] + terms[right] for left, right in pairwise(found)]
+                    found.extend([known[word] for word in joined if word in known])
                     texts.append((place, length, found))
             yield texts
 
@@ -203,25 +197,20 @@ class _Reader:
         self.totals[place] += len(numbers)
 
 
-class _Written(dict[str, tuple[tuple[int, ...], tuple[str, ...]]]):
-    """By run of characters without white space: the terms and the words in it, stop words left out.
+class _Written(dict[str, list[int]]):
+    """By run of characters without white space: the terms in it, stop words left out.
 
     Four fifths of the runs in a catalog were met before; remembering them is what makes building fast. It
     starts anew when it is full, so that a large catalog takes no more of it than a small one.
     """
 
-    def __init__(self, terms: dict[str, int]) -> None:
+    def __init__(self, reader: _Reader) -> None:
         super().__init__()
-        self._terms = terms
+        self._reader = reader
 
-    def __missing__(self, written: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        pairs = [pair for pair in words(written) if not is_stop_word(pair)]
-        number = self._terms.setdefault
-        answer = (
-            tuple(number(term, len(self._terms)) for _, term in pairs),
-            tuple(word for word, _ in pairs),
-        )
+    def __missing__(self, written: str) -> list[int]:
         if len(self) >= _REMEMBERED:
             self.clear()
-        self[written] = answer
-        return answer
+        number = self._reader.number
+        numbers = self[written] = [number(*pair) for pair in words(written) if not is_stop_word(pair)]
+        return numbers

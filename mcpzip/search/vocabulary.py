@@ -39,7 +39,7 @@ class Vocabulary:
     """Known words and in how many tools each stands. Never changes but for what it remembers."""
 
     def __init__(self, frequencies: Mapping[str, int]) -> None:
-        self._frequencies = dict(frequencies)
+        self._frequencies = frequencies
         self._sorted = sorted(word for word in frequencies if len(word) >= _SHORTEST_KEPT and word.isalpha())
         self._by_length: dict[int, tuple[list[str], list[int]]] = {}
         for word in self._sorted:

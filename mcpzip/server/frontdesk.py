@@ -34,7 +34,7 @@ _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 _STAMP = "io.modelcontextprotocol/"
 _DEEPEST = 100
-"""Brackets in a line that are read here: how deep is too deep, json and msgspec see differently far beyond."""
+"""Brackets in a line that is read here. How deep is too deep, json and msgspec judge differently."""
 
 
 class FrontDesk:

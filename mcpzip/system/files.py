@@ -14,6 +14,8 @@ _ATTEMPTS, _PAUSE = 10, 0.01
 all.
 """
 
+_PIECE = 1 << 22
+
 
 def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
     """Put ``data`` at ``path`` in one step. Missing folders are made, for their owner only (0700).
@@ -42,11 +44,16 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
 
 def read_bytes_limited(path: str, limit: int) -> bytes:
     """The content of ``path``, which may be a pipe. Raises OSError; EFBIG for more than ``limit`` bytes."""
+    pieces: list[bytes] = []
+    size = 0
     with open(path, "rb") as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
-    return data
+        # In pieces: asked for ``limit`` bytes at once, Python reserves that much before it reads the first.
+        while piece := file.read(_PIECE):
+            size += len(piece)
+            if size > limit:
+                raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _make_folders(folder: str) -> None:

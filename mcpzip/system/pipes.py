@@ -68,7 +68,7 @@ def keep_buffers() -> None:
 
 
 def _watchable(fd: int) -> bool:
-    """Whether a selector takes ``fd``. Of regular files none does, and of devices, such as /dev/null, not all."""
+    """Whether a selector takes ``fd``: not a regular file, nor every device (/dev/null)."""
     mode = os.fstat(fd).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 

@@ -254,7 +254,7 @@ _SCRIPT = """
 import json, os, signal, subprocess, sys, time
 def say(**message): print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
 def answer(result): say(id=m["id"], result=result)
-def greet(): answer({{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}}})
+def greet(): answer({{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s"}}}})
 def refuse(): say(id=m["id"], error={{"code": -32601, "message": "no"}})
 {before}
 for line in sys.stdin:
@@ -265,8 +265,11 @@ for line in sys.stdin:
 
 
 def scripted(each: str, before: str = "") -> Json:
-    """The config of a server of a few lines, for what no scenario can say: ``each`` runs for each message ``m``."""
-    return {"command": sys.executable, "args": ["-c", _SCRIPT.format(before=before, each=indent(each, "    "))]}
+    """The config of a server of a few lines, for what no scenario can say. ``each`` runs for each message ``m``."""
+    return {
+        "command": sys.executable,
+        "args": ["-c", _SCRIPT.format(before=before, each=indent(each, "    "))],
+    }
 
 
 LEGACY_SCRIPT = """
@@ -289,10 +292,11 @@ async def pool_of(
     """The connections alone, in this process."""
     keys = {"idle_timeout": 60.0, **options}
     pool = Pool(config_of(folder, *fakes, others=others).servers.values(), **keys)
-    try:
-        yield pool
-    finally:
-        await pool.close()
+    with nothing_unheard():
+        try:
+            yield pool
+        finally:
+            await pool.close()
 
 
 @asynccontextmanager
@@ -307,12 +311,26 @@ async def proxy_of(
     config = config_of(folder, *fakes, **keys)
     catalog, _ = snapshot.load(snapshot_path(config.path), config.path)
     proxy = Proxy(config, catalog, warn)
+    with nothing_unheard():
+        try:
+            if listed:
+                await proxy.refresh()
+            yield proxy
+        finally:
+            await proxy.close()
+
+
+@contextmanager
+def nothing_unheard() -> Iterator[None]:
+    """No error goes unhandled in the event loop: a task's, a callback's, a future's that nobody looks at."""
+    heard: list[Json] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: heard.append(context))
     try:
-        if listed:
-            await proxy.refresh()
-        yield proxy
+        yield
     finally:
-        await proxy.close()
+        loop.set_exception_handler(None)
+    assert heard == []
 
 
 async def said_by(proxy: Proxy, tool: str, arguments: Json, **context: Any) -> Json:

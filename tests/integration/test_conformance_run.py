@@ -110,7 +110,7 @@ async def test_wrong_proxies_are_caught() -> None:
 
     async def one(fault: str) -> Status:
         async with turn:
-            return (await hunt(fault, patience=2.0)).status
+            return (await hunt(fault, patience=1.5)).status
 
     found = await asyncio.gather(*map(one, CAUGHT))
     assert dict(zip(CAUGHT, found, strict=True)) == dict.fromkeys(CAUGHT, Status.FAILED)

@@ -45,7 +45,9 @@ def calls(fake: FakeServer) -> list[Json]:
 async def test_a_call_lost_on_the_way_is_not_sent_again(
     fake_mcp: Fake, tmp_path: Path, when: str, era: str
 ) -> None:
-    shop = fake_mcp(name="shop", era=era, tools=[tool("pay")], faults=[{"kind": "crash", "when": when, "code": 3}])
+    shop = fake_mcp(
+        name="shop", era=era, tools=[tool("pay")], faults=[{"kind": "crash", "when": when, "code": 3}]
+    )
     async with proxy_of(tmp_path, shop) as proxy:
         result = await executed(proxy, "shop__pay", {"id": 1})
     assert result["isError"]
@@ -78,7 +80,9 @@ async def test_what_does_no_harm_twice_is_sent_once_more(
     ("hints", "said"),
     [(READS, "It only reads: calling it again is safe."), (SAME, "set may have run")],
 )
-async def test_it_is_sent_once_more_and_no_more(fake_mcp: Fake, tmp_path: Path, hints: Json, said: str) -> None:
+async def test_it_is_sent_once_more_and_no_more(
+    fake_mcp: Fake, tmp_path: Path, hints: Json, said: str
+) -> None:
     shop = fake_mcp(name="shop", tools=[tool("set", hints)], faults=["crash"])
     async with proxy_of(tmp_path, shop) as proxy:
         result = await executed(proxy, "shop__set")
@@ -88,8 +92,12 @@ async def test_it_is_sent_once_more_and_no_more(fake_mcp: Fake, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
-async def test_a_call_lost_over_http_is_not_sent_again(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
-    shop = fake_mcp(name="shop", transport=transport, tools=[tool("pay")], faults=[{"kind": "crash", "when": "middle"}])
+async def test_a_call_lost_over_http_is_not_sent_again(
+    fake_mcp: Fake, tmp_path: Path, transport: str
+) -> None:
+    shop = fake_mcp(
+        name="shop", transport=transport, tools=[tool("pay")], faults=[{"kind": "crash", "when": "middle"}]
+    )
     async with proxy_of(tmp_path, shop) as proxy:
         result = await executed(proxy, "shop__pay", {"id": 1})
     assert result["isError"]
@@ -98,7 +106,9 @@ async def test_a_call_lost_over_http_is_not_sent_again(fake_mcp: Fake, tmp_path:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
-async def test_a_call_answered_with_a_server_error_may_have_run(fake_mcp: Fake, tmp_path: Path, status: int) -> None:
+async def test_a_call_answered_with_a_server_error_may_have_run(
+    fake_mcp: Fake, tmp_path: Path, status: int
+) -> None:
     fault = {"kind": "status", "tool": "pay", "status": status}
     shop = fake_mcp(name="shop", transport="http", tools=[tool("pay"), tool("other")], faults=[fault])
     async with proxy_of(tmp_path, shop) as proxy:
@@ -109,8 +119,12 @@ async def test_a_call_answered_with_a_server_error_may_have_run(fake_mcp: Fake, 
     assert len(shop.record.calls("pay")) == 1
 
 
-@pytest.mark.parametrize(("status", "said"), [(401, "sign-in"), (403, "credentials"), (413, "413"), (429, "wait")])
-async def test_a_call_that_was_refused_did_not_run(fake_mcp: Fake, tmp_path: Path, status: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"), [(401, "sign-in"), (403, "credentials"), (413, "413"), (429, "wait")]
+)
+async def test_a_call_that_was_refused_did_not_run(
+    fake_mcp: Fake, tmp_path: Path, status: int, said: str
+) -> None:
     fault = {"kind": "status", "tool": "pay", "status": status}
     shop = fake_mcp(name="shop", transport="http", tools=[tool("pay"), tool("other")], faults=[fault])
     async with proxy_of(tmp_path, shop) as proxy:
@@ -124,13 +138,17 @@ async def test_a_server_that_forgot_our_session_is_met_anew_and_the_call_runs_on
     fake_mcp: Fake, tmp_path: Path
 ) -> None:
     fault = {"kind": "status", "tool": "pay", "status": 404, "nth": 1}
-    shop = fake_mcp(name="shop", transport="http", era="legacy", tools=[tool("pay", text="paid")], faults=[fault])
+    shop = fake_mcp(
+        name="shop", transport="http", era="legacy", tools=[tool("pay", text="paid")], faults=[fault]
+    )
     async with proxy_of(tmp_path, shop) as proxy:
         assert text_of(await executed(proxy, "shop__pay")) == "paid"
     assert shop.record.methods().count("initialize") == 2
 
 
-async def test_a_dead_connection_is_opened_again_before_anything_is_sent(fake_mcp: Fake, tmp_path: Path) -> None:
+async def test_a_dead_connection_is_opened_again_before_anything_is_sent(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
     shop = fake_mcp(name="shop", tools=[tool("pay", text="paid")])
     async with proxy_of(tmp_path, shop) as proxy:
         os.kill(shop.record.events("start")[0].pid, signal.SIGKILL)
@@ -155,7 +173,9 @@ async def test_all_calls_under_way_are_told_of_a_crash_and_other_servers_go_on(
     fake_mcp: Fake, tmp_path: Path
 ) -> None:
     shop = fake_mcp(
-        name="shop", tools=[tool("wait", delay=60), tool("crash")], faults=[{"kind": "crash", "tool": "crash"}]
+        name="shop",
+        tools=[tool("wait", delay=60), tool("crash")],
+        faults=[{"kind": "crash", "tool": "crash"}],
     )
     bank = fake_mcp(name="bank", tools=[tool("slow", delay=0.2, text="slow"), tool("fast", text="fast")])
     async with proxy_of(tmp_path, shop, bank) as proxy:
@@ -175,7 +195,9 @@ async def test_all_calls_under_way_are_told_of_a_crash_and_other_servers_go_on(
 @TRANSPORTS
 async def test_a_timeout_cancels_the_call_upstream(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
     shop = fake_mcp(
-        name="shop", transport=transport, tools=[tool("wait", delay=60), tool("look", READS, delay=60), tool("pay")]
+        name="shop",
+        transport=transport,
+        tools=[tool("wait", delay=60), tool("look", READS, delay=60), tool("pay")],
     )
     async with proxy_of(tmp_path, shop) as proxy:
         result = await executed(proxy, "shop__wait", timeout=0.2)
@@ -235,7 +257,9 @@ async def test_a_call_cancelled_while_its_server_starts_leaves_the_connection_to
 
 
 @TRANSPORTS
-async def test_64_calls_at_a_time_get_their_own_answers(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
+async def test_64_calls_at_a_time_get_their_own_answers(
+    fake_mcp: Fake, tmp_path: Path, transport: str
+) -> None:
     shop = fake_mcp(
         name="shop",
         transport=transport,
@@ -251,7 +275,9 @@ async def test_64_calls_at_a_time_get_their_own_answers(fake_mcp: Fake, tmp_path
 
 @TRANSPORTS
 async def test_five_megabytes_come_whole(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
-    shop = fake_mcp(name="shop", transport=transport, tools=[tool("big", size=5_000_000), tool("echo", echo=True)])
+    shop = fake_mcp(
+        name="shop", transport=transport, tools=[tool("big", size=5_000_000), tool("echo", echo=True)]
+    )
     async with proxy_of(tmp_path, shop) as proxy:
         assert text_of(await executed(proxy, "shop__big")) == "x" * 5_000_000
         text = "y" * 2_000_000
@@ -300,7 +326,11 @@ async def test_a_legacy_stdio_result_passes_byte_for_byte(fake_mcp: Fake, tmp_pa
 async def test_half_a_character_passes_too(tmp_path: Path) -> None:
     """A lone surrogate: real tools emit them when they cut a text."""
     result = r'{"content":[{"type":"text","text":"cut \ud83d"}]}'
-    each = f"{LEGACY_SCRIPT}elif method == 'tools/call': print('{{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":%s}}' % (m['id'], {result!r}), flush=True)"
+    each = (
+        f'{LEGACY_SCRIPT}elif method == "tools/call":\n'
+        """    print('{"jsonrpc":"2.0","id":%d,"result":%s}' % (m["id"], """
+        f"{result!r}), flush=True)"
+    )
     async with proxy_of(tmp_path, others={"shop": scripted(each)}) as proxy:
         raw = await proxy.call("execute_tool", b'{"name":"shop__pay"}', Context())
     assert raw.decode() == result
@@ -352,7 +382,9 @@ async def test_an_error_keeps_code_message_and_data(
     assert (caught.value.data and json.loads(caught.value.data)) == (data and json.loads(data))
 
 
-@pytest.mark.parametrize("name", ["a__b", "a.b/c", "with space", "Ünïcödé \U0001f600", "__", "-", "x" * 300, "a\"b\\c"])
+@pytest.mark.parametrize(
+    "name", ["a__b", "a.b/c", "with space", "Ünïcödé \U0001f600", "__", "-", "x" * 300, 'a"b\\c']
+)
 async def test_a_tool_of_any_name_can_be_called(fake_mcp: Fake, tmp_path: Path, name: str) -> None:
     shop = fake_mcp(name="shop", tools=[tool(name, text=f"this is {name}")])
     async with proxy_of(tmp_path, shop) as proxy:
@@ -392,16 +424,20 @@ async def test_a_server_that_stops_reading_does_not_stop_us(fake_mcp: Fake, tmp_
     bank = fake_mcp(name="bank", tools=[tool("pay", text="paid")])
     async with proxy_of(tmp_path, bank, others={"shop": scripted(each)}) as proxy:
         text = "x" * 1_000_000
-        stuck = [asyncio.create_task(executed(proxy, "shop__pay", {"text": text}, timeout=0.5)) for _ in range(3)]
+        stuck = [
+            asyncio.create_task(executed(proxy, "shop__pay", {"text": text}, timeout=0.5)) for _ in range(3)
+        ]
         assert text_of(await executed(proxy, "bank__pay")) == "paid"
         assert all("no answer" in text_of(result) for result in await asyncio.gather(*stuck))
 
 
 async def test_questions_a_server_asks_are_answered_at_once(tmp_path: Path) -> None:
     each = LEGACY_SCRIPT + (
-        'elif method == "tools/call": call = m["id"]; say(id="p", method="ping"); say(id="q", method="roots/list")\n'
+        'elif method == "tools/call":\n'
+        '    call = m["id"]; say(id="p", method="ping"); say(id="q", method="roots/list")\n'
         'elif m.get("id") == "p": first = m["result"]\n'
-        'elif m.get("id") == "q": say(id=call, result={"content": [], "first": first, "second": m["error"]["code"]})'
+        'elif m.get("id") == "q":\n'
+        '    say(id=call, result={"content": [], "first": first, "second": m["error"]["code"]})'
     )
     async with proxy_of(tmp_path, others={"shop": scripted(each)}) as proxy:
         result = await executed(proxy, "shop__pay", timeout=10)

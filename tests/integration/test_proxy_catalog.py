@@ -45,7 +45,9 @@ def names(proxy: Proxy) -> list[str]:
 
 @pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 @pytest.mark.parametrize("faults", [[], ["empty-cursor"]])
-async def test_all_pages_are_listed(fake_mcp: Fake, tmp_path: Path, transport: str, faults: list[str]) -> None:
+async def test_all_pages_are_listed(
+    fake_mcp: Fake, tmp_path: Path, transport: str, faults: list[str]
+) -> None:
     """A cursor may be the empty string."""
     tools = [f"tool_{n}" for n in range(7)]
     shop = fake_mcp(name="shop", transport=transport, tools=tools, page_size=2, faults=faults)
@@ -154,7 +156,11 @@ async def test_a_list_that_changed_over_http_is_listed_again(
     fake_mcp: Fake, tmp_path: Path, transport: str
 ) -> None:
     shop = fake_mcp(
-        name="shop", transport=transport, tools=[PAY], changed_tools=[SEND], faults=[{"kind": "list-changed", "nth": 1}]
+        name="shop",
+        transport=transport,
+        tools=[PAY],
+        changed_tools=[SEND],
+        faults=[{"kind": "list-changed", "nth": 1}],
     )
     async with proxy_of(tmp_path, shop) as proxy:
         if transport == "http":
@@ -198,7 +204,7 @@ async def test_changes_during_a_listing_bring_one_more(tmp_path: Path) -> None:
         'if method == "server/discover": refuse()\n'
         'elif method == "initialize": greet()\n'
         'elif method == "tools/list":\n'
-        '    listed += 1\n'
+        "    listed += 1\n"
         '    if listed == 1: say(method="notifications/tools/list_changed"); time.sleep(0.5)\n'
         '    answer({"tools": [{"name": f"tool_{listed}"}]})'
     )
@@ -220,7 +226,7 @@ async def test_ending_while_a_change_is_due_starts_nothing_and_blames_nobody(tmp
         'elif method == "initialize": greet()\n'
         'elif method == "tools/list":\n'
         '    answer({"tools": [{"name": "pay"}]}) if not listed else time.sleep(60)\n'
-        '    listed += 1\n'
+        "    listed += 1\n"
         'elif method == "tools/call": answer({}); say(method="notifications/tools/list_changed")'
     )
     async with proxy_of(tmp_path, others={"shop": scripted(each, "listed = 0")}) as proxy:

@@ -13,7 +13,11 @@ from fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 
-SEND: Json = {"name": "send_message", "description": "Send a message to a channel", "result": {"text": "sent"}}
+SEND: Json = {
+    "name": "send_message",
+    "description": "Send a message to a channel",
+    "result": {"text": "sent"},
+}
 PAY: Json = {"name": "pay_invoice", "description": "Pay an invoice", "result": {"text": "paid"}}
 
 WRONG = {
@@ -73,7 +77,9 @@ def town(fake_mcp: Fake, tmp_path: Path) -> Town:
 def test_the_good_ones_are_served_and_each_bad_one_is_explained(town: Town, tmp_path: Path) -> None:
     with serving(tmp_path) as client:
         # The good ones, while others fail and one says nothing
-        assert client.finds("send a message to a channel", "slack__send_message").startswith("slack__send_message: ")
+        assert client.finds("send a message to a channel", "slack__send_message").startswith(
+            "slack__send_message: "
+        )
         assert client.execute("slack__send_message", {"text": "hi"}).text == "sent"
         assert client.finds("pay an invoice", "bank__pay_invoice").startswith("bank__pay_invoice: ")
         assert '"Pay an invoice"' in client.use("describe_tool", name="bank__pay_invoice").text
@@ -95,7 +101,10 @@ def test_the_good_ones_are_served_and_each_bad_one_is_explained(town: Town, tmp_
         found = client.search("pay an invoice").splitlines()
         assert found[0].startswith("bank__pay_invoice: ")
         told = [line for line in found if " not live " in line]
-        assert len(told) + int(found[-1].split()[1] if "more servers not live" in found[-1] else 0) == len(WRONG) + 1
+        assert (
+            len(told) + int(found[-1].split()[1] if "more servers not live" in found[-1] else 0)
+            == len(WRONG) + 1
+        )
         assert told[0].startswith("-- error500 not live (no tools yet): it answered HTTP 500")
 
         # Asking for what is not there

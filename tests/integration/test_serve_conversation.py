@@ -8,7 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driver import INITIALIZE, Client, Json, command, encoded, ended, environment, serving, until, write_config
+from driver import (
+    INITIALIZE,
+    Client,
+    Json,
+    command,
+    encoded,
+    ended,
+    environment,
+    serving,
+    until,
+    write_config,
+)
 
 from fakes.launch import FakeServer
 
@@ -83,7 +94,9 @@ def test_progress_comes_in_order_under_the_clients_token_and_before_the_result(
             assert [each["progress"] for each in told if each["progressToken"] == token] == list(range(1, 21))
         heard = [json.loads(line) for line in client.heard]
         last = max(place for place, message in enumerate(heard) if message.get("method"))
-        assert last < max(place for place, message in enumerate(heard) if message.get("id") in (number, other))
+        assert last < max(
+            place for place, message in enumerate(heard) if message.get("id") in (number, other)
+        )
 
 
 def test_a_cancelled_call_reaches_the_server_and_is_not_answered(fake_mcp: Fake, tmp_path: Path) -> None:
@@ -117,7 +130,9 @@ def test_megabytes_both_ways(fake_mcp: Fake, tmp_path: Path) -> None:
         text = "ä" * 2_000_000
         assert json.loads(client.execute("shop__echo", {"text": text}).text) == {"text": text}
         # 65 MiB in one line are too much, and no more than that
-        client.write(b'{"jsonrpc":"2.0","id":"long","method":"ping","params":{"x":"' + b"y" * (65 << 20) + b'"}}\n')
+        client.write(
+            b'{"jsonrpc":"2.0","id":"long","method":"ping","params":{"x":"' + b"y" * (65 << 20) + b'"}}\n'
+        )
         assert "too long" in client.answer("long").error["message"]
         assert client.ask("ping").result == {}
 
@@ -133,7 +148,9 @@ def test_what_is_wrong_is_answered_and_the_talk_goes_on(fake_mcp: Fake, tmp_path
         assert client.ask("no/such/method").error["code"] == -32601
         assert client.ask("tools/call", {"name": "nobody"}).error["code"] == -32602
         assert client.ask("initialize", INITIALIZE).result["protocolVersion"] == "2025-11-25"
-        client.write(b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n{"jsonrpc":"2.0","id":"","method":"ping"}\n')
+        client.write(
+            b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n{"jsonrpc":"2.0","id":"","method":"ping"}\n'
+        )
         assert client.answer("").result == {}
         assert client.answer(1.5).error["code"] == -32600
         ready(client)
@@ -181,7 +198,13 @@ def test_input_and_output_may_be_files(tmp_path: Path) -> None:
         with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
             words = command("serve", "--config", str(config))
             done = subprocess.run(
-                words, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=environment(), timeout=30, check=False
+                words,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                env=environment(),
+                timeout=30,
+                check=False,
             )
         assert (done.returncode, done.stderr.count(b"Traceback")) == (0, 0)
         lines = (tmp_path / "out").read_bytes().splitlines()
@@ -212,7 +235,9 @@ def test_a_client_that_hangs_up_on_our_output_is_no_error(fake_mcp: Fake, tmp_pa
         assert process.stdin
         assert process.stdout
         process.stdout.close()
-        process.stdin.write(encoded({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}))
+        process.stdin.write(
+            encoded({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
+        )
         process.stdin.close()
         assert process.wait(20) == 0
         assert process.stderr

@@ -96,7 +96,9 @@ time.sleep(600)
 def test_when_its_client_is_killed(stubborn: list[FakeServer], tmp_path: Path) -> None:
     config = write_config(tmp_path, *stubborn)
     words = command("serve", "--config", str(config))
-    client = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdout=subprocess.PIPE, env=environment())
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *words], stdout=subprocess.PIPE, env=environment()
+    )
     with ended(client):
         assert client.stdout
         mcpzip = int(client.stdout.readline())
@@ -118,16 +120,23 @@ def test_a_client_that_stops_reading_does_not_keep_it(fake_mcp: Fake, tmp_path: 
     shop = fake_mcp(name="shop", tools=[big], faults=STUBBORN)
     config = write_config(tmp_path, shop)
     process = subprocess.Popen(
-        command("serve", "--config", str(config)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+        command("serve", "--config", str(config)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
     )
     with ended(process):
         assert process.stdin
-        process.stdin.write(encoded({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
+        process.stdin.write(
+            encoded({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE})
+        )
         process.stdin.flush()
         shop.record.wait_for(lambda record: record.received("tools/list"))
         call = {"name": "execute_tool", "arguments": {"name": "shop__big"}}
         for number in range(1, 4):
-            process.stdin.write(encoded({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}))
+            process.stdin.write(
+                encoded({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call})
+            )
         process.stdin.flush()
         shop.record.wait_for(lambda record: len(record.calls("big")) == 3)
         pids = family(shop)
@@ -149,7 +158,10 @@ def test_a_command_that_is_interrupted(stubborn: list[FakeServer], tmp_path: Pat
     fakes = stubborn[:1] if words[0] == "call" else stubborn[:2]
     config = write_config(tmp_path, *fakes)
     process = subprocess.Popen(
-        command(*words, "--config", str(config)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        command(*words, "--config", str(config)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
     )
     with ended(process):
         waiting = fakes[-1]

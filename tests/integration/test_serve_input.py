@@ -37,7 +37,9 @@ def test_a_broken_config_is_refused_in_one_sentence(tmp_path: Path, text: str) -
 
 
 def refused(config: Path, said: str) -> None:
-    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": LEGACY}})
+    asked = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": LEGACY}}
+    )
     done = run("serve", "--config", str(config), stdin=asked.encode() + b"\n")
     assert done.returncode == 2
     assert done.stdout == b""
@@ -107,7 +109,9 @@ def test_a_spoilt_snapshot_is_told_and_made_anew(
         assert "shop__pay_invoice" in client.finds("pay an invoice", "shop__pay_invoice")
     warnings = (tmp_path / "stderr.log").read_text().splitlines()
     assert [line for line in warnings if said in line and str(kept) in line], warnings
-    assert [tool["name"] for tool in snapshot_of(tmp_path / "config.json")["shop"]["tools"]] == ["pay_invoice"]
+    assert [tool["name"] for tool in snapshot_of(tmp_path / "config.json")["shop"]["tools"]] == [
+        "pay_invoice"
+    ]
     if said == "of a later version":
         assert kept.with_name("tools.json.bak").exists()
 
@@ -146,5 +150,7 @@ def test_a_changed_config_is_told_from_the_first_word_on(fake_mcp: Fake, tmp_pat
     config = config_of(tmp_path, shop, others={"bank": {"command": "no-such-command-anywhere"}})
     assert os.path.exists(config.path)
     with serving(tmp_path, begin=False) as client:
-        hello = client.ask("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}).result
+        hello = client.ask(
+            "initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}
+        ).result
         assert "bank, shop" in hello["instructions"]

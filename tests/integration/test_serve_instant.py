@@ -25,7 +25,9 @@ def warm(fake_mcp: Fake, tmp_path: Path) -> list[FakeServer]:
     fakes = [
         fake_mcp(name="silent", tools=[PAY], faults=from_then_on("silence")),
         fake_mcp(name="asleep", tools=[PAY], faults=from_then_on("slow-start", seconds=60)),
-        fake_mcp(name="mute", tools=[PAY], transport="http", faults=[{"kind": "hang", "nth": 3, "times": 999}]),
+        fake_mcp(
+            name="mute", tools=[PAY], transport="http", faults=[{"kind": "hang", "nth": 3, "times": 999}]
+        ),
     ]
     with serving(tmp_path, *fakes) as client:
         until(lambda: client.status().count("connected, 1 tools") == len(fakes))

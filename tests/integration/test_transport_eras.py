@@ -57,7 +57,9 @@ async def test_one_that_is_silent_on_discover_is_initialized(fake_mcp: Fake, tmp
     assert seen[INITIALIZE] - seen[DISCOVER] < 2.5
 
 
-async def test_one_that_is_only_slow_is_taken_as_what_it_answers_first(fake_mcp: Fake, tmp_path: Path) -> None:
+async def test_one_that_is_only_slow_is_taken_as_what_it_answers_first(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
     """It is asked both ways; a modern server answers the first question."""
     shop = fake_mcp(name="shop", tools=[PAY], faults=[{"kind": "slow-start", "seconds": 2.3}])
     async with pool_of(tmp_path, shop) as pool:
@@ -78,9 +80,15 @@ async def test_one_that_dies_on_discover_is_started_again_once(fake_mcp: Fake, t
 @pytest.mark.parametrize(
     ("each", "said"),
     [
-        ('answer({"supportedVersions": ["2099-01-01"], "capabilities": {}})', "only protocol versions 2099-01-01"),
+        (
+            'answer({"supportedVersions": ["2099-01-01"], "capabilities": {}})',
+            "only protocol versions 2099-01-01",
+        ),
         ('answer({"capabilities": {}})', "only protocol versions we do not know"),
-        ('refuse() if method == "server/discover" else answer({"protocolVersion": "1999-01-01"})', "1999-01-01"),
+        (
+            'refuse() if method == "server/discover" else answer({"protocolVersion": "1999-01-01"})',
+            "1999-01-01",
+        ),
         ("answer([])", "makes no sense"),
         ("answer(5)", "makes no sense"),
         ("refuse()", "it refused the handshake: no"),
@@ -124,7 +132,9 @@ async def test_another_config_of_the_server_forgets_its_era(fake_mcp: Fake, tmp_
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_server_that_was_updated_is_asked_anew(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
+async def test_a_server_that_was_updated_is_asked_anew(
+    fake_mcp: Fake, tmp_path: Path, transport: str
+) -> None:
     shop = fake_mcp(name="shop", tools=[PAY], era="modern", transport=transport)
     async with pool_of(tmp_path, shop, protocols={"shop": "2025-11-25"}) as pool:
         assert (await pool.list_tools("shop")).protocol == "2026-07-28"

@@ -25,9 +25,13 @@ def nobody_listens() -> int:
 
 
 @HTTP
-async def test_one_request_that_hangs_holds_up_no_other(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
-    """Over SSE each POST waited for the one before it: a server that answers a POST late served one call at a time."""
-    shop = fake_mcp(name="shop", transport=transport, tools=[PAY, STUCK], faults=[{"kind": "hang", "tool": "stuck"}])
+async def test_one_request_that_hangs_holds_up_no_other(
+    fake_mcp: Fake, tmp_path: Path, transport: str
+) -> None:
+    """Over SSE each POST waited for the one before: a server that answered one late served one call at a time."""
+    shop = fake_mcp(
+        name="shop", transport=transport, tools=[PAY, STUCK], faults=[{"kind": "hang", "tool": "stuck"}]
+    )
     async with proxy_of(tmp_path, shop) as proxy:
         stuck = asyncio.create_task(executed(proxy, "shop__stuck", timeout=60))
         await shop.record.until(lambda record: record.calls("stuck"))
@@ -64,13 +68,23 @@ async def test_a_refused_connection_is_told_with_its_address(tmp_path: Path, tra
 @HTTP
 @pytest.mark.parametrize(
     ("status", "remedy"),
-    [(401, "Authorization"), (403, "headers"), (404, "'url'"), (405, '"type"'), (429, "wait"), (500, "log"), (503, "log")],
+    [
+        (401, "Authorization"),
+        (403, "headers"),
+        (404, "'url'"),
+        (405, '"type"'),
+        (429, "wait"),
+        (500, "log"),
+        (503, "log"),
+    ],
 )
 async def test_a_status_is_told_with_what_to_do(
     fake_mcp: Fake, tmp_path: Path, transport: str, status: int, remedy: str
 ) -> None:
     """Over SSE it was told without; of 5xx, nothing was told."""
-    shop = fake_mcp(name="shop", transport=transport, tools=[PAY], faults=[{"kind": "status", "status": status}])
+    shop = fake_mcp(
+        name="shop", transport=transport, tools=[PAY], faults=[{"kind": "status", "status": status}]
+    )
     async with pool_of(tmp_path, shop) as pool:
         with pytest.raises(UpstreamUnavailableError) as caught:
             await pool.list_tools("shop")

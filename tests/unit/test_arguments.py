@@ -44,7 +44,14 @@ def test_text_of_an_object_is_read_once_or_twice(arguments: dict[str, Any], time
     assert b"\n" not in call.arguments
 
 
-@given(st.dictionaries(st.text().filter(lambda key: key not in ("name", "arguments", "timeout")), JSON, min_size=1, max_size=4))
+@given(
+    st.dictionaries(
+        st.text().filter(lambda key: key not in ("name", "arguments", "timeout")),
+        JSON,
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_flat_siblings_are_the_arguments(arguments: dict[str, Any]) -> None:
     call = read({"name": "a__b", **arguments})
     assert given_arguments(call) == arguments
@@ -68,7 +75,9 @@ def test_flat_siblings_are_the_arguments(arguments: dict[str, Any]) -> None:
         (b'{"name":"x","arguments":{"name":"y","timeout":1}}', b'{"name":"y","timeout":1}', ()),
     ],
 )
-def test_what_can_mean_only_one_thing_is_taken(raw: bytes, arguments: bytes, repairs: tuple[str, ...]) -> None:
+def test_what_can_mean_only_one_thing_is_taken(
+    raw: bytes, arguments: bytes, repairs: tuple[str, ...]
+) -> None:
     call = read_call(raw)
     assert (call.arguments, call.repairs) == (arguments, repairs)
 
@@ -111,7 +120,9 @@ def test_the_timeout_is_read(timeout: str, seconds: float | None) -> None:
     assert read_call(f'{{"name":"x","timeout":{timeout}}}'.encode()).timeout == seconds
 
 
-@pytest.mark.parametrize("timeout", ["0", "-1", "86401", '"soon"', "true", "{}", "[1]", "1e999", '"nan"', '"inf"'])
+@pytest.mark.parametrize(
+    "timeout", ["0", "-1", "86401", '"soon"', "true", "{}", "[1]", "1e999", '"nan"', '"inf"']
+)
 def test_a_timeout_that_is_none_is_refused(timeout: str) -> None:
     with pytest.raises(InvalidArgumentsError, match="'timeout' is not a number of seconds"):
         read_call(f'{{"name":"x","timeout":{timeout}}}'.encode())
@@ -131,6 +142,7 @@ def test_a_name_that_unicode_refuses_is_a_name() -> None:
 @given(st.binary(max_size=60))
 def test_no_bytes_bring_it_down(raw: bytes) -> None:
     try:
-        assert read_call(raw).name
+        read = read_call(raw).name
     except InvalidArgumentsError as error:
-        assert str(error).endswith((".", ").")) or str(error)
+        read = str(error)
+    assert read

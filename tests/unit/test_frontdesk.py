@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from mcpzip.server.app import card_of
 from mcpzip.server.frontdesk import FrontDesk, attend
 from mcpzip.server.session import Session, Welcome
 
-SERVERS = {name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")}
+SERVERS = {
+    name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")
+}
 PROXY = Proxy(Config(path="/nowhere/config.json", servers=SERVERS), Catalog())
 WELCOME = Welcome(PROXY)
 CARD = card_of(WELCOME, stamp=["a stamp"])
@@ -68,10 +71,12 @@ def desk_then_session(pieces: Sequence[bytes], handover: int) -> bytes:
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     bounds = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(bounds)]
 
 
-IDS = st.sampled_from(["0", "1", "2", "-0", "-7", "1.0", "1e2", '"a"', r'"\u0061"', '"ä"', "null", "true", "[]", str(10**40)])
+IDS = st.sampled_from(
+    ["0", "1", "2", "-0", "-7", "1.0", "1e2", '"a"', r'"\u0061"', '"ä"', "null", "true", "[]", str(10**40)]
+)
 METHODS = st.sampled_from(
     ["initialize", "ping", "tools/list", "server/discover", "resources/list", "notifications/initialized", ""]
 )
@@ -91,13 +96,26 @@ METAS = st.sampled_from(
 PARAMS = st.one_of(
     st.none(),
     st.just({}),
-    st.builds(lambda version: {**HELLO, "protocolVersion": version}, st.sampled_from(["2024-11-05", "2025-11-25", "", "x", 5])),
+    st.builds(
+        lambda version: {**HELLO, "protocolVersion": version},
+        st.sampled_from(["2024-11-05", "2025-11-25", "", "x", 5]),
+    ),
     st.builds(lambda meta: {"_meta": meta}, METAS),
     st.builds(lambda meta: {**HELLO, "_meta": meta}, METAS),
     st.builds(lambda cursor: {"cursor": cursor}, st.sampled_from([None, "", "x"])),
     st.sampled_from([[], 5, "x"]),
 )
-MORE = st.sampled_from(["", ',"x":NaN', ',"x":1e999', ',"result":{}', ',"error":{"code":1,"message":"x"}', ',"method":"ping"', ',"id":9'])
+MORE = st.sampled_from(
+    [
+        "",
+        ',"x":NaN',
+        ',"x":1e999',
+        ',"result":{}',
+        ',"error":{"code":1,"message":"x"}',
+        ',"method":"ping"',
+        ',"id":9',
+    ]
+)
 ODD = st.sampled_from(
     [
         b"\n",
@@ -165,7 +183,8 @@ def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [b"[" * 200_000 + b"\n", b'{"a":' * 200_000 + b"\n", b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b"}\n"]
+    "bad",
+    [b"[" * 200_000 + b"\n", b'{"a":' * 200_000 + b"\n", b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b"}\n"],
 )
 def test_no_line_is_too_much_for_it(bad: bytes) -> None:
     """A deeply nested line raised RecursionError and ended the process."""
@@ -228,7 +247,9 @@ def test_a_card_is_for_one_state_of_one_config(config: str, tmp_path: Path) -> N
 # While the rest is being loaded
 
 
-def attended(config: str, said: bytes, load: Callable[[], str]) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
+def attended(
+    config: str, said: bytes, load: Callable[[], str]
+) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
     """`attend` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
     writer = threading.Thread(target=lambda: (os.write(to_stdin, said), os.close(to_stdin)))
@@ -292,5 +313,15 @@ def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    heavy = {"asyncio", "typing", "dataclasses", "msgspec", "subprocess", "logging", "mcp", "click", "hashlib"}
+    heavy = {
+        "asyncio",
+        "typing",
+        "dataclasses",
+        "msgspec",
+        "subprocess",
+        "logging",
+        "mcp",
+        "click",
+        "hashlib",
+    }
     assert not heavy & set(found.stdout.split())

@@ -174,6 +174,15 @@ def test_the_verb_of_the_name_decides_between_tools_of_one_thing() -> None:
     }
 
 
+def test_a_verb_no_tool_has_stands_for_its_family() -> None:
+    found = searcher(tool("crm", "delete_contact"), tool("crm", "get_contact"), tool("crm", "list_deals"))
+    for query, name in (("remove", "crm__delete_contact"), ("browse", "crm__list_deals")):
+        results = found.search(query, 5)
+        assert [hit.entry.name for hit in results.hits] == [name]
+        assert (results.unknown_words, results.hits[0].matched) == ((), (query,))
+    assert found.search("duplicate", 5).unknown_words == ("duplicate",)
+
+
 def test_reading_is_not_answered_with_writing() -> None:
     found = searcher(tool("todo", "delete_task", "all my tasks"), tool("todo", "fetch_task", "all my tasks"))
     assert names(found, "show all my tasks") == ["todo__fetch_task", "todo__delete_task"]

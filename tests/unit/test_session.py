@@ -18,7 +18,10 @@ from mcpzip.server.session import Session, Welcome
 
 Json = dict[str, Any]
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (-32700, *range(-32600, -32604, -1))
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    *range(-32600, -32604, -1),
+)
 UNSUPPORTED = -32022
 META = "io.modelcontextprotocol/"
 STAMP = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
@@ -77,7 +80,11 @@ class Talk:
     def goes_on(self) -> None:
         """It still answers, in the era it was opened in."""
         answer = self.asks("tools/list", {"_meta": STAMP} if self.modern else {}, id="still there?")
-        assert [tool["name"] for tool in answer["result"]["tools"]] == ["search_tools", "describe_tool", "execute_tool"]
+        assert [tool["name"] for tool in answer["result"]["tools"]] == [
+            "search_tools",
+            "describe_tool",
+            "execute_tool",
+        ]
 
     modern = False
 
@@ -158,7 +165,9 @@ def test_a_failed_initialize_settles_nothing() -> None:
 
 def test_a_refused_version_settles_nothing() -> None:
     talk = Talk()
-    error = talk.asks("server/discover", {"_meta": {**STAMP, f"{META}protocolVersion": "2099-01-01"}})["error"]
+    error = talk.asks("server/discover", {"_meta": {**STAMP, f"{META}protocolVersion": "2099-01-01"}})[
+        "error"
+    ]
     assert error["code"] == UNSUPPORTED
     assert error["data"] == {"supported": ["2026-07-28"], "requested": "2099-01-01"}
     talk.begun().goes_on()
@@ -309,13 +318,19 @@ async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None
     assert [json.loads(line)["id"] for line in talk.lines] == [2, 1]
 
 
-async def settled(talk: Talk, lines: int) -> None:
+async def comes_true(look: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while len(talk.lines) < lines:
+        while not look():  # noqa: ASYNC110 - what is looked at has no event
             await asyncio.sleep(0)
 
 
-async def one_call(behave: Callable[[bytes | None, Context], Any] | None, params: Json, *, modern: bool = False) -> Json:
+async def settled(talk: Talk, lines: int) -> None:
+    await comes_true(lambda: len(talk.lines) >= lines)
+
+
+async def one_call(
+    behave: Callable[[bytes | None, Context], Any] | None, params: Json, *, modern: bool = False
+) -> Json:
     """The answer to one tools/call; nothing else is said."""
     talk = Talk(Upstreams(behave))
     talk = talk.begun_modern() if modern else talk.begun()
@@ -391,13 +406,22 @@ async def test_a_modern_result_is_stamped_and_else_untouched() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [b'{"b":1.0,"a":1e5,"b2":[1,2 ,3]}', b'{"text":"\\ud800 cut"}', '{"ü":"\U0001f600"}'.encode(), b'"{}"', b"[1]", b"5"],
+    [
+        b'{"b":1.0,"a":1e5,"b2":[1,2 ,3]}',
+        b'{"text":"\\ud800 cut"}',
+        '{"ü":"\U0001f600"}'.encode(),
+        b'"{}"',
+        b"[1]",
+        b"5",
+    ],
 )
 async def test_arguments_pass_byte_for_byte(arguments: bytes) -> None:
     """Lone surrogates were refused as unreadable."""
     proxy = Upstreams(answering(b"{}"))
     talk = Talk(proxy).begun()
-    talk.session.receive(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":%b}}\n' % arguments)
+    talk.session.receive(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":%b}}\n' % arguments
+    )
     await talk.session.finish(1)
     assert [asked[1] for asked in proxy.asked] == [arguments]
 
@@ -418,7 +442,12 @@ async def test_meta_that_is_no_object_means_nothing(meta: object, passed: bytes 
     proxy = Upstreams(answering(b"{}"))
     talk = Talk(proxy).begun()
     params = {"name": "x", "_meta": meta}
-    talk.says(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, separators=(",", ":")).encode() + b"\n")
+    talk.says(
+        json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, separators=(",", ":")
+        ).encode()
+        + b"\n"
+    )
     await talk.session.finish(1)
     assert [asked[2].meta for asked in proxy.asked] == [passed]
 
@@ -473,7 +502,9 @@ async def test_progress_goes_under_the_clients_token_and_before_the_result(token
     assert result["id"] == 1
 
 
-@pytest.mark.parametrize("meta", [None, {}, {"progressToken": None}, {"progressToken": True}, {"progressToken": {}}, 5])
+@pytest.mark.parametrize(
+    "meta", [None, {}, {"progressToken": None}, {"progressToken": True}, {"progressToken": {}}, 5]
+)
 async def test_without_a_token_there_is_no_progress(meta: object) -> None:
     proxy = Upstreams(answering(b"{}"))
     talk = Talk(proxy).begun()
@@ -499,9 +530,7 @@ class Stuck:
 
 
 async def begun(stuck: Stuck, times: int) -> None:
-    async with asyncio.timeout(5):
-        while stuck.begun < times:
-            await asyncio.sleep(0)
+    await comes_true(lambda: stuck.begun >= times)
 
 
 async def test_a_cancelled_call_ends_and_is_not_answered() -> None:
@@ -512,9 +541,7 @@ async def test_a_cancelled_call_ends_and_is_not_answered() -> None:
     talk.calls("1", {"name": "x"})
     await begun(stuck, 2)
     talk.cancels(1)
-    async with asyncio.timeout(5):
-        while not stuck.cancelled:
-            await asyncio.sleep(0)
+    await comes_true(lambda: stuck.cancelled > 0)
     assert stuck.cancelled == 1  # not the one whose id only looks the same
     assert talk.lines == []
     await talk.session.finish(0)
@@ -532,9 +559,7 @@ async def test_the_id_of_a_cancelled_call_is_free_at_once() -> None:
     talk.calls(1, {"name": "x"})
     await begun(stuck, 2)
     talk.cancels(1)
-    async with asyncio.timeout(5):
-        while stuck.cancelled < 2:
-            await asyncio.sleep(0)
+    await comes_true(lambda: stuck.cancelled == 2)
     assert talk.lines == []
 
 
@@ -573,6 +598,8 @@ async def test_a_last_line_without_its_newline_counts() -> None:
 
 def test_what_the_desk_answered_is_not_answered_again() -> None:
     talk = Talk()
-    talk.session.replay(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode() + b"\n")
+    talk.session.replay(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode() + b"\n"
+    )
     assert talk.lines == []
     talk.goes_on()
