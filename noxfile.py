@@ -72,8 +72,8 @@ def architecture(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start-up and latency, measured: `nox -s bench -- startup --rounds 5` runs only one."""
+    """Start-up, latency and memory, measured: `nox -s bench -- startup --rounds 5` runs only one."""
     install(session)
     which, *options = session.posargs or [""]
-    for name in [which] if which else ["startup", "latency"]:
+    for name in [which] if which else ["startup", "latency", "memory"]:
         session.run("python", "-m", f"bench.{name}", *options)

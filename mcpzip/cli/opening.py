@@ -96,7 +96,7 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
 
 
 async def list_missing(proxy: Proxy, server: str | None = None) -> None:
-    """Lists the servers that were never listed, or only the one named: a first search is to find something."""
+    """Lists the servers never listed, or only the one named, so that a first search finds something."""
     missing = [
         one.name
         for one in proxy.status()

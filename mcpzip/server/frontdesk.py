@@ -14,6 +14,7 @@ import sys
 
 from mcpzip.config.paths import config_path
 from mcpzip.server import card as cards
+from mcpzip.system.doorstep import answer_while, open_if_closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,11 @@ if TYPE_CHECKING:
 SWITCH_INTERVAL = 0.0005
 """Seconds a busy thread (one that loads or builds an index) may keep the interpreter from a message."""
 
-_CHUNK = 1 << 16
 _META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-
-
 _STAMP = "io.modelcontextprotocol/"
 _DEEPEST = 100
-"""Brackets in a line that is read here. How deep is too deep, json and msgspec judge differently."""
+"""Brackets in a line that is read here: what is too deep far beyond, json and msgspec see differently."""
 
 
 class FrontDesk:
@@ -49,6 +47,11 @@ class FrontDesk:
         self._card = card
         self._era = ""
         self._kept = bytearray()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything was answered, or waits for the session."""
+        return bool(self.answered) or self.full
 
     def receive(self, data: bytes) -> bytes:
         """The replies to whatever lines ``data`` completes."""
@@ -142,82 +145,8 @@ def attend(
     if card is None:
         return load(), b"", b"", False
     desk = FrontDesk(card)
-    ended = _serve(desk, stdin, stdout) if os.name == "nt" else False
-    if os.name == "nt":
-        return load(), desk.answered, desk.rest(), ended
-    loaded, ended = _serve_while(desk, load, stdin, stdout)
+    loaded, ended = answer_while(load, desk, stdin, stdout)
     return loaded, desk.answered, desk.rest(), ended
-
-
-def _serve(desk: FrontDesk, stdin: int, stdout: int) -> bool:
-    """Without a selector for pipes: answer the first message, then let the rest wait the moment that loading
-    takes.
-    """
-    while not desk.answered and not desk.full:
-        data = os.read(stdin, _CHUNK)
-        if not data:
-            return True
-        _write(stdout, desk.receive(data))
-    return False
-
-
-def _serve_while(desk: FrontDesk, load: "Callable[[], T]", stdin: int, stdout: int) -> "tuple[T, bool]":
-    import select
-    import threading
-
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-    bell, ring = os.pipe()
-
-    def work() -> None:
-        try:
-            outcome.append(load())
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            os.write(ring, b"!")
-
-    loader = threading.Thread(target=work, name="load", daemon=True)
-    ended = False
-    started = False
-    try:
-        while True:
-            # Until the first answer is out, loading would only compete with it for the interpreter.
-            if not started and (desk.answered or desk.full or ended):
-                loader.start()
-                started = True
-            waiting = [bell] if ended else [bell, stdin]
-            ready = select.select(waiting, (), (), None if started else 0.2)[0]
-            if bell in ready:
-                break
-            if stdin in ready:
-                data = os.read(stdin, _CHUNK)
-                ended = not data
-                _write(stdout, desk.receive(data))
-            elif not started:
-                loader.start()
-                started = True
-    finally:
-        if started:
-            loader.join()
-        os.close(bell)
-        os.close(ring)
-    if failure:
-        raise failure[0]
-    return outcome[0], ended
-
-
-def _write(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def _open_if_closed(fd: int) -> None:
-    """A client may start us without one of the three: its number must not become some other file's."""
-    try:
-        os.fstat(fd)
-    except OSError:
-        os.open(os.devnull, os.O_RDWR)
 
 
 def main(explicit_config: "str | None") -> int:
@@ -226,7 +155,7 @@ def main(explicit_config: "str | None") -> int:
     sys.setswitchinterval(SWITCH_INTERVAL)
     config = config_path(explicit_config, os.environ)
     for number in range(3):
-        _open_if_closed(number)
+        open_if_closed(number)
     if sys.stderr is None:  # `print` would take stdout, which is the protocol's
         sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 

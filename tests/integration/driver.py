@@ -265,7 +265,7 @@ for line in sys.stdin:
 
 
 def scripted(each: str, before: str = "") -> Json:
-    """The config of a server of a few lines, for what no scenario can say. ``each`` runs for each message ``m``."""
+    """A server of a few lines, for what no scenario can say: ``each`` runs for each message ``m``."""
     return {
         "command": sys.executable,
         "args": ["-c", _SCRIPT.format(before=before, each=indent(each, "    "))],

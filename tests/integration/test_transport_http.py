@@ -28,7 +28,7 @@ def nobody_listens() -> int:
 async def test_one_request_that_hangs_holds_up_no_other(
     fake_mcp: Fake, tmp_path: Path, transport: str
 ) -> None:
-    """Over SSE each POST waited for the one before: a server that answered one late served one call at a time."""
+    """Over SSE each POST waited for the one before: a server that answered late served one call at a time."""
     shop = fake_mcp(
         name="shop", transport=transport, tools=[PAY, STUCK], faults=[{"kind": "hang", "tool": "stuck"}]
     )
