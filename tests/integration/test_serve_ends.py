@@ -69,11 +69,13 @@ def test_at_the_end_of_input(stubborn: list[FakeServer], tmp_path: Path) -> None
         assert client.process.wait() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_when_told_to_end(stubborn: list[FakeServer], tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT, signal.SIGTERM]])
+def test_when_told_to_end(stubborn: list[FakeServer], tmp_path: Path, numbers: list[int]) -> None:
+    """Once, or by somebody impatient."""
     with serving(tmp_path, *stubborn) as client:
         pids = busy(client, stubborn)
-        client.process.send_signal(number)
+        for number in numbers:
+            client.process.send_signal(number)
         assert left_of([client.process.pid, *pids]) == []
         assert client.process.wait() == 0
 
@@ -105,14 +107,6 @@ def test_when_its_client_is_killed(stubborn: list[FakeServer], tmp_path: Path) -
         pids = all_there(stubborn)
         client.kill()
         assert left_of([mcpzip, *pids]) == []
-
-
-def test_a_second_signal_does_not_hurt(stubborn: list[FakeServer], tmp_path: Path) -> None:
-    with serving(tmp_path, *stubborn) as client:
-        pids = all_there(stubborn)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
-            client.process.send_signal(number)
-        assert left_of([client.process.pid, *pids]) == []
 
 
 def test_a_client_that_stops_reading_does_not_keep_it(fake_mcp: Fake, tmp_path: Path) -> None:
