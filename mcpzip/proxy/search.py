@@ -6,6 +6,7 @@ its reason, and a query that matches nothing says why and what comes nearest.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -20,6 +21,9 @@ from mcpzip.search import Filters, Hit, Results
 
 _REASON_LENGTH = 100
 _TROUBLES_SHOWN = 4
+
+_signature = lru_cache(maxsize=2_048)(signature)
+"""Reading schemas is half of the work of a search, and the same tools are found again and again."""
 
 ADMIN_TOOLS = tuple(
     Entry.parse("mcpzip", raw)
@@ -100,7 +104,7 @@ def _detail(hit: Hit) -> dict[str, object]:
 
 
 def _line(entry: Entry) -> str:
-    return f"{entry.tool}: {entry.description}" if entry in ADMIN_TOOLS else signature(entry)
+    return f"{entry.tool}: {entry.description}" if entry in ADMIN_TOOLS else _signature(entry)
 
 
 def _nothing(question: Question, results: Results, catalog: Catalog) -> list[str]:

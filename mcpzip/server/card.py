@@ -7,6 +7,8 @@ only: this is read before anything else.
 
 import json
 import os
+import stat
+from binascii import crc32
 
 from mcpzip import __version__
 from mcpzip.config.paths import card_path
@@ -41,13 +43,20 @@ _SHAPE = {
 
 
 def stamp(config_path: str) -> "list[object] | None":
-    """What a card depends on: our version and the config file's time and size. None when it can't be read."""
+    """What a card depends on: our version and what the config says. None when that can't be read twice.
+
+    Its text, not its time: whoever starts us may write the same config anew for each start.
+    """
     try:
-        found = os.stat(config_path)
+        if not stat.S_ISREG(
+            os.stat(config_path).st_mode
+        ):  # reading a pipe here would leave nothing for later
+            return None
+        with open(config_path, "rb") as file:
+            text = file.read()
     except OSError:
         return None
-    readable = os.access(config_path, os.R_OK)
-    return [__version__, config_path, found.st_mtime_ns, found.st_size] if readable else None
+    return [__version__, config_path, len(text), crc32(text)]
 
 
 def read(config_path: str) -> "Card | None":
