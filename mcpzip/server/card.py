@@ -1,14 +1,14 @@
 """What the front desk answers with, prepared on an earlier run.
 
-The rule: a card is good only for the very config file and version it was written for; in any doubt there is
-no card, and the first answer comes a few hundred milliseconds later from the whole program. Standard library
+The rule: a card is good only for the version and the config it was written for, as far as the config shows in
+it; in any doubt there is no card, and the first answer comes a few hundred milliseconds later from the whole
+program. Standard library
 only: this is read before anything else.
 """
 
 import json
 import os
 import stat
-from binascii import crc32
 
 from mcpzip import __version__
 from mcpzip.config.paths import card_path
@@ -43,9 +43,11 @@ _SHAPE = {
 
 
 def stamp(config_path: str) -> "list[object] | None":
-    """What a card depends on: our version and what the config says. None when that can't be read twice.
+    """What a card depends on: our version, the config's place, the servers it names, how many results it
+    wants.
 
-    Its text, not its time: whoever starts us may write the same config anew for each start.
+    None when that can't be read, or not twice. What else the config says (a header, an argument) is in no
+    answer of the front desk, and may differ at every start.
     """
     try:
         if not stat.S_ISREG(
@@ -53,10 +55,12 @@ def stamp(config_path: str) -> "list[object] | None":
         ):  # reading a pipe here would leave nothing for later
             return None
         with open(config_path, "rb") as file:
-            text = file.read()
-    except OSError:
+            config = json.loads(file.read())
+        servers = config["mcpServers"]
+        names = sorted(name for name, server in servers.items() if server.get("disabled") is not True)
+        return [__version__, config_path, names, (config.get("search") or {}).get("default_limit")]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return [__version__, config_path, len(text), crc32(text)]
 
 
 def read(config_path: str) -> "Card | None":

@@ -237,15 +237,37 @@ def test_a_spoilt_card_is_no_card(config: str, spoil: Callable[[Path], object]) 
     assert cards.read(config) is None
 
 
-def test_a_card_is_for_what_one_config_says(config: str, tmp_path: Path) -> None:
+SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
+
+
+@pytest.mark.parametrize(
+    ("config_says", "good"),
+    [
+        ({"mcpServers": SERVERS}, True),
+        ({"mcpServers": {"git.hub": {"url": "http://b/"}, "slack": {"command": "b"}}}, True),
+        ({"mcpServers": {**SERVERS, "old": {"command": "a", "disabled": True}}}, True),
+        ({"mcpServers": {**SERVERS, "new": {"command": "a"}}}, False),
+        ({"mcpServers": {"slack": {"command": "a"}}}, False),
+        ({"mcpServers": SERVERS, "search": {"default_limit": 7}}, False),
+        ({"mcpServers": [1]}, False),
+        ({"mcpServers": {"slack": 1}}, False),
+        ({"search": []}, False),
+        ([], False),
+    ],
+)
+def test_a_card_is_for_what_of_a_config_shows_in_it(config: str, config_says: object, good: bool) -> None:
+    Path(config).write_text(json.dumps({"mcpServers": SERVERS}))
     card = card_of(WELCOME, cards.stamp(config))
     cards.write(config, card)
-    text = Path(config).read_bytes()
-    os.utime(config, ns=(1, 1))
-    assert cards.read(config) == card  # the same text, written at another time
-    Path(config).write_bytes(text.replace(b"{", b"[", 1))  # another text of the same length
-    assert cards.read(config) is None
+    Path(config).write_text(json.dumps(config_says))
+    assert cards.read(config) == (card if good else None)
+
+
+def test_a_card_is_for_one_config_only(config: str, tmp_path: Path) -> None:
+    cards.write(config, card_of(WELCOME, cards.stamp(config)))
     assert cards.read(str(tmp_path / "other.json")) is None
+    Path(config).write_text("{")
+    assert cards.read(config) is None
 
 
 # While the rest is being loaded
