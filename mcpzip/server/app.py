@@ -17,7 +17,9 @@ from mcpzip.system.pipes import keep_buffers, read_from, write_to
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
-"""Seconds that calls under way are given after the client's last byte."""
+"""Seconds that calls under way, and their answers, are given after the client's last byte."""
+FLUSH = 0.1
+"""Seconds more that the last answers are given to be taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,11 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
         await done.wait()
         if reader is not None:
             reader.close()
+        until = asyncio.get_running_loop().time() + PATIENCE
         await session.finish(PATIENCE)
         try:
-            await asyncio.wait_for(writer.drain(), PATIENCE)
+            async with asyncio.timeout_at(until + FLUSH):
+                await writer.drain()
         except TimeoutError:
             pass  # the client stopped reading: it doesn't want the rest
         writer.close()

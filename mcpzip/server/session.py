@@ -168,7 +168,7 @@ class Session:
             await asyncio.wait(calls, timeout=patience)
             for call in calls:
                 call.cancel()
-            await asyncio.wait(calls)
+            await asyncio.wait(calls, timeout=patience)
 
     def _request(self, request: Request) -> None:
         try:

@@ -124,7 +124,7 @@ class Connection:
         HTTP may take for ever to answer a good-bye.
         """
         assert self._owner is not None
-        patience = 2 * self.grace + LEEWAY
+        patience = (2 * self.grace if self.server.transport == "stdio" else self.grace) + LEEWAY
         while not self._owner.done():
             await asyncio.wait({self._owner}, timeout=patience)
             patience = LEEWAY

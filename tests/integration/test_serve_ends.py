@@ -135,7 +135,7 @@ def test_a_client_that_stops_reading_does_not_keep_it(fake_mcp: Fake, tmp_path: 
         shop.record.wait_for(lambda record: len(record.calls("big")) == 3)
         pids = family(shop)
         process.stdin.close()
-        assert left_of([process.pid, *pids], 3) == []
+        assert left_of([process.pid, *pids]) == []
 
 
 def test_a_client_that_is_gone_at_once_leaves_nothing(stubborn: list[FakeServer], tmp_path: Path) -> None:
