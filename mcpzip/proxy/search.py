@@ -108,10 +108,8 @@ def _line(entry: Entry) -> str:
 
 
 def _nothing(question: Question, results: Results, catalog: Catalog) -> list[str]:
-    if not catalog.servers:
-        return [
-            "There are no tools: no server was listed. Call proxy_status through execute_tool to see why."
-        ]
+    if not catalog.entries:
+        return ["There are no tools yet. Call proxy_status through execute_tool to see why."]
     server = question.filters.server
     if server is not None and server not in catalog.servers:
         return [f"There is no server {server!r}. The servers: {_some(sorted(catalog.servers))}."]

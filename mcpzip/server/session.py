@@ -49,6 +49,8 @@ CAPABILITIES = b'{"tools":{}}'
 LISTING_TTL = 3_600_000
 """Milliseconds a modern client may keep `tools/list` and `server/discover`: they change with the config only.
 """
+LETTING_GO = 0.5
+"""Seconds a cancelled call may take to tell its server."""
 
 
 _ABSENT = msgspec.Raw()
@@ -168,7 +170,7 @@ class Session:
             await asyncio.wait(calls, timeout=patience)
             for call in calls:
                 call.cancel()
-            await asyncio.wait(calls, timeout=patience)
+            await asyncio.wait(calls, timeout=LETTING_GO)
 
     def _request(self, request: Request) -> None:
         try:

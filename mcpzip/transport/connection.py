@@ -7,6 +7,7 @@ a new one is made.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
@@ -34,6 +35,7 @@ from mcpzip.transport.stdio import open_stdio
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
     METHOD_NOT_FOUND,
+    REQUEST_CANCELLED,
     Era,
     RpcError,
     join_object,
@@ -51,8 +53,10 @@ LEEWAY = 0.1
 
 
 LISTEN_PARAMS = b'{"notifications":{"toolsListChanged":true}}'
-LISTEN_AGAIN = 5.0
-"""Seconds after which a subscription that ended is opened anew."""
+LISTEN_AGAIN, LISTEN_SELDOM = 5.0, 300.0
+"""Seconds after which a subscription that ended is opened anew: doubling from one to the other, where the
+server never keeps one for long.
+"""
 
 
 class Listener(Protocol):
@@ -216,15 +220,21 @@ class Connection:
         if greeting is None or greeting.dialect.era is Era.LEGACY or not greeting.tells_of_tools:
             return
         params = stamp_request(LISTEN_PARAMS, greeting.dialect.version, CLIENT_INFO, b"{}")
+        pause = LISTEN_AGAIN
         while True:
+            began = time.monotonic()
             try:
                 await channel.request("subscriptions/listen", params)
-            except RpcFaultError:
-                return  # it promised more than it does: its tools are listed again at the next refresh
+            except RpcFaultError as fault:
+                if fault.error.code != REQUEST_CANCELLED:
+                    return  # it promised more than it does: its tools are listed at the next refresh
             except ChannelClosedError as closed:
                 if closed.fatal:
                     return
-            await asyncio.sleep(LISTEN_AGAIN)
+            if time.monotonic() - began > LISTEN_SELDOM:
+                pause = LISTEN_AGAIN
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LISTEN_SELDOM)
             self._listener.list_changed(self.server.name)  # whatever changed while nobody listened
 
     async def _open(self) -> AbstractAsyncContextManager[Channel]:

@@ -296,6 +296,7 @@ class Pool:
             slot.connecting = None
         slot.circuit.succeeded()
         slot.connection = connection
+        self._keep(slot, self._idle_timeout)
         assert connection.greeting is not None
         slot.protocol = connection.greeting.dialect.version
         return connection

@@ -327,9 +327,11 @@ async def test_a_query_that_matches_nothing_says_why(
         assert all(part in text_of(result) for part in said), text_of(result)
 
 
-async def test_without_any_server_search_says_so(tmp_path: Path) -> None:
-    async with proxy_of(tmp_path, others={}) as proxy:
-        assert "no tools" in await search(proxy, "pay")
+@pytest.mark.parametrize("others", [{}, {"bad": {"command": "no-such-command-anywhere"}}])
+async def test_without_any_tool_search_says_so(tmp_path: Path, others: Json) -> None:
+    """Of servers without tools it said "Servers: ."."""
+    async with proxy_of(tmp_path, others=others) as proxy:
+        assert (await search(proxy, "pay")).startswith("There are no tools yet. Call proxy_status")
 
 
 async def test_our_own_tools_are_found_described_and_run(fake_mcp: Fake, tmp_path: Path) -> None:

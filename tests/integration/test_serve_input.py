@@ -84,36 +84,31 @@ def test_the_config_may_be_named_in_every_way(tmp_path: Path) -> None:
     assert command("x")[-1] == "x"
 
 
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda text: "", "damaged"),
-        (lambda text: text[: len(text) // 2], "damaged"),
-        (lambda text: "\0" * 100, "damaged"),
-        (lambda text: '{"some": "other file"}', "isn't a snapshot"),
-        (lambda text: text.replace('"mcpzip-snapshot"', '"something-else"'), "isn't a snapshot of mcpzip"),
-        (lambda text: text.replace('"version":1', '"version":99'), "of a later version"),
-        (lambda text: text.replace('"config":"', '"config":"/elsewhere'), "belongs to another config"),
-    ],
-)
-def test_a_spoilt_snapshot_is_told_and_made_anew(
-    fake_mcp: Fake, tmp_path: Path, spoil: Callable[[str], str], said: str
-) -> None:
-    shop = fake_mcp(name="shop", tools=[PAY])
-    with serving(tmp_path, shop) as client:
+SPOILT: list[tuple[Callable[[str], str], str]] = [
+    (lambda text: "", "damaged"),
+    (lambda text: text[: len(text) // 2], "damaged"),
+    (lambda text: "\0" * 100, "damaged"),
+    (lambda text: '{"some": "other file"}', "isn't a snapshot"),
+    (lambda text: text.replace('"mcpzip-snapshot"', '"something-else"'), "isn't a snapshot of mcpzip"),
+    (lambda text: text.replace('"version":1', '"version":99'), "of a later version"),
+    (lambda text: text.replace('"config":"', '"config":"/elsewhere'), "belongs to another config"),
+]
+"""What may befall a snapshot, and what is said of it."""
+
+
+def test_a_spoilt_snapshot_is_told_and_made_anew(fake_mcp: Fake, tmp_path: Path) -> None:
+    with serving(tmp_path, fake_mcp(name="shop", tools=[PAY])) as client:
         client.finds("pay an invoice", "shop__pay_invoice")
-    kept = tmp_path / "cache" / "tools.json"
-    kept.write_text(spoil(kept.read_text()))
-    (tmp_path / "stderr.log").unlink()
-    with serving(tmp_path) as client:
-        assert "shop__pay_invoice" in client.finds("pay an invoice", "shop__pay_invoice")
-    warnings = (tmp_path / "stderr.log").read_text().splitlines()
-    assert [line for line in warnings if said in line and str(kept) in line], warnings
-    assert [tool["name"] for tool in snapshot_of(tmp_path / "config.json")["shop"]["tools"]] == [
-        "pay_invoice"
-    ]
-    if said == "of a later version":
-        assert kept.with_name("tools.json.bak").exists()
+    kept, log = tmp_path / "cache" / "tools.json", tmp_path / "stderr.log"
+    for spoil, said in SPOILT:
+        kept.write_text(spoil(kept.read_text()))
+        log.unlink()
+        with serving(tmp_path) as client:
+            client.finds("pay an invoice", "shop__pay_invoice")
+        assert [line for line in log.read_text().splitlines() if said in line and str(kept) in line], said
+        shop = snapshot_of(tmp_path / "config.json")["shop"]
+        assert [tool["name"] for tool in shop["tools"]] == ["pay_invoice"]
+    assert kept.with_name("tools.json.bak").exists()  # the one of a later version
 
 
 def test_a_snapshot_that_cannot_be_kept_is_told_once(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""A modern upstream is asked to tell of changes, and asked again when it stops."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from driver import Json, config_of, pool_of
+
+from fakes.launch import FakeServer
+from mcpzip.system.process import Guardian
+from mcpzip.transport import connection as connections
+from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
+from mcpzip.transport.connection import Connection
+from mcpzip.transport.handshake import Greeting
+from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError
+
+Fake = Callable[..., FakeServer]
+PAY: Json = {"name": "pay"}
+
+
+class Heard:
+    """Counts what a connection tells of."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+
+    def list_changed(self, server: str) -> None:
+        self.changes += 1
+
+    def disconnected(self, server: str, connection: Connection) -> None: ...
+
+
+class Subscription:
+    """A channel whose subscriptions end as the test says; the last answer is that there are none."""
+
+    def __init__(self, ends: list[Exception | None]) -> None:
+        self._ends: Iterator[Exception | None] = iter([*ends, RpcFaultError(RpcError(-32601, "no"))])
+        self.asked: list[bytes | None] = []
+
+    async def request(self, method: str, params: bytes | None) -> bytes:
+        assert method == "subscriptions/listen"
+        self.asked.append(params)
+        end = next(self._ends)
+        if end is not None:
+            raise end
+        return b"{}"
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses it makes, which take no time."""
+    made: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        made.append(seconds)
+
+    monkeypatch.setattr(connections.asyncio, "sleep", sleep)
+    return made
+
+
+async def listen(tmp_path: Path, subscription: Subscription, capabilities: bytes, era: Era) -> int:
+    config = config_of(tmp_path, others={"shop": {"command": "never-run"}})
+    heard = Heard()
+    connection = Connection(config.servers["shop"], heard, Guardian(), remembered=None)
+    version = "2026-07-28" if era is Era.MODERN else "2025-11-25"
+    connection.greeting = Greeting(Dialect(era, version), capabilities, "")
+    await connection._listen(subscription)  # type: ignore[arg-type]
+    return heard.changes
+
+
+TELLS = b'{"tools":{"listChanged":true}}'
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "era", "asked"),
+    [
+        (TELLS, Era.MODERN, 1),
+        (TELLS, Era.LEGACY, 0),
+        (b'{"tools":{}}', Era.MODERN, 0),
+        (b'{"tools":{"listChanged":false}}', Era.MODERN, 0),
+        (b"{}", Era.MODERN, 0),
+        (b'{"tools":5}', Era.MODERN, 0),
+        (b"[]", Era.MODERN, 0),
+    ],
+)
+async def test_only_who_promises_to_tell_is_asked(
+    tmp_path: Path, pauses: list[float], capabilities: bytes, era: Era, asked: int
+) -> None:
+    subscription = Subscription([])
+    await listen(tmp_path, subscription, capabilities, era)
+    assert len(subscription.asked) == asked
+
+
+async def test_a_subscription_that_keeps_ending_is_opened_ever_less_often(
+    tmp_path: Path, pauses: list[float]
+) -> None:
+    """A server that keeps none for long was listed every five seconds, for ever."""
+    ends: list[Exception | None] = [None] * 9
+    assert await listen(tmp_path, Subscription(ends), TELLS, Era.MODERN) == 9  # what changed meanwhile
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+
+
+async def test_a_subscription_that_lasted_is_opened_anew_soon(
+    tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = count(0, 3600)
+    monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    await listen(tmp_path, Subscription([None] * 4), TELLS, Era.MODERN)
+    assert pauses == [5, 5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("end", "again"),
+    [
+        (RpcFaultError(RpcError(REQUEST_CANCELLED, "we are shutting down")), True),
+        (RpcFaultError(RpcError(-32603, "oh")), False),
+        (ChannelClosedError("it exited", sent=True), False),
+        (ChannelClosedError("it answered HTTP 429", sent=False, fatal=False), True),
+    ],
+)
+async def test_how_it_ended_says_whether_to_ask_again(
+    tmp_path: Path, pauses: list[float], end: Exception, again: bool
+) -> None:
+    """One that the server ended in the proper way, by cancelling it, was not opened again."""
+    subscription = Subscription([end])
+    await listen(tmp_path, subscription, TELLS, Era.MODERN)
+    assert len(subscription.asked) == 1 + again
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_it_is_ended_with_the_connection(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
+    shop = fake_mcp(name="shop", transport=transport, tools=[PAY], changed_tools=[PAY])
+    async with pool_of(tmp_path, shop) as pool:
+        await pool.list_tools("shop")
+        await shop.record.until(lambda record: record.received("subscriptions/listen"))
+    (asked,) = shop.record.received("subscriptions/listen")
+    assert asked.params["notifications"] == {"toolsListChanged": True}
+    if transport == "stdio":
+        told = await shop.record.until(lambda record: record.received("notifications/cancelled"))
+        assert told[0].params["requestId"] == asked.message["id"]
