@@ -19,8 +19,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One test process more than there are cores: half of the tests mostly wait for processes of their own.
-    """
+    """One test process more than there are cores: half of the tests mostly wait for processes they start."""
     return (os.cpu_count() or 1) + 1
 
 

@@ -9,7 +9,10 @@ import sys
 
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or config was wrong."""
-    sys.exit(_run(sys.argv[1:]))
+    try:
+        sys.exit(_run(sys.argv[1:]))
+    except KeyboardInterrupt:  # before anything was begun that would have to be ended
+        sys.exit(1)
 
 
 def _run(argv: list[str]) -> int:

@@ -35,6 +35,8 @@ FIRST_LISTING = 5.0
 """Seconds a server's first listing may take before a request that needs this server gives up on it."""
 OTHERS_LISTING = 2.0
 """The same where other servers' tools are there to answer with."""
+REFRESHING = 10.0
+"""Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
 
@@ -238,7 +240,8 @@ class Proxy:
         if call.name == metatools.STATUS:
             return text_result(as_text(self.status(), time.time()))
         if call.name == metatools.REFRESH:
-            await self.refresh()
+            if listings := [self._refresher.start(name) for name in self._enabled]:
+                await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
             return text_result(as_text(self.status(), time.time()))
         return await self.execute(call.name, call.arguments, call.timeout, context)
 

@@ -9,7 +9,7 @@ an upstream works: requests to one server share its connection and run concurren
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -111,8 +111,7 @@ class Pool:
         self._idle_timeout = idle_timeout
         self._on_list_changed = on_list_changed
         self._guardian = Guardian()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._leaving: set[Connection] = set()
+        self._leaving: dict[asyncio.Task[None], Connection] = {}
         self._closed = False
 
     async def request(
@@ -227,11 +226,11 @@ class Pool:
         for task in connecting:
             task.cancel()
         connections = [slot.connection for slot in slots if slot.connection is not None]
-        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._leaving)]
+        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._leaving.values())]
         for slot in slots:
             if slot.expiry is not None:
                 slot.expiry.cancel()
-        await asyncio.gather(*connecting, *closing, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*connecting, *closing, *self._leaving, return_exceptions=True)
         self._guardian.close()
 
     async def _connection(self, slot: _Slot, *, insist: bool = False) -> Connection:
@@ -258,7 +257,7 @@ class Pool:
             slot.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot)
         else:
             slot.connection = None
-            self._spawn(self._leave(connection, GRACE))
+            self._leave(connection, GRACE)
 
     async def _connected(self, slot: _Slot, *, insist: bool) -> Connection:
         server = slot.server
@@ -310,19 +309,13 @@ class Pool:
         slot = self._slots[server]
         if slot.connection is connection:
             slot.connection = None
-            self._spawn(self._leave(connection, QUICK_GRACE))
+            self._leave(connection, QUICK_GRACE)
 
-    async def _leave(self, connection: Connection, grace: float) -> None:
-        self._leaving.add(connection)
-        try:
-            await connection.close(grace)
-        finally:
-            self._leaving.discard(connection)
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _leave(self, connection: Connection, grace: float) -> None:
+        """Closes ``connection`` in the background. `close` knows of it from this moment on."""
+        task = asyncio.create_task(connection.close(grace), name=f"leave-{connection.server.name}")
+        self._leaving[task] = connection
+        task.add_done_callback(self._leaving.pop)
 
 
 def _told(error: McpzipError) -> str:

@@ -9,6 +9,7 @@ import pytest
 from driver import Json, command, environment, family, run, snapshot_of, write_config
 
 from fakes.launch import FakeServer
+from mcpzip.cli import main
 from mcpzip.cli.commands import run as run_here
 
 Fake = Callable[..., FakeServer]
@@ -244,6 +245,16 @@ def test_help_and_version(capsys: Capture) -> None:
     assert run_here(["--version"]) == 0
     assert capsys.readouterr().out.startswith("mcpzip, version ")
     assert run_here([]) in (0, 2)
+
+
+def test_an_interrupt_while_it_loads_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(argv: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_run", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 1
 
 
 # A catalog from a file

@@ -218,6 +218,19 @@ async def test_closing_while_a_connection_is_leaving_is_quick(fake_mcp: Fake, tm
         assert left_of(family(shop), 0.5) == []
 
 
+async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, tmp_path: Path) -> None:
+    """What was about to leave, and had not begun to, was not known to be there."""
+    shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
+    async with pool_of(tmp_path, shop) as pool:
+        await pool.request("shop", "tools/call", CALL, timeout=10)
+        slot = pool._slots["shop"]
+        slot.unused_at = 0.0
+        pool._expire(slot)
+        async with asyncio.timeout(3):
+            await pool.close()
+        assert left_of(family(shop), 0.5) == []
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.08, 0.15])
 async def test_closing_at_any_moment_of_a_start_leaves_nothing(
     fake_mcp: Fake, tmp_path: Path, seconds: float

@@ -345,6 +345,16 @@ async def test_our_own_tools_are_found_described_and_run(fake_mcp: Fake, tmp_pat
         assert len(shop.record.received("tools/list")) == before + 1
 
 
+async def test_a_refresh_does_not_wait_for_ever_for_a_silent_server(fake_mcp: Fake, tmp_path: Path) -> None:
+    """The model waited for half a minute, whatever timeout it gave."""
+    shop, silent = fake_mcp(name="shop", tools=[PAY]), fake_mcp(name="silent", faults=["silence"])
+    async with proxy_of(tmp_path, shop, silent, listed=False) as proxy:
+        await proxy.refresh(["shop"])
+        status = text_of(await executed(proxy, "proxy_refresh", timeout=0.5))
+        assert "shop: connected, 1 tools" in status
+        assert "silent: connecting" in status
+
+
 # On disk
 
 
