@@ -17,6 +17,8 @@ from typing import cast
 from fakes.launch import importable
 
 _KEPT_STDERR = 64 * 1024
+_LAST_WORDS = 0.25
+"""Seconds that the end of stdout waits for the end of stderr before it is told."""
 _NEEDED = ("PATH", "LANG", "LC_ALL", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "WINDIR")
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -31,6 +33,8 @@ class Process(asyncio.SubprocessProtocol):
         self.code: int | None = None
         self.exited = asyncio.Event()
         self.output_ended = asyncio.Event()
+        self._open = {1, 2}
+        self._told_end = False
 
     @classmethod
     async def start(
@@ -52,7 +56,6 @@ class Process(asyncio.SubprocessProtocol):
             start_new_session=posix,
             creationflags=0 if posix else getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
-        process._transport = transport
         process._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
         process.pid = transport.get_pid()
         return process
@@ -102,10 +105,24 @@ class Process(asyncio.SubprocessProtocol):
         else:
             self.stderr = (self.stderr + data)[-_KEPT_STDERR:]
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Here and not in `start`: a process may have exited before `start` goes on.
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
         if fd == 1:
-            self._received(b"")
             self.output_ended.set()
+            # What it said last may come after the end of its output; a child of its own may hold stderr for
+            # ever.
+            asyncio.get_running_loop().call_later(_LAST_WORDS, self._tell_end)
+        if not self._open:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        if not self._told_end:
+            self._told_end = True
+            self._received(b"")
 
     def process_exited(self) -> None:
         self.code = self._transport.get_returncode()

@@ -104,4 +104,7 @@ def run(
 def listen(transport: str, port: int) -> tuple[socket.socket, str]:
     """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use."""
     bound = socket.create_server(("127.0.0.1", port))
+    # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
+    # message waits for the acknowledgement of the last.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound, f"http://127.0.0.1:{bound.getsockname()[1]}{_PATHS[transport]}"
