@@ -6,7 +6,6 @@ them byte for byte, the HTTP transports parse and re-encode them because the SDK
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,7 +90,3 @@ class Channel(Protocol):
 
     def diagnosis(self) -> str:
         """The last thing the upstream said outside the protocol (stderr, junk on stdout), one line, or ""."""
-
-
-Opener = Callable[[Incoming], AbstractAsyncContextManager[Channel]]
-"""Opens a channel inside its owner task; leaving the context ends it and whatever it started."""
