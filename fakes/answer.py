@@ -6,7 +6,8 @@ tables grow unwieldy). To answer a string, write it quoted: ``structuredContent 
 With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the
 argument of that name; a string that is nothing but ``{name}`` becomes the argument itself, type and all.
 ``{#}`` is the number of this call of this tool, from 1. An argument that wasn't given is null, and empty
-inside a longer string.
+inside a longer string. What the client answered to a question stands under the question's name, and dots lead
+into it: ``{user.content.city}``.
 """
 
 import re
@@ -17,7 +18,10 @@ from msgspec import UNSET, Struct
 
 JsonObject = dict[str, object]
 
-_PLACE = re.compile(r"\{(#|[A-Za-z_][A-Za-z0-9_]*)\}")
+PLACE = re.compile(r"\{(#|[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
+"""A place in a text that `fill` fills."""
+
+_KINDS = ("tools", "prompts", "resources")
 
 
 class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -30,11 +34,22 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One log notification, sent before the answer. ``data`` is a plain value here, never JSON text."""
+    """One log notification, sent before the answer. ``data`` is a plain value here, never JSON text.
+    ``wait``: seconds before it."""
 
     level: str = "info"
     data: object = ""
     logger: str | None = None
+    wait: float = 0.0
+
+
+class Notice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Any other notification, known to MCP or not, sent before the answer. params: a JSON value, or its
+    text."""
+
+    method: str
+    params: object = UNSET
+    wait: float = 0.0
 
 
 class Refusal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,14 +61,32 @@ class Refusal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A question to the client in the middle of the call, whose answer becomes the tool's text.
+    """A question to the client in the middle of a request.
 
     method: ``sampling/createMessage``, ``elicitation/create`` or ``roots/list``; params: a JSON value, or its
-    text. On a legacy connection it is a request; on a modern one a result of type ``input_required`` (MRTR).
+    text; name: what its answer is called; round: those of one round are asked together, and a round only when
+    the one before it is answered; optional: a client that can't answer isn't asked. On a legacy connection it
+    is a request; on a modern one it stands in a result of type ``input_required`` (MRTR).
     """
 
     method: str
     params: object = UNSET
+    name: str = "question"
+    round: int = 1
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        check_json("params", self.params)
+
+
+Asks = Ask | tuple[Ask, ...] | None
+
+
+def rounds(asks: Asks) -> tuple[tuple[Ask, ...], ...]:
+    """The questions by round, in their order."""
+    every = () if asks is None else (asks,) if isinstance(asks, Ask) else asks
+    numbers = sorted({ask.round for ask in every})
+    return tuple(tuple(ask for ask in every if ask.round == number) for number in numbers)
 
 
 class Answer(
@@ -69,11 +102,13 @@ class Answer(
     echo: the arguments, as the JSON text they came in; text: one text block; json: one text block holding
     this value's JSON; content: the content blocks; structured: ``structuredContent`` (and, as the
     specification asks, its JSON as text when there is no other content); size: one text block of so many
-    characters; raw: the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error;
-    ask: a question to the client.
+    characters; raw: the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error.
 
     is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay),
-    log.
+    log, notify. ask: questions to the client before the answer, which is theirs when nothing else is said;
+    state: whether a modern client gets a ``requestState`` with them, without which its answers are refused.
+    changes: the lists (``tools``, ``prompts``, ``resources``) that change once the answer is out; updates:
+    the URIs of resources that do.
     """
 
     echo: bool = False
@@ -84,13 +119,17 @@ class Answer(
     size: int | None = None
     raw: str | None = None
     error: Refusal | None = None
-    ask: Ask | None = None
 
+    ask: Asks = None
+    state: bool = True
     is_error: bool = False
     fill: bool = False
     delay: float = 0.0
     progress: int | tuple[Step, ...] = 0
     log: tuple[Log, ...] = ()
+    notify: tuple[Notice, ...] = ()
+    changes: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for key, value in (
@@ -98,13 +137,16 @@ class Answer(
             ("content", self.content),
             ("structuredContent", self.structured),
         ):
-            _check_json(key, value)
+            check_json(key, value)
         if self.raw is not None:
-            _check_json("raw", self.raw)
+            check_json("raw", self.raw)
         if self.error is not None:
-            _check_json("error.data", self.error.data)
-        if self.ask is not None:
-            _check_json("ask.params", self.ask.params)
+            check_json("error.data", self.error.data)
+        for notice in self.notify:
+            check_json("notify.params", notice.params)
+        for kind in self.changes:
+            if kind not in _KINDS:
+                raise ValueError(f"changes names {kind!r}; choose from {', '.join(_KINDS)}")
         if self.delay < 0:
             raise ValueError("delay is negative; write seconds, 0 or more")
         if self.size is not None and self.size < 0:
@@ -116,6 +158,13 @@ class Answer(
             return self.progress
         count = self.progress
         return tuple(Step(progress=n, total=count, wait=self.delay / count) for n in range(1, count + 1))
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether nothing but the answers to its questions can be its answer."""
+        told = (self.text, self.size, self.raw)
+        values = (self.json, self.content, self.structured)
+        return not self.echo and all(it is None for it in told) and all(it is UNSET for it in values)
 
     def result(self, arguments: Mapping[str, object], sent: bytes, call: int) -> JsonObject | bytes:
         """The result of one call: an object to encode, or (for ``raw``) its JSON text.
@@ -141,7 +190,7 @@ class Answer(
             return sent.decode()
         if self.text is not None:
             return (
-                str(_PLACE.sub(lambda place: _spelled(place, arguments, call), self.text))
+                str(PLACE.sub(lambda place: _spelled(place, arguments, call), self.text))
                 if self.fill
                 else self.text
             )
@@ -164,10 +213,10 @@ def json_value(value: object) -> object:
 def fill(value: object, arguments: Mapping[str, object], call: int = 1) -> object:
     """``value`` with each ``{name}`` in its strings replaced (see the top of this file)."""
     if isinstance(value, str):
-        whole = _PLACE.fullmatch(value)
+        whole = PLACE.fullmatch(value)
         if whole:
-            return call if whole[1] == "#" else arguments.get(whole[1])
-        return _PLACE.sub(lambda place: _spelled(place, arguments, call), value)
+            return call if whole[1] == "#" else _found(whole[1], arguments)
+        return PLACE.sub(lambda place: _spelled(place, arguments, call), value)
     if isinstance(value, list):
         return [fill(item, arguments, call) for item in value]
     if isinstance(value, dict):
@@ -175,12 +224,21 @@ def fill(value: object, arguments: Mapping[str, object], call: int = 1) -> objec
     return value
 
 
+def _found(path: str, values: Mapping[str, object], missing: object = None) -> object:
+    """What stands at the end of a dotted path."""
+    found: object = values
+    for name in path.split("."):
+        found = found.get(name, missing) if isinstance(found, Mapping) else missing
+    return found
+
+
 def _spelled(place: re.Match[str], arguments: Mapping[str, object], call: int) -> str:
-    value = call if place[1] == "#" else arguments.get(place[1], "")
+    value = call if place[1] == "#" else _found(place[1], arguments, "")
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _check_json(key: str, value: object) -> None:
+def check_json(key: str, value: object) -> None:
+    """ValueError when ``value`` is a string that is not JSON text; ``key`` is where it stands."""
     if isinstance(value, str):
         try:
             msgspec.json.decode(value)

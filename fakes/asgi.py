@@ -1,8 +1,8 @@
 """What stands between the HTTP server and the SDK's: it records, and it plays the faults of HTTP itself.
 
 The rule: the SDK sees only what a scenario lets through, untouched; what it answers goes out untouched,
-unless a crash cuts it. The faults that fire on a message travel in its ASGI scope (`FIRING`), so that each
-message is counted once.
+unless a fault of its reply says otherwise. The faults that fire on a message travel in its ASGI scope
+(`FIRING`), so that each message is counted once.
 """
 
 import asyncio
@@ -13,14 +13,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fakes import process
 from fakes.answer import JsonObject
-from fakes.calls import Refused, as_object
+from fakes.distort import Pause, Step, Write, distort
 from fakes.eras import unsupported
-from fakes.faults import Fault, Firing, Plan
+from fakes.faults import NOTHING, Fault, Firing, Plan
 from fakes.record import Writer
+from fakes.request import Refused, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import INVALID_REQUEST, MODERN_VERSIONS
 
 FIRING = "fakes.firing"
+_ASIDE = "/aside"
+"""Where a redirect within the origin leads: the same server under another path."""
+_ABROAD = "localhost"
+"""Whereto one out of the origin leads: the same server under another host."""
 _WIND_UP = 1.0
 """Seconds the SDK may take to notice that a connection was cut."""
 
@@ -30,6 +35,7 @@ class Gate:
 
     opens: when it begins to answer (`time.monotonic`); until then requests wait.
     doomed: by request id, the fault that is to break the reply; whoever works out the reply sets it.
+    distorted: by request id, the faults that are to change the reply.
     """
 
     def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer, transport: str) -> None:
@@ -40,6 +46,8 @@ class Gate:
             f.number("seconds") for f in plan.at("start") if f.kind == "slow-start"
         )
         self.doomed: dict[object, Fault] = {}
+        self.distorted: dict[object, Firing] = {}
+        self._forgotten: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI 3.0."""
@@ -59,20 +67,39 @@ class Gate:
         message = _message(body)
         firing = self._meet(verb, message)
         scope[FIRING] = firing
-        recorder = _Recorder(self, send, self._record, number, told)
+        recorder = _Recorder(self, send, self._record, number, told, firing)
         if firing.get("hang"):
             while (await receive())["type"] != "http.disconnect":
                 pass
-        elif status := firing.get("status"):
-            await _respond(
-                recorder.send, int(status.number("status")), status.string("text").encode(), status.headers
-            )
+        elif turned := self._turned_away(firing, scope, headers):
+            await _respond(recorder.send, *turned)
         elif refused := self._out_of_era(verb, message, headers):
             code, refusal = refused
             reply = msgspec.json.encode({"jsonrpc": "2.0", "id": message.get("id"), "error": refusal.error()})
             await _respond(recorder.send, code, reply, {"content-type": "application/json"})
         else:
-            await self._pass(scope, _Replay(body, receive, recorder.cut), recorder)
+            if "id" in message and _of_reply(firing).faults:
+                self.distorted[message["id"]] = _of_reply(firing)
+            path = scope["path"].removeprefix(_ASIDE)
+            aside = {**scope, "path": path, "raw_path": path.encode()}
+            await self._pass(aside, _Replay(body, receive, recorder.cut), recorder)
+
+    def _turned_away(
+        self, firing: Firing, scope: Scope, headers: dict[str, str]
+    ) -> tuple[int, bytes, dict[str, str]] | None:
+        """Status, body and headers that HTTP itself answers with, before a message is looked at; or None."""
+        if status := firing.get("status"):
+            return int(status.number("status")), status.string("text").encode(), dict(status.headers or {})
+        if (redirect := firing.get("redirect")) and (location := _elsewhere(redirect, scope, headers)):
+            return int(redirect.number("status")), b"", {"location": location}
+        if (token := firing.get("token")) and not _accepted(token, headers.get("authorization", "")):
+            said = token.string("text")
+            challenge = f'Bearer error="invalid_token", error_description="{said}"'
+            return int(token.number("status")), said.encode(), {"www-authenticate": challenge}
+        session = headers.get("mcp-session-id", "")
+        if session and firing.get("forget-session"):
+            self._forgotten.add(session)
+        return (404, b"Session not found", {}) if session in self._forgotten else None
 
     async def _pass(self, scope: Scope, receive: Receive, recorder: "_Recorder") -> None:
         """Let the SDK answer; when the connection is cut, let it wind up. Returning makes the HTTP server
@@ -121,13 +148,18 @@ class Gate:
 
 
 class _Recorder:
-    """The way out for one exchange."""
+    """The way out for one exchange. firing: the faults that fire on its request."""
 
-    def __init__(self, gate: Gate, send: Send, record: Writer, number: int, told: JsonObject) -> None:
+    def __init__(
+        self, gate: Gate, send: Send, record: Writer, number: int, told: JsonObject, firing: Firing
+    ) -> None:
         self._gate, self._send, self._record, self._number = gate, send, record, number
         self._told = told
         self._streaming = False
         self._pending = b""
+        cut = firing.get("cut")
+        self._holds = bool(_of_reply(firing).faults) or (cut is not None and cut.flag("clean"))
+        self._held: Message | None = None
         self.cut = asyncio.Event()
         """Set when nothing more is to be sent and the connection is to go."""
 
@@ -144,48 +176,121 @@ class _Recorder:
                 "path": self._told["path"],
             }
             self._record.event("status", status, self._number)
+            if self._holds and not self._streaming:  # its length is not known yet
+                self._held = message
+                return
         elif message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False)
-            for id in self._note(body, more):
+            texts = self._whole(body, more)
+            for id in _answered(texts):
                 if fault := self._gate.doomed.pop(id, None):
+                    self._note(texts)
                     await self._break(fault, message, body)
                     return
+                if firing := self._gate.distorted.pop(id, None):
+                    await self._distort(firing, texts, more)
+                    return
+            self._note(texts)
+            await self._begin(len(body))
         await self._send(message)
 
-    def _note(self, body: bytes, more: bool) -> list[object]:
-        """Record the messages that ``body`` completes; the ids of the replies among them."""
+    def _whole(self, body: bytes, more: bool) -> list[bytes]:
+        """The messages that ``body`` completes."""
         self._pending += body
         if self._streaming:
             *events, self._pending = self._pending.replace(b"\r\n", b"\n").split(b"\n\n")
-            whole = [
+            texts = [
                 b"\n".join(line[5:].strip() for line in e.split(b"\n") if line.startswith(b"data:"))
                 for e in events
             ]
         else:
-            whole = [] if more else [self._pending]
-        found = [text for text in whole if text]
-        answered: list[object] = []
-        for text in found:
-            message = _message(text)
-            if not message:  # an endpoint, a status page
+            texts = [] if more else [self._pending]
+        return [text for text in texts if text]
+
+    def _note(self, texts: list[bytes]) -> None:
+        """Record them."""
+        for text in texts:
+            if _message(text):
+                self._record.message("out", text, self._number)
+            else:  # an endpoint, a status page
                 self._record.event("body", {"text": text.decode("utf-8", "backslashreplace")}, self._number)
-                continue
-            self._record.message("out", text, self._number)
-            if "id" in message and "method" not in message:
-                answered.append(message["id"])
-        return answered
+
+    async def _begin(self, length: int) -> None:
+        """Send the head of the response that was held back, for a body of so many bytes."""
+        if self._held is None:
+            return
+        held, self._held = self._held, None
+        fields = [field for field in held["headers"] if field[0] != b"content-length"]
+        await self._send({**held, "headers": [*fields, (b"content-length", b"%d" % length)]})
+
+    async def _distort(self, firing: Firing, texts: list[bytes], more: bool) -> None:
+        """Send what the faults make of a reply: events of a stream, or one body."""
+        torn = firing.get("torn")
+        others = Firing(tuple(fault for fault in firing.faults if fault is not torn))
+        lines = [
+            step.data
+            for text in texts
+            for step in distort(text + b"\n", others if _answered([text]) else NOTHING)
+            if isinstance(step, Write)
+        ]
+        self._note([line.strip() for line in lines])
+        whole = b"".join(map(_event, lines)) if self._streaming else b"".join(lines)
+        await self._begin(len(whole))
+        steps: list[Step] = [Write(whole)] if torn is None else distort(whole, Firing((torn,)))
+        for step in steps:
+            if isinstance(step, Write):
+                await self._send({"type": "http.response.body", "body": step.data, "more_body": True})
+            elif isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _break(self, fault: Fault, message: Message, body: bytes) -> None:
-        """Send the reply, or half of it, and act on ``fault``."""
-        if fault.string("when") == "after":
-            await self._send(message)
-        else:
-            await self._send(
-                {"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True}
-            )
+        """Send the reply, a half of it or none, and act on ``fault``."""
+        when = fault.string("when")
+        part = body if when == "after" else body[: len(body) // 2] if when == "middle" else b""
+        await self._begin(len(part))
+        whole = {} if when == "after" else {"more_body": not fault.flag("clean")}
+        await self._send({**message, "body": part, **whole})
         if fault.kind == "crash":
             process.leave(self._record, "crash", int(fault.number("code")), fault.string("text"))
+        if fault.flag("clean") and when == "after" and message.get("more_body", False):
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
         self.cut.set()
+
+
+def _of_reply(firing: Firing) -> Firing:
+    """Those of them that change a reply."""
+    return Firing(tuple(fault for fault in firing.faults if fault.row.stage == "reply"))
+
+
+def _elsewhere(redirect: Fault, scope: Scope, headers: dict[str, str]) -> str:
+    """Where a request is redirected to; "" when it has come from there."""
+    path, query = scope["path"], scope["query_string"].decode("latin-1")
+    asked = f"?{query}" if query else ""
+    if redirect.string("to") == "same":
+        return "" if path.startswith(_ASIDE) else f"{_ASIDE}{path}{asked}"
+    host, _, port = headers.get("host", "").partition(":")
+    return "" if host == _ABROAD else f"http://{_ABROAD}:{port}{path}{asked}"
+
+
+def _accepted(token: Fault, authorization: str) -> bool:
+    """Whether a request with this header is let in."""
+    bearer = authorization.removeprefix("Bearer ")
+    accept = token.words("accept")
+    return bearer not in token.words("refuse") and (not accept or bearer in accept)
+
+
+def _answered(texts: list[bytes]) -> list[object]:
+    """The ids of the replies among these messages."""
+    messages = [_message(text) for text in texts]
+    return [message["id"] for message in messages if "id" in message and "method" not in message]
+
+
+def _event(data: bytes) -> bytes:
+    """One server-sent event."""
+    return b"event: message\r\n%b\r\n" % b"".join(
+        b"data: %b\r\n" % line for line in data.rstrip(b"\n").split(b"\n")
+    )
 
 
 async def _body(receive: Receive) -> bytes:

@@ -1,88 +1,56 @@
-"""What happens during one tools/call: logs, progress, the wait, a question to the client, and then the
-answer.
+"""What happens during one tools/call: notifications, progress, the wait, questions to the client, and then
+the answer.
 
-The rule: only what an era allows goes out. Progress needs the request's token; on modern, logs need its level
-and questions travel in the result (2026-07-28 `basic/patterns/mrtr`, `server/utilities/logging`).
+The rule: only what an era allows goes out. Progress needs the request's token; on modern, logs need the
+request's level, on legacy they keep to the session's (2025-11-25 and 2026-07-28 `server/utilities/logging`).
+What ``notify`` names goes out as it is told.
 """
 
 import asyncio
-from typing import Protocol
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
+from fakes import asking
 from fakes.answer import Answer, JsonObject, Log, json_value
 from fakes.definitions import Tool
-from fakes.faults import NOTHING, Firing
-from mcpzip.wire import INVALID_PARAMS, LOG_LEVEL_KEY, MISSING_REQUIRED_CLIENT_CAPABILITY, MODERN_VERSIONS
+from fakes.request import Refused, Request, as_object
+from mcpzip.wire import LOG_LEVEL_KEY
 
-_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-_NEEDS = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
-_QUESTION = "question"
-
-
-class Refused(Exception):
-    """A JSON-RPC error to answer with. ``data`` is a JSON value, UNSET for none."""
-
-    def __init__(self, code: int, message: str, data: object = UNSET) -> None:
-        self.code, self.message, self.data = code, message, data
-        super().__init__(f"{message} ({code})")
-
-    def error(self) -> JsonObject:
-        """The ``error`` member of the answer."""
-        said: JsonObject = {"code": self.code, "message": self.message}
-        return said if self.data is UNSET else {**said, "data": self.data}
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""The levels of a log notification, the least first (RFC 5424)."""
 
 
-class Channel(Protocol):
-    """The way back to a client."""
+async def call(request: Request, tool: Tool, number: int, level: str | None = None) -> JsonObject | bytes:
+    """The result of the ``number``-th call of ``tool``: an object, or its JSON text.
 
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Send a notification."""
-
-    async def ask(self, method: str, params: JsonObject) -> object:
-        """Send a request and wait for its result. Legacy only. Refused carries the client's error."""
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """One request. id: as the client spelt it, decoded; arguments: the JSON text of ``params.arguments`` as
-    it came; version: the protocol version it is under; capabilities: what its client declared; channel: the
-    way back on which what belongs to this request travels; firing: the faults that fire on it."""
-
-    method: str
-    params: JsonObject
-    channel: Channel
-    version: str
-    id: object = None
-    arguments: bytes = b"{}"
-    capabilities: JsonObject = {}
-    firing: Firing = NOTHING
-
-    @property
-    def modern(self) -> bool:
-        """Whether it is under the stateless era."""
-        return self.version in MODERN_VERSIONS
-
-    @property
-    def meta(self) -> JsonObject:
-        """``params._meta``; empty when absent."""
-        return as_object(self.params.get("_meta"))
-
-
-async def call(request: Request, tool: Tool, number: int) -> JsonObject | bytes:
-    """The result of the ``number``-th call of ``tool``: an object, or its JSON text. Refused when that is its
-    answer."""
+    level: the least level of logs that the session wants, None for all of them; on modern the request says it
+    itself. Refused when that is its answer; InputRequired when a modern client has to be asked.
+    """
     told = tool.result
     for log in told.log:
-        await _log(request, log)
+        await asyncio.sleep(log.wait)
+        if _heard(log, request.meta.get(LOG_LEVEL_KEY) if request.modern else level or LEVELS[0]):
+            await _log(request, log)
+    for notice in told.notify:
+        await asyncio.sleep(notice.wait)
+        params = {} if notice.params is UNSET else as_object(json_value(notice.params))
+        await request.channel.notify(notice.method, params)
     await _wait(request, told)
+    try:
+        replies = await asking.replies(request, told.ask, state=told.state, filled=told.fill)
+    except Refused as refusal:
+        if request.modern:
+            raise
+        return text(refusal.message, is_error=True)
     if told.error is not None:
         data = UNSET if told.error.data is UNSET else json_value(told.error.data)
         raise Refused(told.error.code, told.error.message, data)
-    if told.ask is not None:
-        params = {} if told.ask.params is UNSET else as_object(json_value(told.ask.params))
-        return await (_ask_within if request.modern else _ask)(request, told.ask.method, params)
-    return told.result(as_object(request.params.get("arguments")), request.arguments, number)
+    if told.ask is not None and told.says_nothing:
+        said = next(iter(replies.values())) if len(replies) == 1 else replies
+        return text(msgspec.json.encode(said).decode(), is_error=told.is_error)
+    values = {**as_object(request.params.get("arguments")), **replies}
+    return told.result(values, request.arguments, number)
 
 
 async def _wait(request: Request, told: Answer) -> None:
@@ -99,54 +67,18 @@ async def _wait(request: Request, told: Answer) -> None:
         await asyncio.sleep(told.delay)
 
 
+def _heard(log: Log, least: object) -> bool:
+    """Whether a client that asked for this least level gets to hear it; one that asked for none doesn't."""
+    if least not in LEVELS:
+        return False
+    return log.level not in LEVELS or LEVELS.index(log.level) >= LEVELS.index(str(least))
+
+
 async def _log(request: Request, log: Log) -> None:
-    if request.modern:
-        least = request.meta.get(LOG_LEVEL_KEY)
-        if least not in _LEVELS or _LEVELS.index(log.level) < _LEVELS.index(least):
-            return
     named: JsonObject = {} if log.logger is None else {"logger": log.logger}
     await request.channel.notify("notifications/message", {"level": log.level, **named, "data": log.data})
-
-
-async def _ask(request: Request, method: str, params: JsonObject) -> JsonObject:
-    """A question to a legacy client: a request of our own."""
-    if not _able(request, method):
-        return text(f"this client does not offer {_NEEDS[method]}", is_error=True)
-    try:
-        reply = await request.channel.ask(method, params)
-    except Refused as refusal:
-        return text(str(refusal), is_error=True)
-    return text(msgspec.json.encode(reply).decode())
-
-
-async def _ask_within(request: Request, method: str, params: JsonObject) -> JsonObject:
-    """A question to a modern client: a result that asks; the client calls again with the answer."""
-    if not _able(request, method):
-        needs = _NEEDS[method]
-        raise Refused(
-            MISSING_REQUIRED_CLIENT_CAPABILITY,
-            f"this tool needs {needs}",
-            {"requiredCapabilities": {needs: {}}},
-        )
-    replies = as_object(request.params.get("inputResponses"))
-    state = f"asked {method}"
-    if _QUESTION not in replies:
-        questions = {_QUESTION: {"method": method, "params": params}}
-        return {"resultType": "input_required", "inputRequests": questions, "requestState": state}
-    if request.params.get("requestState") != state:
-        raise Refused(INVALID_PARAMS, "requestState is not the one this server gave out")
-    return text(msgspec.json.encode(replies[_QUESTION]).decode())
-
-
-def _able(request: Request, method: str) -> bool:
-    return method not in _NEEDS or _NEEDS[method] in request.capabilities
 
 
 def text(said: str, *, is_error: bool = False) -> JsonObject:
     """A result that is one text block."""
     return {"content": [{"type": "text", "text": said}], **({"isError": True} if is_error else {})}
-
-
-def as_object(value: object) -> JsonObject:
-    """``value`` when it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}

@@ -4,20 +4,28 @@ The rule: a definition is held as JSON text and sent as it is held. It may be an
 can be played.
 """
 
+import re
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 
-from fakes.answer import Answer, JsonObject
+from fakes.answer import PLACE, Answer, Asks, JsonObject, fill
 
 ANY_OBJECT: JsonObject = {"type": "object"}
 """The schema of a tool that was given none."""
 
 
 class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A tool: ``raw``, its definition as JSON text, and ``result``, what it answers (default: echo)."""
+    """A tool: ``raw``, its definition as JSON text, and ``result``, what it answers (default: echo).
+
+    late: it isn't there until the list of tools changes, and goes with the change after; the same for
+    resources and prompts.
+    """
 
     raw: str
     result: Answer = Answer(echo=True)
+    late: bool = False
 
     def __post_init__(self) -> None:
         _check(self.raw)
@@ -43,13 +51,19 @@ class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A resource or (with ``uriTemplate``) a template: ``raw`` as for a tool, and what reading it gives.
 
-    text, or blob (base64), or size (so many characters). ``{uri}`` in text becomes the URI asked for.
+    text, or blob (base64), or size (so many characters). ``{uri}`` in text becomes the URI asked for, and
+    the name of a place in the template what stands there. complete: completions by the name of such a place.
+    ask, state: as for a tool; the client's answers go into text.
     """
 
     raw: str
     text: str | None = None
     blob: str | None = None
     size: int | None = None
+    complete: dict[str, tuple[str, ...]] = {}
+    ask: Asks = None
+    state: bool = True
+    late: bool = False
 
     def __post_init__(self) -> None:
         _check(self.raw)
@@ -58,14 +72,45 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         """The definition, decoded; ``{}`` when it isn't an object."""
         return _object(self.raw)
 
+    def places(self, uri: str) -> JsonObject | None:
+        """Whether it is what stands at ``uri``: None when not, else what stands there for each name in its
+        template (RFC 6570, its first level only: ``{name}`` is one path segment)."""
+        definition = self.definition()
+        if definition.get("uri") == uri:
+            return {}
+        template = definition.get("uriTemplate")
+        if not isinstance(template, str):
+            return None
+        names = re.findall(r"\{([^{}]+)\}", template)
+        parts = [re.escape(part) for part in re.split(r"\{[^{}]+\}", template)]
+        found = re.fullmatch("([^/]+)".join(parts), uri)
+        return dict(zip(names, found.groups(), strict=True)) if found else None
+
+    def contents(self, uri: str, values: Mapping[str, object]) -> JsonObject:
+        """What reading it at ``uri`` gives; ``values``: what goes into the places of its text."""
+        definition = self.definition()
+        held: JsonObject = {"uri": uri}
+        if "mimeType" in definition:
+            held["mimeType"] = definition["mimeType"]
+        if self.blob is not None:
+            held["blob"] = self.blob
+        elif self.size is not None:
+            held["text"] = "x" * self.size
+        else:
+            held["text"] = _replaced(self.text or "", {**values, "uri": uri})
+        return held
+
 
 class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A prompt: ``raw`` as for a tool, its messages (filled as answers are), and completions by argument
-    name."""
+    name. ask, state: as for a tool; the client's answers go into the messages."""
 
     raw: str
     messages: object = ()
     complete: dict[str, tuple[str, ...]] = {}
+    ask: Asks = None
+    state: bool = True
+    late: bool = False
 
     def __post_init__(self) -> None:
         _check(self.raw)
@@ -88,6 +133,16 @@ class Generate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 def json_text(value: object) -> str:
     """``value`` as JSON text."""
     return msgspec.json.encode(value).decode()
+
+
+def _replaced(text: str, values: Mapping[str, object]) -> str:
+    """``text`` with the places that have a value filled; it may be JSON, whose other braces stay."""
+    for place in sorted(set(PLACE.findall(text))):
+        name, *path = place.split(".")
+        if name in values:
+            found = str(fill(f"{{{place}}}", values) if path else values[name])
+            text = text.replace(f"{{{place}}}", found)
+    return text
 
 
 def _object(raw: str) -> JsonObject:

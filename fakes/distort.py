@@ -55,6 +55,16 @@ def _duplicate(fault: Fault, steps: list[Step]) -> list[Step]:
     return steps + steps
 
 
+def _huge(fault: Fault, steps: list[Step]) -> list[Step]:
+    padding = b" " * int(fault.number("size"))
+    return [
+        Write(b"".join((step.data.rstrip()[:-1], padding, b"}\n")))
+        if isinstance(step, Write) and b'"id":' in step.data
+        else step
+        for step in steps
+    ]
+
+
 def _torn(fault: Fault, steps: list[Step]) -> list[Step]:
     torn: list[Step] = []
     for step in steps:
@@ -82,6 +92,7 @@ _ACTIONS: Mapping[str, Callable[[Fault, list[Step]], list[Step]]] = {
     "invalid-utf8": _invalid_utf8,
     "wrong-id": _wrong_id,
     "duplicate": _duplicate,
+    "huge": _huge,
     "torn": _torn,
     "crash": _crash,
 }

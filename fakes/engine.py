@@ -5,27 +5,30 @@ and a way back to its client; its result goes out as JSON text, or as `Refused`.
 own, so calls run concurrently, and cancelling the coroutine ends the call.
 
 Specification: 2025-11-25 and 2026-07-28, `server/*`. The handshake is in `eras`, what happens during a call
-in `calls`.
+in `calls`, who hears of changes in `audience`.
 """
 
-import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET
 
+from fakes import asking
 from fakes.answer import JsonObject, fill, json_value
-from fakes.calls import Channel, Refused, Request, as_object, call
+from fakes.asking import InputRequired
+from fakes.audience import LIST_FILTERS, Audience
+from fakes.calls import LEVELS, call
+from fakes.capabilities import capabilities, honoured
 from fakes.definitions import Prompt, Resource, Tool
 from fakes.faults import Firing
+from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
     SERVER_INFO_KEY,
-    SUBSCRIPTION_ID_KEY,
 )
 
 Note = Callable[[str, JsonObject], None]
@@ -43,27 +46,30 @@ _CACHEABLE = frozenset(
         "resources/read",
     }
 )
-_LIST_CHANGED = "notifications/tools/list_changed"
+Thing = TypeVar("Thing", Tool, Resource, Prompt)
 
 
 class Engine:
-    """One server process's state: which tools it has now, how often each was called, who listens for
-    changes."""
+    """One server process's state: what it has now, how often each tool was called, who hears of changes."""
 
     def __init__(self, scenario: Scenario, note: Note = lambda event, detail: None) -> None:
         self.scenario = scenario
         self.note = note
-        self.sessions: dict[object, Channel] = {}
-        """The standing way back to each legacy client, by whatever the transport tells them apart by."""
-        self._listening: dict[object, asyncio.Queue[None]] = {}
+        self.audience = Audience()
         self._calls: dict[str, int] = {}
-        self._has(scenario.all_tools())
+        self._changed = dict.fromkeys(LIST_FILTERS, False)
+        """Of each list: whether what comes late is there now."""
+        self._every_tool: Sequence[Tool] = scenario.all_tools()
+        self._name_tools()
 
-    def _has(self, tools: Sequence[Tool]) -> None:
-        self._tools = tools
+    def _name_tools(self) -> None:
         self._by_name: dict[str, Tool] = {}
-        for tool in tools:
+        for tool in self._now("tools", self._every_tool):
             self._by_name.setdefault(tool.name, tool)
+
+    def _now(self, kind: str, every: Sequence[Thing]) -> list[Thing]:
+        """Those of a list that are there now."""
+        return [it for it in every if self._changed[kind] or not it.late]
 
     async def answer(self, request: Request) -> bytes:
         """The result, as JSON text. Refused when it is an error. CancelledError ends a call, and the record
@@ -71,7 +77,10 @@ class Engine:
         handler = (_MODERN if request.modern else _LEGACY).get(request.method)
         if handler is None:
             raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
-        result = await handler(self, request)
+        try:
+            result = await handler(self, request)
+        except InputRequired as asked:
+            result = asked.result
         if request.modern:
             result = self._stamp(request.method, result)
         return result if isinstance(result, bytes) else msgspec.json.encode(result)
@@ -81,15 +90,30 @@ class Engine:
         name = request.params.get("name")
         self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
 
+    def follows(self, request: Request) -> bool:
+        """Whether `answered` has something to do."""
+        tool = self._called(request)
+        told = tool is not None and bool(tool.result.changes or tool.result.updates)
+        return told or request.firing.get("list-changed") is not None
+
     async def answered(self, request: Request) -> None:
         """Call it once the answer to ``request`` has gone out: what happens after it happens now."""
         if change := request.firing.get("list-changed"):
-            self._has(self.scenario.changed_tools)
+            self._every_tool = self.scenario.changed_tools
+            self._name_tools()
             for _ in range(int(change.number("count"))):
-                for channel in list(self.sessions.values()):
-                    await channel.notify(_LIST_CHANGED, {})
-                for queue in self._listening.values():
-                    queue.put_nowait(None)
+                await self.audience.list_changed("tools")
+        if tool := self._called(request):
+            for kind in tool.result.changes:
+                self._changed[kind] = not self._changed[kind]
+                self._name_tools()
+                await self.audience.list_changed(kind)
+            for uri in tool.result.updates:
+                await self.audience.updated(uri)
+
+    def _called(self, request: Request) -> Tool | None:
+        """The tool that the request is a call of."""
+        return self._by_name.get(str(request.params.get("name"))) if request.method == "tools/call" else None
 
     def input_schema(self, name: str) -> JsonObject | None:
         """The schema of a tool it has now, or None."""
@@ -103,27 +127,10 @@ class Engine:
 
     def greeting(self) -> JsonObject:
         """What `initialize` and `server/discover` answer alike."""
-        said: JsonObject = {"capabilities": self._capabilities()}
+        said: JsonObject = {"capabilities": capabilities(self.scenario, self._every_tool)}
         if self.scenario.instructions is not None:
             said["instructions"] = self.scenario.instructions
         return said
-
-    def _capabilities(self) -> object:
-        """What the scenario declares, or what follows from what it has."""
-        told = self.scenario
-        if told.capabilities is not None:
-            return json_value(told.capabilities)
-        changes = bool(told.changed_tools) or any(fault.kind == "list-changed" for fault in told.faults)
-        found: JsonObject = {"tools": {"listChanged": True} if changes else {}}
-        if told.resources or told.resource_templates:
-            found["resources"] = {}
-        if told.prompts:
-            found["prompts"] = {}
-        if any(prompt.complete for prompt in told.prompts):
-            found["completions"] = {}
-        if any(tool.result.log for tool in self._tools):
-            found["logging"] = {}
-        return found
 
     def _stamp(self, method: str, result: JsonObject | bytes) -> JsonObject | bytes:
         """What a modern result must carry, added where it isn't there (2026-07-28 `basic/index`,
@@ -165,35 +172,34 @@ class Engine:
         return page
 
     async def list_tools(self, request: Request) -> JsonObject:
-        return self._page(request, "tools", [tool.raw for tool in self._tools])
+        return self._page(request, "tools", [it.raw for it in self._now("tools", self._every_tool)])
 
     async def list_resources(self, request: Request) -> JsonObject:
-        return self._page(request, "resources", [it.raw for it in self.scenario.resources])
+        there = self._now("resources", self.scenario.resources)
+        return self._page(request, "resources", [it.raw for it in there])
 
     async def list_templates(self, request: Request) -> JsonObject:
-        return self._page(request, "resourceTemplates", [it.raw for it in self.scenario.resource_templates])
+        there = self._now("resources", self.scenario.resource_templates)
+        return self._page(request, "resourceTemplates", [it.raw for it in there])
 
     async def list_prompts(self, request: Request) -> JsonObject:
-        return self._page(request, "prompts", [it.raw for it in self.scenario.prompts])
+        there = self._now("prompts", self.scenario.prompts)
+        return self._page(request, "prompts", [it.raw for it in there])
 
     async def call_tool(self, request: Request) -> JsonObject | bytes:
-        name = request.params.get("name")
-        if not isinstance(name, str):
-            raise Refused(INVALID_PARAMS, "params.name must be a string")
+        name = _string(request, "name")
         tool = self._by_name.get(name)
         if tool is None:
             raise Refused(INVALID_PARAMS, f"Unknown tool: {name}")
         self._calls[name] = self._calls.get(name, 0) + 1
-        return await call(request, tool, self._calls[name])
+        return await call(request, tool, self._calls[name], self.audience.level(request.session))
 
     async def read_resource(self, request: Request) -> JsonObject:
-        uri = request.params.get("uri")
-        if not isinstance(uri, str):
-            raise Refused(INVALID_PARAMS, "params.uri must be a string")
-        for resource in (*self.scenario.resources, *self.scenario.resource_templates):
-            definition = resource.definition()
-            if definition.get("uri") == uri or _template_matches(definition.get("uriTemplate"), uri):
-                return {"contents": [_contents(resource, definition, uri)]}
+        uri = _string(request, "uri")
+        for resource in self._now("resources", (*self.scenario.resources, *self.scenario.resource_templates)):
+            if (places := resource.places(uri)) is not None:
+                replies = await asking.replies(request, resource.ask, state=resource.state, filled=True)
+                return {"contents": [resource.contents(uri, {**places, **replies})]}
         raise Refused(
             INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND,
             f"Resource not found: {uri}",
@@ -202,44 +208,62 @@ class Engine:
 
     async def get_prompt(self, request: Request) -> JsonObject:
         prompt = self._prompt(request.params.get("name"))
-        arguments = as_object(request.params.get("arguments"))
-        return {"messages": fill(json_value(prompt.messages), arguments)}
+        replies = await asking.replies(request, prompt.ask, state=prompt.state, filled=True)
+        values = {**as_object(request.params.get("arguments")), **replies}
+        return {"messages": fill(json_value(prompt.messages), values)}
 
     async def complete(self, request: Request) -> JsonObject:
         ref, argument = as_object(request.params.get("ref")), as_object(request.params.get("argument"))
-        offered = self._prompt(ref.get("name")).complete.get(str(argument.get("name")), ())
+        of_template = ref.get("type") == "ref/resource"
+        of = self._template(ref.get("uri")) if of_template else self._prompt(ref.get("name"))
+        offered = of.complete.get(str(argument.get("name")), ())
         values = [value for value in offered if value.startswith(str(argument.get("value", "")))]
         return {"completion": {"values": values, "total": len(values), "hasMore": False}}
 
     def _prompt(self, name: object) -> Prompt:
-        for prompt in self.scenario.prompts:
+        for prompt in self._now("prompts", self.scenario.prompts):
             if prompt.name == name:
                 return prompt
         raise Refused(INVALID_PARAMS, f"Unknown prompt: {name}")
 
-    async def nothing(self, request: Request) -> JsonObject:
+    def _template(self, template: object) -> Resource:
+        for resource in self._now("resources", self.scenario.resource_templates):
+            if resource.definition().get("uriTemplate") == template:
+                return resource
+        raise Refused(INVALID_PARAMS, f"Unknown resource template: {template}")
+
+    async def subscribe(self, request: Request) -> JsonObject:
+        self.audience.subscribe(request.session, _string(request, "uri"))
+        return {}
+
+    async def unsubscribe(self, request: Request) -> JsonObject:
+        self.audience.unsubscribe(request.session, _string(request, "uri"))
+        return {}
+
+    async def set_level(self, request: Request) -> JsonObject:
+        level = _string(request, "level")
+        if level not in LEVELS:
+            raise Refused(INVALID_PARAMS, f"Unknown log level: {level}")
+        self.audience.set_level(request.session, level)
+        return {}
+
+    async def ping(self, request: Request) -> JsonObject:
         return {}
 
     async def discover(self, request: Request) -> JsonObject:
         return {"supportedVersions": list(self.scenario.modern_versions), **self.greeting()}
 
     async def listen(self, request: Request) -> JsonObject:
-        """`subscriptions/listen`: acknowledges, then tells of changes until it is cancelled."""
-        wanted = as_object(request.params.get("notifications"))
-        honoured = {key: True for key in ("toolsListChanged",) if wanted.get(key) is True}
-        meta = {SUBSCRIPTION_ID_KEY: request.id}
-        queue: asyncio.Queue[None] = asyncio.Queue()
-        key = object()
-        if honoured:
-            self._listening[key] = queue
-        try:
-            params: JsonObject = {"notifications": honoured, "_meta": meta}
-            await request.channel.notify("notifications/subscriptions/acknowledged", params)
-            while True:
-                await queue.get()
-                await request.channel.notify(_LIST_CHANGED, {"_meta": meta})
-        finally:
-            self._listening.pop(key, None)
+        await self.audience.listen(request, honoured(self.scenario))
+        return {}
+
+
+def _string(request: Request, key: str) -> str:
+    """A parameter that must be a string; Refused when it isn't."""
+    value = request.params.get(key)
+    if not isinstance(value, str):
+        raise Refused(INVALID_PARAMS, f"params.{key} must be a string")
+    return value
 
 
 _BOTH: dict[str, Handler] = {
@@ -252,7 +276,13 @@ _BOTH: dict[str, Handler] = {
     "prompts/get": Engine.get_prompt,
     "completion/complete": Engine.complete,
 }
-_LEGACY: dict[str, Handler] = {**_BOTH, "ping": Engine.nothing, "logging/setLevel": Engine.nothing}
+_LEGACY: dict[str, Handler] = {
+    **_BOTH,
+    "ping": Engine.ping,
+    "logging/setLevel": Engine.set_level,
+    "resources/subscribe": Engine.subscribe,
+    "resources/unsubscribe": Engine.unsubscribe,
+}
 _MODERN: dict[str, Handler] = {
     **_BOTH,
     "server/discover": Engine.discover,
@@ -265,24 +295,3 @@ def refuse_if_told(firing: Firing) -> None:
     if error := firing.get("error"):
         data = UNSET if error.data is UNSET else json_value(error.data)
         raise Refused(int(error.number("code")), error.string("message"), data)
-
-
-def _template_matches(template: object, uri: str) -> bool:
-    """RFC 6570, its first level only: ``{name}`` stands for one path segment."""
-    if not isinstance(template, str):
-        return False
-    parts = re.split(r"\{[^{}]+\}", template)
-    return re.fullmatch("[^/]+".join(re.escape(part) for part in parts), uri) is not None
-
-
-def _contents(resource: Resource, definition: JsonObject, uri: str) -> JsonObject:
-    held: JsonObject = {"uri": uri}
-    if "mimeType" in definition:
-        held["mimeType"] = definition["mimeType"]
-    if resource.blob is not None:
-        held["blob"] = resource.blob
-    elif resource.size is not None:
-        held["text"] = "x" * resource.size
-    else:
-        held["text"] = (resource.text or "").replace("{uri}", uri)
-    return held

@@ -7,8 +7,8 @@ scenario rules out is refused here.
 """
 
 from fakes.answer import JsonObject
-from fakes.calls import Refused, as_object
 from fakes.engine import Engine
+from fakes.request import Refused, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,

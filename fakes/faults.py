@@ -13,6 +13,7 @@ Stages, in the order of a process's life:
     end       the client has closed its side
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from msgspec import UNSET, Struct
 from mcpzip.wire import INTERNAL_ERROR
 
 STDIO = frozenset({"stdio"})
+STREAMABLE = frozenset({"http"})
 HTTP = frozenset({"http", "sse"})
 EVERY = STDIO | HTTP
 
@@ -86,8 +88,30 @@ KINDS: Mapping[str, Kind] = {
         only="tools/call",
         ends=True,
     ),
+    "redirect": Kind(
+        "request",
+        HTTP,
+        "redirects to itself by another path (to = same) or on another origin (to = other)",
+        {"status": 307, "to": "same"},
+    ),
+    "token": Kind(
+        "request",
+        HTTP,
+        "answers status to a bearer token that is refused, or not among the accepted if any are named",
+        {"status": 401, "accept": (), "refuse": (), "text": "The token is not valid any more"},
+    ),
+    "forget-session": Kind(
+        "request",
+        STREAMABLE,
+        "answers 404 to this request and to all later ones of its session",
+        only="tools/call",
+    ),
     "cut": Kind(
-        "request", HTTP, "cuts the connection in the middle of a reply, and lives on", only="tools/call"
+        "request",
+        HTTP,
+        "cuts the connection before, in the middle of or after a reply, and lives on; clean: in good order",
+        {"when": "middle", "clean": False},
+        only="tools/call",
     ),
     "error": Kind(
         "answer",
@@ -105,20 +129,21 @@ KINDS: Mapping[str, Kind] = {
         only="tools/call",
     ),
     "junk": Kind(
-        "reply", STDIO, "writes a line that is not JSON before the reply", {"text": "DEBUG: 200 OK"}
+        "reply", EVERY, "writes a line that is not JSON before the reply", {"text": "DEBUG: 200 OK"}
     ),
-    "invalid-utf8": Kind("reply", STDIO, "writes a line that is not UTF-8 before the reply"),
-    "wrong-id": Kind("reply", STDIO, "answers under an id nobody used", only="tools/call"),
-    "duplicate": Kind("reply", STDIO, "answers twice", only="tools/call"),
+    "invalid-utf8": Kind("reply", EVERY, "writes a line that is not UTF-8 before the reply"),
+    "wrong-id": Kind("reply", EVERY, "answers under an id nobody used", only="tools/call"),
+    "duplicate": Kind("reply", EVERY, "answers twice", only="tools/call"),
+    "huge": Kind("reply", EVERY, "pads the reply with size spaces", {"size": 70_000_000}, only="tools/call"),
     "torn": Kind(
-        "reply", STDIO, "writes the reply in count pieces, seconds apart", {"count": 3, "seconds": 0.01}
+        "reply", EVERY, "writes the reply in count pieces, seconds apart", {"count": 3, "seconds": 0.01}
     ),
     "ignore-eof": Kind(
         "end", STDIO, "stays when stdin is closed, for seconds", {"seconds": 120.0}, ends=True
     ),
 }
 
-_MATCHING = ("kind", "method", "tool", "nth", "times", "run")
+_MATCHING = ("kind", "method", "tool", "nth", "times", "run", "until")
 _OPTIONS = (
     "when",
     "seconds",
@@ -129,16 +154,25 @@ _OPTIONS = (
     "status",
     "headers",
     "count",
+    "size",
+    "to",
+    "accept",
+    "refuse",
+    "clean",
     "own_session",
     "hold_output",
 )
+_WORDS = {"when": ("before", "middle", "after"), "to": ("same", "other")}
+"""What an option that takes a word may say."""
+_CARRIED = frozenset({"hang", "status", "redirect", "token"})
+"""The faults of HTTP itself: for every HTTP request, whatever it carries."""
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One fault. Which requests it is for: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth``
     (from the n-th such request of the process on, counted from 1) and ``times`` (for so many of them; with
     ``nth`` once if it isn't given, else for ever). ``run``: only in the n-th process that writes to the same
-    record.
+    record. ``until``: only as long as there is no file of this path: who makes it mends the server.
 
     The rest are options; `KINDS` says which a kind takes and what they default to. ValueError when it doesn't
     fit.
@@ -150,6 +184,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     nth: int | None = None
     times: int | None = None
     run: int | None = None
+    until: str | None = None
 
     when: str | None = None
     seconds: float | None = None
@@ -160,6 +195,11 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     status: int | None = None
     headers: dict[str, str] | None = None
     count: int | None = None
+    size: int | None = None
+    to: str | None = None
+    accept: tuple[str, ...] | None = None
+    refuse: tuple[str, ...] | None = None
+    clean: bool | None = None
     own_session: bool | None = None
     hold_output: bool | None = None
 
@@ -171,8 +211,10 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
             if getattr(self, option) not in (None, UNSET) and option not in row.options:
                 takes = ", ".join(row.options) or "none"
                 raise ValueError(f"the fault {self.kind!r} has no option {option!r}; its options: {takes}")
-        if self.when not in (None, "before", "middle", "after"):
-            raise ValueError(f"when is {self.when!r}; write before, middle or after")
+        for option, words in _WORDS.items():
+            if (said := getattr(self, option)) not in (None, *words):
+                *first, last = words
+                raise ValueError(f"{option} is {said!r}; write {', '.join(first)} or {last}")
         if row.stage in ("start", "end") and (self.method or self.tool or self.nth or self.times):
             raise ValueError(
                 f"the fault {self.kind!r} is not about a request; remove method, tool, nth and times"
@@ -184,6 +226,11 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     def row(self) -> Kind:
         """Its row in `KINDS`."""
         return KINDS[self.kind]
+
+    @property
+    def mended(self) -> bool:
+        """Whether it is over for good."""
+        return self.until is not None and os.path.exists(self.until)
 
     def matches(self, method: str, tool: str | None) -> bool:
         """Whether a request for ``method`` (of ``tool``) is one of those this fault is for."""
@@ -213,6 +260,11 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
         """A yes/no option, or its default."""
         return self._option(option) is True
 
+    def words(self, option: str) -> tuple[str, ...]:
+        """An option that lists texts, or its default."""
+        value = self._option(option)
+        return value if isinstance(value, tuple) else ()
+
     def _option(self, option: str) -> object:
         value: object = getattr(self, option)
         return self.row.options.get(option) if value is None else value
@@ -230,7 +282,7 @@ class Plan:
 
     def at(self, stage: str) -> list[Fault]:
         """Those of a stage that is not about a request (``start``, ``end``)."""
-        return [fault for fault in self._faults if fault.row.stage == stage]
+        return [fault for fault in self._faults if fault.row.stage == stage and not fault.mended]
 
     def meet(self, method: str, params: Mapping[str, object], *, carrier: bool = False) -> "Firing":
         """Count one request; the faults that fire on it. Call it once a request.
@@ -244,9 +296,11 @@ class Plan:
         tool = name if isinstance(name, str) else None
         firing = []
         for index, fault in enumerate(self._faults):
-            if carrier and fault.kind not in ("hang", "status"):
+            if carrier and fault.kind not in _CARRIED:
                 continue
-            if fault.row.stage in ("request", "answer", "reply") and fault.matches(method, tool):
+            if fault.row.stage not in ("request", "answer", "reply") or fault.mended:
+                continue
+            if fault.matches(method, tool):
                 self._met[index] += 1
                 if fault.fires_on(self._met[index]):
                     firing.append(fault)

@@ -22,11 +22,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fakes.answer import JsonObject
 from fakes.asgi import FIRING, Gate
-from fakes.calls import Refused, Request
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.faults import NOTHING, Plan
 from fakes.record import Writer
+from fakes.request import Refused, Request
 from fakes.scenario import Scenario
 from mcpzip.wire import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -34,7 +34,7 @@ _BIG = 1 << 30
 
 
 class _Back:
-    """The way back to a client through the SDK. See `fakes.calls.Channel`."""
+    """The way back to a client through the SDK. See `fakes.request.Channel`."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
@@ -91,7 +91,7 @@ class HttpFake:
             await asyncio.Event().wait()
         try:
             refuse_if_told(request.firing)
-            if request.method == "initialize":
+            if request.method == "initialize" and not request.modern:
                 result = Handshake(self._engine).admit("initialize", request.params)
             elif self._too_early(ctx):
                 raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
@@ -106,7 +106,7 @@ class HttpFake:
         finally:
             if broken := request.firing.get("crash") or request.firing.get("cut"):
                 self.app.doomed[request.id] = broken
-        if request.firing.get("list-changed"):
+        if self._engine.follows(request):
             task = asyncio.create_task(self._engine.answered(request))
             self._after.add(task)
             task.add_done_callback(self._after.discard)
@@ -134,13 +134,14 @@ class HttpFake:
             id=context.request_id,
             arguments=msgspec.json.encode(params.get("arguments", {})),
             capabilities={} if declared is None else declared.model_dump(by_alias=True, exclude_none=True),
+            session=context.session._connection,
             firing=firing,
         )
 
     def _remember(self, context: ServerRequestContext[object]) -> None:
         connection = context.session._connection
-        self._engine.sessions[connection] = _Back(connection.outbound)
-        connection.exit_stack.callback(self._engine.sessions.pop, connection, None)
+        self._engine.audience.joins(connection, _Back(connection.outbound))
+        connection.exit_stack.callback(self._engine.audience.leaves, connection)
 
 
 def _parsed(result: bytes) -> JsonObject:

@@ -31,7 +31,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from fakes.answer import Answer, Ask, JsonObject, Log, Refusal, Step, json_value
+from fakes.answer import Answer, Ask, JsonObject, Log, Notice, Refusal, Step, json_value
 from fakes.definitions import ANY_OBJECT, Generate, Prompt, Resource, Tool, json_text
 from fakes.errors import ScenarioError, scenario_error
 from fakes.faults import Fault, option_keys
@@ -196,11 +196,11 @@ def names() -> list[str]:
 
 # Per list of definitions: the keys that are ours; the rest of each table is the definition.
 _SHAPES: Mapping[str, tuple[str, ...]] = {
-    "tools": ("result",),
-    "changed_tools": ("result",),
-    "resources": ("text", "blob", "size"),
-    "resource_templates": ("text", "blob", "size"),
-    "prompts": ("messages", "complete"),
+    "tools": ("result", "late"),
+    "changed_tools": ("result", "late"),
+    "resources": ("text", "blob", "size", "ask", "state", "late"),
+    "resource_templates": ("text", "blob", "size", "complete", "ask", "state", "late"),
+    "prompts": ("messages", "complete", "ask", "state", "late"),
 }
 
 
@@ -259,6 +259,7 @@ def _keys() -> dict[str, tuple[str, ...]]:
         "result": of(Answer),
         "progress": of(Step),
         "log": of(Log),
+        "notify": of(Notice),
         "error": of(Refusal),
         "ask": of(Ask),
         "resources": of(Resource),

@@ -14,18 +14,22 @@ from msgspec import UNSET
 
 from fakes import pipes, process
 from fakes.answer import JsonObject
-from fakes.calls import Refused, Request, as_object
 from fakes.distort import Exit, Pause, Step, Write, distort
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.errors import ScenarioError
 from fakes.faults import Firing, Plan
 from fakes.record import Writer, opened
+from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
 from mcpzip.wire import Request as Asked
 
 USAGE = "usage: python -m fakes.stdio SCENARIO [--era legacy|modern|both] [--record FILE]"
+
+
+_SESSION = 1
+"""A process is one session."""
 
 
 class _Arguments(msgspec.Struct):
@@ -59,7 +63,7 @@ class StdioServer:
                 case Asked():
                     self._request(event)
                 case Notification(method="notifications/initialized"):
-                    self._engine.sessions[1] = self
+                    self._engine.audience.joins(_SESSION, self)
                 case Cancelled():
                     if task := self._running.pop(event.id, None):
                         task.cancel()
@@ -118,6 +122,7 @@ class StdioServer:
             id=msgspec.json.decode(asked.id),
             arguments=_sent_arguments(asked),
             capabilities=self._handshake.capabilities,
+            session=_SESSION,
             firing=firing,
         )
         self._start(asked.id, self._answer(asked.id, request), request)

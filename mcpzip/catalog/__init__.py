@@ -1,4 +1,4 @@
-"""Every tool of every upstream: in memory, and on disk between runs."""
+"""Everything every upstream offers: in memory, and on disk between runs."""
 
 from mcpzip.catalog.catalog import Catalog, Failed, Listed, ServerRecord, Update, merge, retain
 from mcpzip.catalog.visibility import allowed

@@ -1,10 +1,10 @@
-"""Every tool of every upstream, as last seen.
+"""Everything every upstream offers, as last seen: tools, prompts, resources, resource templates.
 
 The rules:
 
 1. A catalog never changes; `merge` makes a new one. Merging is idempotent and order-free, and never touches a
    server it was told nothing of.
-2. A server that answered has exactly the tools it listed, even none. One that failed keeps its last, marked
+2. A server that answered has exactly what it listed, even nothing. One that failed keeps its last, marked
    stale with why and since when.
 3. A tool is found by its whole name, never by splitting it.
 """
@@ -16,8 +16,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 from mcpzip.catalog.nearest import Names
+from mcpzip.catalog.offers import SPACE, checked, checked_object, deeper
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
+from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
+from mcpzip.wire import split_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,9 @@ class ServerRecord:
     protocol: the protocol version it last spoke. fingerprint: of the config it was listed under, "" if
     unknown.
     title, instructions: its own, "" when it gave none. warnings: what was wrong with its list, as sentences.
+    prompts, resources, templates: each as the JSON text it was received in, by name, URI and template.
+    capabilities: what it said it can do, the JSON text of an object. info: its ``serverInfo`` likewise, b""
+    when it gave none. ttl: seconds it said that its list is good for, None when it didn't.
     """
 
     name: str
@@ -41,19 +47,29 @@ class ServerRecord:
     title: str = ""
     instructions: str = ""
     warnings: tuple[str, ...] = ()
+    prompts: tuple[bytes, ...] = ()
+    resources: tuple[bytes, ...] = ()
+    templates: tuple[bytes, ...] = ()
+    capabilities: bytes = b"{}"
+    info: bytes = b""
+    ttl: float | None = None
 
     @property
     def stale(self) -> bool:
         """Whether its tools may have changed since they were listed."""
         return self.error is not None
 
+    def declares(self, capability: str) -> bool:
+        """Whether it said that it has ``capability`` (``prompts``, ``resources``, ``completions``, …)."""
+        return split_object(self.capabilities).get(capability, b"null") != b"null"
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A server answered.
 
-    tools: the elements of its whole `tools/list`, every page, as JSON text. at: Unix seconds. The rest is as
-    in `ServerRecord`.
+    tools: the elements of its whole `tools/list`, every page, as JSON text; prompts, resources, templates:
+    likewise. at: Unix seconds. The rest is as in `ServerRecord`.
     """
 
     server: str
@@ -63,6 +79,12 @@ class Listed:
     fingerprint: str = ""
     title: str = ""
     instructions: str = ""
+    prompts: tuple[bytes, ...] = ()
+    resources: tuple[bytes, ...] = ()
+    templates: tuple[bytes, ...] = ()
+    capabilities: bytes = b"{}"
+    info: bytes = b""
+    ttl: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +98,9 @@ class Failed:
 
 Update = Listed | Failed
 
-_DEEP, _ROOM = 400, 64
-
 
 class Catalog:
-    """The tools of every server. Immutable; equal when their records are."""
+    """What every server offers. Immutable; equal when their records are. Its length is that of `entries`."""
 
     def __init__(self, servers: Mapping[str, ServerRecord] | None = None) -> None:
         self.servers: Mapping[str, ServerRecord] = MappingProxyType(dict(sorted((servers or {}).items())))
@@ -101,14 +121,25 @@ class Catalog:
 
     @cached_property
     def version(self) -> str:
-        """A hash of every name and definition: the same tools have the same version, in every run."""
-        digest = hashlib.blake2b(digest_size=8)
-        for name, entry in self._by_name.items():
-            head = _bytes(name)
-            digest.update(b"%d:%d:" % (len(head), len(entry.raw)))
-            digest.update(head)
-            digest.update(entry.raw)
-        return digest.hexdigest()
+        """A hash of every tool's name and definition, and of nothing else: the same tools have the same
+        version, in every run.
+        """
+        return _hash((name, entry.raw) for name, entry in self._by_name.items())
+
+    @cached_property
+    def prompts_version(self) -> str:
+        """The like of `version` for prompts: it changes when what `prompts/list` says does."""
+        return _hash((name, raw) for name, record in self.servers.items() for raw in record.prompts)
+
+    @cached_property
+    def resources_version(self) -> str:
+        """The like of `version` for resources and resource templates."""
+        return _hash(
+            (f"{name}/{kind}", raw)
+            for name, record in self.servers.items()
+            for kind, raws in (("resource", record.resources), ("template", record.templates))
+            for raw in raws
+        )
 
     def get(self, name: str) -> Entry | None:
         """The tool a client calls ``name``."""
@@ -155,12 +186,23 @@ def retain(catalog: Catalog, servers: Mapping[str, str]) -> Catalog:
     return Catalog(kept)
 
 
-def _order(update: Update) -> tuple[float, bool, tuple[bytes, ...]]:
+def _order(update: Update) -> tuple[float, bool, tuple[tuple[bytes, ...], ...]]:
     # Of two things said of one moment the failure is believed; any other tie is settled by what was said.
     if isinstance(update, Failed):
-        return update.at, True, (_bytes(update.reason),)
-    texts = (update.fingerprint, update.protocol or "", update.title, update.instructions)
-    return update.at, False, (*map(_bytes, texts), *update.tools)
+        return update.at, True, ((_bytes(update.reason),),)
+    texts = (update.fingerprint, update.protocol or "", update.title, update.instructions, str(update.ttl))
+    said = (*map(_bytes, texts), update.capabilities, update.info)
+    return update.at, False, (said, update.tools, update.prompts, update.resources, update.templates)
+
+
+def _hash(parts: Iterable[tuple[str, bytes]]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for name, raw in parts:
+        head = _bytes(name)
+        digest.update(b"%d:%d:" % (len(head), len(raw)))
+        digest.update(head)
+        digest.update(raw)
+    return digest.hexdigest()
 
 
 def _bytes(text: str) -> bytes:
@@ -172,7 +214,7 @@ def _listed(update: Listed) -> ServerRecord:
     warnings: list[str] = []
     for raw in update.tools:
         try:
-            entry = _entry(update.server, raw.strip(b" \t\r\n"))
+            entry = _entry(update.server, raw.strip(SPACE))
         except (InvalidToolError, UnicodeDecodeError) as error:
             warnings.append(f"{error}; the tool is left out.")
             continue
@@ -180,6 +222,14 @@ def _listed(update: Listed) -> ServerRecord:
             warnings.append(f"{update.server!r} lists {entry.tool!r} more than once; the first is used.")
         else:
             entries[entry.tool] = entry
+    prompts, resources, templates = (
+        checked(kind, update.server, raws, warnings)
+        for kind, raws in (
+            (PROMPT, update.prompts),
+            (RESOURCE, update.resources),
+            (TEMPLATE, update.templates),
+        )
+    )
     return ServerRecord(
         name=update.server,
         entries=tuple(entries[tool] for tool in sorted(entries)),
@@ -188,14 +238,19 @@ def _listed(update: Listed) -> ServerRecord:
         fingerprint=update.fingerprint,
         title=update.title,
         instructions=update.instructions,
+        prompts=prompts,
+        resources=resources,
+        templates=templates,
+        capabilities=checked_object("capabilities", update.server, update.capabilities, warnings) or b"{}",
+        info=checked_object("serverInfo", update.server, update.info, warnings),
+        ttl=update.ttl,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
 def _entry(server: str, raw: bytes) -> Entry:
-    # In the snapshot it lies deeper: nested nearly too deeply, it would cost us every other tool there.
-    if raw.count(b"{") + raw.count(b"[") > _DEEP:
-        Entry.parse(server, b'{"name":"_","inputSchema":' + b"[" * _ROOM + raw + b"]" * _ROOM + b"}")
+    if nested := deeper(raw):
+        Entry.parse(server, b'{"name":"_","inputSchema":%b}' % nested)
     return Entry.parse(server, raw)
 
 

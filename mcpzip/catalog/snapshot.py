@@ -4,11 +4,13 @@ The rules:
 
 1. Nothing in the file can stop us: whatever can't be used is an empty catalog, or one tool less, and a
    warning that says so in one sentence.
-2. The tools stand in it byte for byte as their servers sent them.
+2. What servers offer stands in it byte for byte as they sent it.
 3. It says which config it belongs to; another's is not used. One of a later version is kept aside, not
    overwritten.
 
     {"format":"mcpzip-snapshot","version":1,"config":"/home/a/…/config.json","servers":{"slack":{"tools":[…],…}}}
+
+Of a server only ``tools`` must be there; what else is missing, as in the files of earlier versions, is empty.
 
 ``format`` and ``version`` come first in every version, so that any of them can tell what it holds. The
 original's snapshot, an array of tools, is read too.
@@ -20,9 +22,11 @@ import re
 import msgspec
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
+from mcpzip.catalog.offers import checked, checked_object
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
+from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.system.files import read_bytes_limited, write_atomic
 
 FORMAT = "mcpzip-snapshot"
@@ -32,6 +36,9 @@ LIMIT = 512 * 1024 * 1024
 
 Loaded = tuple[Catalog, tuple[str, ...]]
 """A catalog, and warnings: sentences that name the file and say what becomes of it."""
+
+
+_ABSENT = msgspec.Raw()
 
 
 class _Server(msgspec.Struct, omit_defaults=True):
@@ -44,6 +51,12 @@ class _Server(msgspec.Struct, omit_defaults=True):
     title: str = ""
     instructions: str = ""
     warnings: list[str] = []
+    prompts: list[msgspec.Raw] = []
+    resources: list[msgspec.Raw] = []
+    templates: list[msgspec.Raw] = []
+    capabilities: msgspec.Raw = _ABSENT
+    info: msgspec.Raw = _ABSENT
+    ttl: float | None = None
 
 
 class _Head(msgspec.Struct):
@@ -134,6 +147,19 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         if problem:
             warnings.append(f"{path}: the server name {name!r} {problem}; its tools are left out.")
             continue
+        amiss: list[str] = []
+        prompts, resources, templates = (
+            checked(kind, name, map(bytes, raws), amiss, kept=True)
+            for kind, raws in (
+                (PROMPT, server.prompts),
+                (RESOURCE, server.resources),
+                (TEMPLATE, server.templates),
+            )
+        )
+        capabilities, info = (
+            checked_object(what, name, bytes(raw), amiss, kept=True)
+            for what, raw in (("capabilities", server.capabilities), ("serverInfo", server.info))
+        )
         records[name] = ServerRecord(
             name=name,
             entries=_entries(path, name, server.tools, warnings),
@@ -145,7 +171,14 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
             title=server.title,
             instructions=server.instructions,
             warnings=tuple(server.warnings),
+            prompts=prompts,
+            resources=resources,
+            templates=templates,
+            capabilities=capabilities or b"{}",
+            info=info,
+            ttl=server.ttl,
         )
+        warnings.extend(f"{path}: {each}" for each in amiss)
     return Catalog(records), tuple(warnings)
 
 
@@ -172,6 +205,12 @@ def _kept(record: ServerRecord) -> _Server:
         title=_storable(record.title),
         instructions=_storable(record.instructions),
         warnings=[_storable(warning) for warning in record.warnings],
+        prompts=[msgspec.Raw(raw) for raw in record.prompts],
+        resources=[msgspec.Raw(raw) for raw in record.resources],
+        templates=[msgspec.Raw(raw) for raw in record.templates],
+        capabilities=_ABSENT if record.capabilities == b"{}" else msgspec.Raw(record.capabilities),
+        info=msgspec.Raw(record.info) if record.info else _ABSENT,
+        ttl=record.ttl,
     )
 
 

@@ -16,6 +16,8 @@ from mcpzip.config.schema import ServerConfig
 def allowed(catalog: Catalog, servers: Mapping[str, ServerConfig]) -> Catalog:
     """``catalog`` without disabled servers, servers not configured, tools not allowed and tools denied.
 
+    What a server offers besides tools is seen when the server is.
+
     The globs (``*``, ``?``, ``[…]``; case counts) are matched with the upstream's own tool names; deny wins.
     """
     visible = {}
@@ -31,10 +33,11 @@ def allowed(catalog: Catalog, servers: Mapping[str, ServerConfig]) -> Catalog:
 
 
 def _may(allow: Sequence[str] | None, deny: Sequence[str]) -> Callable[[str], bool]:
-    allows, denies = _matcher(["*"] if allow is None else allow), _matcher(deny)
+    allows, denies = matcher(["*"] if allow is None else allow), matcher(deny)
     return lambda tool: allows(tool) and not denies(tool)
 
 
-def _matcher(globs: Sequence[str]) -> Callable[[str], bool]:
+def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a tool's own name matches one of ``globs`` (``*``, ``?``, ``[…]``; case counts)."""
     patterns = [re.compile(translate(glob)) for glob in globs]
     return lambda tool: any(pattern.match(tool) for pattern in patterns)

@@ -9,7 +9,8 @@ from rich.progress import Progress, TaskID
 from mcpzip.cli.opening import err, found, with_proxy
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
-from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
 
 
@@ -31,9 +32,14 @@ async def call(
     given = read_arguments(arguments, entry.input_schema())
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task(entry.name, total=None)
-        context = Context(on_progress=lambda params: _advance(progress, bar, params))
+
+        def tell(method: str, params: bytes | None) -> None:
+            if method == "notifications/progress" and params is not None:
+                _advance(progress, bar, params)
+
+        exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', tell=tell)
         try:
-            result = await proxy.execute(entry.name, given, timeout, context)
+            result = await proxy.execute(entry.name, given, timeout, exchange)
         except UpstreamRpcError as error:
             raise _Refused(error) from error
     if as_json:

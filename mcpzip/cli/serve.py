@@ -1,5 +1,5 @@
-"""`mcpzip serve`: the proxy on stdio. A plain `serve` never comes this way (`cli.main`); this one is for
---help and odd spellings.
+"""`mcpzip serve`: the proxy on stdio, or over HTTP. A plain `serve` never comes this way (`cli.main`); this
+one is for --http, --help and odd spellings.
 """
 
 import click
@@ -7,8 +7,29 @@ import click
 
 @click.command()
 @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
-def serve(config: str | None) -> int:
-    """Serve your agent over stdio: the command to put into its MCP settings."""
+@click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP instead; port 0: a free one.")
+@click.option("--token-file", metavar="FILE", help="Holds the token clients must send; else $MCPZIP_TOKEN.")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="A name clients reach it by.")
+@click.option("--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Web pages to let in.")
+def serve(
+    config: str | None,
+    address: str | None,
+    token_file: str | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+) -> int:
+    """Serve your agent over stdio: the command to put into its MCP settings.
+
+    With --http many agents are served at http://HOST:PORT/mcp, until SIGTERM or Ctrl-C. Without a HOST it is
+    this machine only; any other needs a token.
+    """
+    if address is not None:
+        from mcpzip.server.http import Offer
+        from mcpzip.server.http import main as serve_http
+
+        return serve_http(config, Offer(address, token_file, hosts, origins))
+    if token_file or hosts or origins:
+        raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
     from mcpzip.server.frontdesk import main
 
     return main(config)

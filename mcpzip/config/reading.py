@@ -65,7 +65,7 @@ def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
         idle_timeout=60 * idle.number("minutes", LONGEST / 60) if idle else IDLE_TIMEOUT,
         call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
         gemini_api_key=Secret(secret) if secret else None,
-        expose=_expose(top.get("expose")),
+        expose=_expose(top.get("expose"), servers),
     )
     # Outside of a server, what can't be used as things stand is done without.
     return replace(config, warnings=(*source.warnings, *source.faults))
@@ -112,14 +112,20 @@ def _semantic(node: Node | None) -> str:
     return said
 
 
-def _expose(node: Node | None) -> Expose:
+def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
     said = _text(node)
     if node is None or said is None:
         return "meta"
     if said not in EXPOSE:
         raise node.wrong(f"found {said!r}", 'write "meta", "direct" or "transparent"')
-    if said != "meta":
-        node.warn_unused()
+    enabled = sorted(name for name, server in servers.items() if not server.disabled)
+    if said == "transparent" and len(enabled) != 1:
+        names = f"these are enabled: {', '.join(enabled)}" if enabled else "none is enabled"
+        remedy = 'disable all servers but one, or write "direct" or "meta"'
+        raise node.wrong(
+            f'"transparent" stands for exactly one server, and {names}',
+            remedy if enabled else 'enable one, or write "direct" or "meta"',
+        )
     return EXPOSE[said]
 
 

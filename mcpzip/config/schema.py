@@ -50,7 +50,7 @@ class ServerConfig:
     url, headers: http and sse.
     disabled: kept in the config, not to be used. timeout: seconds a call may take, None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: wins over them.
-    pin: tools also shown directly.
+    pin: globs over the upstream's own tool names; these tools are also shown directly.
     problem: why it can't be used, as a sentence that says what to do; None when it can.
     """
 

@@ -34,7 +34,7 @@ TOOLS_KEYS = ("allow", "deny")
 _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
 _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
-_PIN = 'write a list of tool names, such as ["send_message"]'
+_PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
@@ -61,11 +61,9 @@ def read_server(name: str, node: Node) -> ServerConfig:
         timeout=timeout.number("seconds", LONGEST) if timeout else None,
         tools_allow=_globs(tools, "allow"),
         tools_deny=_globs(tools, "deny") or (),
-        pin=pin.texts(_PIN) if pin else (),
+        pin=_pin(pin),
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
-    if pin:
-        pin.warn_unused()
     own = faults[before:]
     del faults[before:]
     return replace(server, problem=own[0]) if own else server
@@ -139,6 +137,14 @@ def _remote(node: Node, server: ServerConfig) -> ServerConfig:
 def _globs(tools: Node | None, key: str) -> tuple[str, ...] | None:
     node = tools.get(key) if tools else None
     return node.texts(_GLOBS) if node else None
+
+
+def _pin(node: Node | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    if isinstance(node.value, bool):
+        return ("*",) if node.value else ()
+    return node.texts(_PIN)
 
 
 def _is_this_proxy(server: ServerConfig, source: Source) -> bool:

@@ -3,7 +3,12 @@
     McpzipError
     ├── ConfigError            the config file can't be used: file, key path, what was found, what would do
     ├── InvalidToolError       an upstream listed something that isn't a tool
+    ├── InvalidOfferError      an upstream listed something that isn't a prompt, a resource or a template
+    ├── InvalidCursorError     a cursor that no page ended with
     ├── UnknownToolError       no such tool: the nearest names
+    ├── UnknownOfferError      nobody, or more than one server, has it: the names that would do
+    │   ├── UnknownPromptError
+    │   └── UnknownResourceError
     ├── InvalidArgumentsError  the arguments can't be made to fit without guessing
     └── UpstreamError          names its server
         ├── UpstreamUnavailableError   no connection could be made; nothing was sent
@@ -38,6 +43,17 @@ class InvalidToolError(McpzipError):
     """An element of a `tools/list` result that can't be called by any name."""
 
 
+class InvalidOfferError(McpzipError):
+    """An element of a list of prompts, resources or resource templates that can't be asked for."""
+
+
+class InvalidCursorError(McpzipError):
+    """A cursor that no page of this list ended with (spec: server/utilities/pagination, "Error Handling")."""
+
+    def __init__(self) -> None:
+        super().__init__("This cursor is none that a page of this list ended with. Begin again without one.")
+
+
 class UnknownToolError(McpzipError):
     """A name the catalog doesn't have, and the names nearest to it (best first)."""
 
@@ -45,6 +61,37 @@ class UnknownToolError(McpzipError):
         self.name, self.nearest = name, tuple(nearest)
         hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else "Find tools with search_tools."
         super().__init__(f"There is no tool {name!r}. {hint}")
+
+
+class UnknownOfferError(McpzipError):
+    """A prompt or a resource that can't be told whose it is.
+
+    name: as it was asked for. nearest: names that can be, best first. several: whether more than one server
+    has it; ``nearest`` then tells them apart.
+    """
+
+    word = "offer"
+
+    def __init__(self, name: str, nearest: Sequence[str] = (), *, several: bool = False) -> None:
+        self.name, self.nearest, self.several = name, tuple(nearest), several
+        if several:
+            sentence = f"More than one server has the {self.word} {name!r}. Ask for one of these: "
+            super().__init__(f"{sentence}{', '.join(self.nearest)}.")
+        else:
+            hint = f"The nearest: {', '.join(self.nearest)}" if self.nearest else f"List the {self.word}s"
+            super().__init__(f"There is no {self.word} {name!r}. {hint}.")
+
+
+class UnknownPromptError(UnknownOfferError):
+    """A name that leads to no prompt of one server."""
+
+    word = "prompt"
+
+
+class UnknownResourceError(UnknownOfferError):
+    """A URI that leads to no one server."""
+
+    word = "resource"
 
 
 class InvalidArgumentsError(McpzipError):

@@ -1,16 +1,14 @@
 """The proxy: a catalog, a search over it, and the connections behind it.
 
-The rules: nothing waits for an upstream that the request at hand doesn't need; the catalog is replaced, never
-changed; what is on disk follows what is in memory.
+The rule: nothing waits for an upstream that the request at hand doesn't need.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from mcpzip.catalog import Catalog, Failed, Update, allowed, merge, retain, snapshot
-from mcpzip.config import Config, paths
+from mcpzip.catalog import Catalog, Failed, Update
+from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     McpzipError,
@@ -21,15 +19,24 @@ from mcpzip.model.errors import (
 from mcpzip.model.names import split
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.arguments import read_call, read_name
+from mcpzip.proxy.audience import Audience
+from mcpzip.proxy.calls import Caller
+from mcpzip.proxy.counterpart import Counterpart, RefusedError
 from mcpzip.proxy.describe import described
+from mcpzip.proxy.doctor import fit, mend_name, repair_meta
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.library import Library
+from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
 from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
-from mcpzip.search import Results, Searcher
-from mcpzip.system.threads import in_thread
-from mcpzip.transport.base import ProgressSink
-from mcpzip.transport.pool import Pool
+from mcpzip.search import Results
+from mcpzip.transport.base import NOBODY, Origin, Partner
+from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
+from mcpzip.transport.pool import Pool, Rest
+from mcpzip.wire import quote
 
 FIRST_LISTING = 5.0
 """Seconds a server's first listing may take before a request that needs this server gives up on it."""
@@ -37,73 +44,131 @@ OTHERS_LISTING = 2.0
 """The same where other servers' tools are there to answer with."""
 REFRESHING = 10.0
 """Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
-SAVE_AFTER = 0.5
-"""Seconds the catalog may differ from its snapshot."""
+SETTING = 2.0
+"""Seconds a server may take to set a log level."""
+FRESH = 30.0
+"""Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
 
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a call brings with it: its ``_meta`` (JSON text) and where its progress goes, if anywhere."""
-
-    meta: bytes | None = None
-    on_progress: ProgressSink | None = None
+_OURS = ("_meta", "inputResponses", "requestState")
+"""Members of a request's params that are not the tool's."""
 
 
 class Proxy:
-    """All of mcpzip behind the downstream protocol. Everything runs on one event loop."""
+    """All of mcpzip behind the downstream protocol. Everything runs on one event loop.
+
+    audience: who is told of changes. passing: requests that aren't about tools.
+    """
 
     def __init__(
         self, config: Config, catalog: Catalog, warn: Callable[[str], None] = lambda warning: None
     ) -> None:
         """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it."""
         self.config = config
-        self._warn = warn
-        self._warned: set[str] = set()
+        self.audience = Audience()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
-        self._catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
-        self._visible = allowed(self._catalog, config.servers)
-        protocols = {
-            name: record.protocol for name, record in self._catalog.servers.items() if record.protocol
-        }
+        self._library = Library(config, catalog, warn, self._lists_differ)
+        known = self._library.catalog.servers
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
-            protocols=protocols,
-            on_list_changed=lambda server: self._refresher.changed(server),
+            protocols={name: record.protocol for name, record in known.items() if record.protocol},
+            on_list_changed=self._list_changed,
+            on_resource_updated=self._resource_updated,
         )
-        self._refresher = Refresher(config.servers.values(), self._pool, self._merged)
+        self._home: Origin = NOBODY
+        self._refresher = Refresher(
+            config.servers.values(), self._pool, self._library.merge, lambda: self._home
+        )
+        for name, record in known.items():
+            if record.fetched_at is not None:
+                rest = Rest(record.prompts, record.resources, record.templates)
+                self._refresher.remember(name, rest)
+        self._caller = Caller(self._pool)
+        self.passing = Passing(config, self, self._pool, self._caller, self.audience)
         self._handlers = {
             metatools.SEARCH: self._search_tools,
             metatools.DESCRIBE: self._describe_tool,
             metatools.EXECUTE: self._execute_tool,
         }
-        self._searcher = Searcher()
-        self._indexed = ""
-        self._indexing: asyncio.Task[None] | None = None
-        self._saving: asyncio.TimerHandle | None = None
-        self._writing: asyncio.Task[None] | None = None
 
     @property
     def catalog(self) -> Catalog:
         """What a client may see of the catalog."""
-        return self._visible
+        return self._library.visible
 
-    def start(self) -> None:
-        """Begins indexing what is already known, and listing every server in the background."""
-        self._index_soon()
+    @property
+    def exposure(self) -> Exposure:
+        """How a client is shown it."""
+        return self._library.exposure
+
+    def start(self, client: Client | None = None) -> None:
+        """Begins indexing what is already known, and listing every server in the background. client: the only
+        one there can be, if it is known: its connections are used for that.
+        """
+        if client is not None:
+            self._home = self._caller.origin(client)
+        indexing = self._library.index_soon()
         self._refresher.keep_trying()
         for name in self._enabled:
             if self._never_listed(name):
                 self._refresher.start(name)
         # A first search waits for the index: the processes of servers it knows already would only delay it.
-        if self._indexing is None:
+        if indexing is None:
             self._list_all()
         else:
-            self._indexing.add_done_callback(lambda task: None if task.cancelled() else self._list_all())
+            indexing.add_done_callback(lambda task: None if task.cancelled() else self._list_all())
 
     def _list_all(self) -> None:
         for name in self._enabled:
             self._refresher.start(name)
+
+    def joined(self, client: Client) -> None:
+        """``client`` has come, and will be there for more than one request."""
+        self.audience.joined(client)
+
+    async def left(self, client: Client) -> None:
+        """``client`` is gone: what was kept for it ends."""
+        await self._caller.left(client)
+        await self.passing.forget(client)
+
+    def known_greeting(self) -> tuple[bytes, bytes, str | None] | None:
+        """In ``transparent``, what the upstream said of itself last: its capabilities and its
+        `Implementation` as JSON texts, its instructions. None when that isn't known.
+        """
+        record = self.catalog.servers.get(self.exposure.through or "")
+        if record is None or record.fetched_at is None or not record.info:
+            return None
+        return record.capabilities, record.info, record.instructions or None
+
+    async def greeting(self) -> tuple[bytes, bytes, str | None]:
+        """The same, asked for. Raises UpstreamUnavailableError."""
+        greeting = await self._pool.greeting(self.exposure.through or "", self._home)
+        return greeting.capabilities, greeting.info or OUR_INFO, greeting.instructions or None
+
+    async def set_level(self, client: Client, level: str) -> None:
+        """From now on ``client`` wants log messages from ``level`` on."""
+        client.log_level = level
+        await self._caller.set_level(self._caller.counterpart(client), SETTING)
+
+    async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
+        """Hands a notification of ``client`` on to every server it has a connection of its own to."""
+        counterpart = self._caller.counterpart(client)
+        for name in self._enabled:
+            await self._pool.tell(name, counterpart, method, params)
+
+    def _list_changed(self, server: str, which: str | None) -> None:
+        self._refresher.changed(server)
+        if which is not None and self.exposure.through is not None:
+            self.audience.changed([which])
+
+    def _lists_differ(self, which: Iterable[str]) -> None:
+        # What passes through untouched is told of as the server does, whether anything differs or not.
+        if self.exposure.through is None:
+            self.audience.changed(which)
+
+    def _resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
+        only = partner.client if isinstance(partner, Counterpart) else None
+        self.audience.updated(server, params, only)
 
     async def close(self) -> None:
         """Ends every connection and process; the catalog is on disk afterwards. Takes about a second."""
@@ -111,91 +176,133 @@ class Proxy:
             if (
                 taken := self._refresher.taken(name)
             ) > FIRST_LISTING:  # remembered: no search waits for it again
-                self._merged(Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time()))
-        if self._indexing is not None:
-            self._indexing.cancel()
-            await asyncio.wait({self._indexing})
+                self._library.merge(
+                    Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time())
+                )
+        self.audience.close()
+        await self._library.stop_indexing()
         await self._refresher.close()
+        await self.passing.close()
+        await self._caller.close()
         await self._pool.close()
-        if self._writing is not None:
-            await asyncio.wait({self._writing})
-        if self._saving is not None:
-            self._saving.cancel()
-            self._tell(self.save())
+        await self._library.close()
 
-    async def call(self, name: str, arguments: bytes | None, context: Context) -> bytes:
+    async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
         """The `CallToolResult` (JSON text) of `tools/call`.
 
         What went wrong is a result the model can read. Raises only what must be a JSON-RPC error:
-        UpstreamRpcError (the upstream's own, passed on) and UnknownToolError for a ``name`` that isn't one of
-        our tools.
+        UpstreamRpcError (the upstream's own, passed on), RefusedError, and UnknownToolError for a ``name``
+        that isn't one of those `tools/list` shows.
         """
-        handler = self._handlers.get(name)
-        if handler is None:
-            known = self._visible.get(name) is not None
-            hint = f"{metatools.EXECUTE} with name {name!r}" if known else ""
-            raise UnknownToolError(name, (hint,) if hint else tuple(self._handlers))
+        shown = self.exposure
+        handler = self._handlers.get(name) if self.config.expose == "meta" else None
         try:
-            return await handler(arguments, context)
-        except UpstreamRpcError:
+            if handler is not None:
+                return await handler(arguments, exchange)
+            entry = shown.target(name)
+            if entry is None and self.config.expose != "meta":
+                await self._first_listings(self._enabled, lambda: FIRST_LISTING)
+                entry = self.exposure.target(name)
+            if entry is not None:
+                return await self._direct(entry, exchange)
+            if shown.through is not None:
+                return await self.passing.through("tools/call", exchange, shown.through)
+        except (UpstreamRpcError, RefusedError):
             raise
         except McpzipError as error:
             return error_result(str(error))
+        raise UnknownToolError(name, self._callable(name))
+
+    def _callable(self, name: str) -> tuple[str, ...]:
+        """What to call in the place of ``name``."""
+        if self.config.expose != "meta":
+            return self.catalog.nearest(name)
+        known = self.catalog.get(name) is not None
+        return (f"{metatools.EXECUTE} with name {name!r}",) if known else tuple(self._handlers)
+
+    async def _direct(self, entry: Entry, exchange: Exchange) -> bytes:
+        """Calls a tool that was shown by its own name. Nothing is repaired: the client has its schema."""
+        fields = {key: value for key, value in exchange.fields.items() if key not in _OURS}
+        return await self._run(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
     async def search(self, question: Question) -> Results:
         """Searches the catalog, waiting a moment for servers that were never listed."""
         if question.filters.server is None:
             await self._first_listings(
-                self._enabled, lambda: OTHERS_LISTING if self._visible.entries else FIRST_LISTING
+                self._enabled, lambda: OTHERS_LISTING if self.catalog.entries else FIRST_LISTING
             )
         else:
             await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
-        while self._indexed != self._visible.version:
-            self._index_soon()
-            if self._indexing is not None:
-                await asyncio.shield(self._indexing)
-        return self._searcher.search(question.query, question.limit, question.filters)
+        self._refresh_expired()
+        searcher = await self._library.searcher()
+        return searcher.search(question.query, question.limit, question.filters)
+
+    def _refresh_expired(self) -> None:
+        """Lists servers anew whose lists are no longer good (spec 2026-07-28: server/utilities/caching)."""
+        now = time.time()
+        for name, record in self.catalog.servers.items():
+            if record.ttl is None or record.fetched_at is None or record.stale:
+                continue
+            if now > record.fetched_at + max(record.ttl, FRESH):
+                self._refresher.start(name)
 
     async def find(self, name: str) -> Entry:
-        """The tool called ``name``, waiting a moment for a first listing. Raises UnknownToolError, and
+        """The tool meant by ``name``, waiting a moment for a first listing. Raises UnknownToolError, and
         UpstreamUnavailableError when nothing is known of the server that ``name`` names.
         """
-        entry = self._visible.get(name)
-        if entry is None:
-            parts = split(name)
-            await self._first_listings([parts[0]] if parts else self._enabled, lambda: FIRST_LISTING)
-            entry = self._visible.get(name)
-            if entry is None and parts:
-                self._ask_of(parts[0])
-        if entry is None:
-            raise UnknownToolError(name, self._visible.nearest(name))
-        return entry
+        return (await self._meant(name))[0]
+
+    async def _meant(self, name: str) -> tuple[Entry, str | None]:
+        """The same, and what had to be repaired in the name."""
+        if entry := self.catalog.get(name):
+            return entry, None
+        parts = split(name)
+        of_one = parts is not None and parts[0] in self._enabled
+        await self._first_listings([parts[0]] if parts and of_one else self._enabled, lambda: FIRST_LISTING)
+        if parts and self.catalog.get(name) is None:
+            self._ask_of(parts[0])
+        return mend_name(name, self.catalog, known=self._library.catalog, servers=self.config.servers)
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
-        record = self._visible.servers.get(server)
+        record = self.catalog.servers.get(server)
         why = self.troubles().get(server)
         if why and (record is None or record.fetched_at is None):
             raise UpstreamUnavailableError(server, why)
 
-    async def execute(self, name: str, arguments: bytes, timeout: float | None, context: Context) -> bytes:
+    async def execute(self, name: str, arguments: bytes, timeout: float | None, exchange: Exchange) -> bytes:
         """Runs a tool and returns the upstream's result. timeout: seconds, None for the configured one.
 
-        Raises UnknownToolError, UpstreamError and its kinds.
+        Raises UnknownToolError, RefusedError, UpstreamError and its kinds.
         """
-        entry = await self.find(name)
+        return await self._execute(await self.find(name), arguments, timeout, exchange)
+
+    async def _execute(
+        self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
+    ) -> bytes:
+        return await self._run(entry, {"name": quote(entry.tool), "arguments": arguments}, timeout, exchange)
+
+    async def _run(
+        self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange
+    ) -> bytes:
         configured = self.config.servers[entry.server].timeout or self.config.call_timeout
-        result = await execute.run(
-            self._pool,
-            entry,
-            arguments,
-            meta=context.meta,
-            timeout=timeout or configured,
-            on_progress=context.on_progress,
-        )
-        if self._catalog.servers[entry.server].stale:  # it is back: see what it has now
+        result = await execute.run(self._caller, exchange, entry, fields, timeout or configured)
+        if self._library.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a server that was never listed is being listed now."""
+        never = (name for name in self._enabled if self._never_listed(name))
+        return bool(self._refresher.first_rests()) or any(map(self._refresher.listing, never))
+
+    async def listed(self) -> Exposure:
+        """What is shown, once every server has been listed that never was; after a moment, without them."""
+        await self._first_listings(self._enabled, lambda: FIRST_LISTING)
+        if rests := self._refresher.first_rests():
+            await asyncio.wait(rests, timeout=FIRST_LISTING)
+        return self.exposure
 
     async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
         """Lists ``servers`` (default: all that are enabled) now."""
@@ -204,7 +311,7 @@ class Proxy:
     def status(self) -> list[ServerStatus]:
         """How every configured server is doing."""
         health = {name: self._pool.health(name) for name in self.config.servers}
-        return statuses(self.config.servers, self._visible, health)
+        return statuses(self.config.servers, self.catalog, health)
 
     def troubles(self) -> dict[str, str]:
         """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""
@@ -216,26 +323,20 @@ class Proxy:
                 found[one.name] = "it is still starting"
         return found
 
-    def save(self) -> tuple[str, ...]:
-        """Writes the snapshot now. Returns warnings."""
-        self._saving = None
-        path = self.config.path
-        return snapshot.save(paths.snapshot_path(path), path, self._catalog)
-
-    async def _search_tools(self, arguments: bytes | None, context: Context) -> bytes:
+    async def _search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         question = read_question(arguments, self.config.search.default_limit)
         results = await self.search(question)
-        return reply(question, results, self._visible, self.troubles(), time.time())
+        return reply(question, results, self.catalog, self.troubles(), time.time())
 
-    async def _describe_tool(self, arguments: bytes | None, context: Context) -> bytes:
+    async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
         for admin in ADMIN_TOOLS:
             if name == admin.tool:
                 return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
         entry = await self.find(name)
-        return described(entry, self._visible.servers[entry.server], time.time())
+        return described(entry, self.catalog.servers[entry.server], time.time())
 
-    async def _execute_tool(self, arguments: bytes | None, context: Context) -> bytes:
+    async def _execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         call = read_call(arguments)
         if call.name == metatools.STATUS:
             return text_result(as_text(self.status(), time.time()))
@@ -243,7 +344,11 @@ class Proxy:
             if listings := [self._refresher.start(name) for name in self._enabled]:
                 await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
             return text_result(as_text(self.status(), time.time()))
-        return await self.execute(call.name, call.arguments, call.timeout, context)
+        entry, renamed = await self._meant(call.name)
+        fitted = fit(call, entry)
+        repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
+        result = await self._execute(entry, fitted.arguments, fitted.timeout, exchange)
+        return repair_meta(result, repairs) if repairs else result
 
     async def _first_listings(self, servers: Iterable[str], patience: Callable[[], float]) -> None:
         """Waits for the listings under way of those ``servers`` that were never listed.
@@ -259,42 +364,5 @@ class Proxy:
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _never_listed(self, server: str) -> bool:
-        record = self._catalog.servers.get(server)
+        record = self._library.catalog.servers.get(server)
         return record is None or (record.fetched_at is None and not record.stale)
-
-    def _merged(self, update: Update) -> None:
-        self._catalog = merge(self._catalog, [update])
-        self._visible = allowed(self._catalog, self.config.servers)
-        if self._saving is None:
-            self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
-        self._index_soon()
-
-    def _save_in_background(self) -> None:
-        self._saving = None
-        self._writing = asyncio.create_task(self._write(self._writing, self._catalog), name="save")
-
-    async def _write(self, before: "asyncio.Task[None] | None", catalog: Catalog) -> None:
-        if before is not None:  # an older catalog must not land on top of a newer one
-            await asyncio.wait({before})
-        path = self.config.path
-        self._tell(await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save"))
-
-    def _tell(self, warnings: Iterable[str]) -> None:
-        for warning in warnings:
-            if warning not in self._warned:
-                self._warned.add(warning)
-                self._warn(warning)
-
-    def _index_soon(self) -> None:
-        if self._indexing is None and self._indexed != self._visible.version:
-            self._indexing = asyncio.create_task(self._index(), name="index")
-
-    async def _index(self) -> None:
-        try:
-            visible = self._visible
-            entries = (*visible.entries, *ADMIN_TOOLS)
-            await in_thread(lambda: self._searcher.index(entries, visible.version), "index")
-            self._indexed = visible.version
-        finally:
-            self._indexing = None
-        self._index_soon()

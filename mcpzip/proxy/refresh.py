@@ -8,11 +8,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError
-from mcpzip.transport.pool import Pool
+from mcpzip.transport.base import NOBODY, Origin
+from mcpzip.transport.pool import Pool, Rest
 
 QUIET = 0.2
 """Seconds from a `list_changed` to the listing it brings about; what else is said meanwhile costs nothing."""
@@ -23,9 +25,19 @@ FIRST_RETRY, LAST_RETRY = 5.0, 300.0
 class Refresher:
     """Lists servers and hands on what they answered."""
 
-    def __init__(self, servers: Iterable[ServerConfig], pool: Pool, merged: Callable[[Update], None]) -> None:
+    def __init__(
+        self,
+        servers: Iterable[ServerConfig],
+        pool: Pool,
+        merged: Callable[[Update], None],
+        origin: Callable[[], Origin] = lambda: NOBODY,
+    ) -> None:
+        """merged: takes what was answered. origin: on whose behalf servers are listed."""
         self._servers = {server.name: server for server in servers}
-        self._pool, self._merged = pool, merged
+        self._pool, self._merged, self._origin = pool, merged, origin
+        self._last: dict[str, Rest] = {}
+        self._rests: dict[str, asyncio.Task[None]] = {}
+        self._first: set[str] = set()
         self._listing: dict[str, asyncio.Task[Update]] = {}
         self._started: dict[str, float] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
@@ -92,14 +104,19 @@ class Refresher:
         server = self._servers[name]
         update: Update
         try:
-            listing = await self._pool.list_tools(name)
-            update = Listed(
-                name,
-                listing.tools,
-                at=time.time(),
-                protocol=listing.protocol,
-                fingerprint=server.fingerprint,
-                instructions=listing.instructions,
+            listing = await self._pool.list_tools(name, origin=self._origin())
+            update = self._with_the_last_rest(
+                Listed(
+                    name,
+                    listing.tools,
+                    at=time.time(),
+                    protocol=listing.protocol,
+                    fingerprint=server.fingerprint,
+                    instructions=listing.instructions,
+                    capabilities=listing.capabilities,
+                    info=listing.info,
+                    ttl=listing.ttl,
+                )
             )
         except UpstreamError as error:
             update = Failed(name, f"{error.reason}. {error.remedy}".rstrip(" ."), at=time.time())
@@ -110,7 +127,48 @@ class Refresher:
             self._started.pop(name, None)
         self._note(update)
         self._merged(update)
+        if isinstance(update, Listed):
+            self._list_rest(update)
         return update
+
+    def first_rests(self) -> "set[asyncio.Task[None]]":
+        """The listings under way of what servers offer beside tools, of those that never were listed so."""
+        return {task for name, task in self._rests.items() if name in self._first}
+
+    def _with_the_last_rest(self, update: Listed) -> Listed:
+        last = self._last.get(update.server)
+        return update if last is None else _with(update, last)
+
+    def remember(self, server: str, rest: Rest) -> None:
+        """``rest`` is what ``server`` offered beside tools when it was last asked."""
+        self._last[server] = rest
+
+    def _list_rest(self, update: Listed) -> None:
+        name = update.server
+        if name not in self._last:
+            self._first.add(name)
+        if (task := self._rests.get(name)) is not None:
+            task.cancel()
+        task = asyncio.create_task(self._rest(update), name=f"list-rest-{name}")
+        self._rests[name] = task
+        task.add_done_callback(lambda done: self._rest_done(name, done))
+
+    def _rest_done(self, name: str, task: "asyncio.Task[None]") -> None:
+        if self._rests.get(name) is task:
+            del self._rests[name]
+            self._first.discard(name)
+
+    async def _rest(self, update: Listed) -> None:
+        try:
+            rest = await self._pool.list_rest(update.server, origin=self._origin())
+        except McpzipError:
+            return  # its tools were listed: what else it offers stays as it was
+        last = self._last.get(update.server, Rest())
+        rest = Rest(*(old if new is None else new for old, new in zip(last, rest, strict=True)))
+        self._last[update.server] = rest
+        told = _with(update, rest)
+        if told != update:
+            self._merged(replace(told, at=time.time()))
 
     def _note(self, update: Update) -> None:
         name = update.server
@@ -126,7 +184,19 @@ class Refresher:
         self._closed = True
         for timer in self._pending.values():
             timer.cancel()
-        tasks = list(self._listing.values())
+        tasks: list[asyncio.Task[Update] | asyncio.Task[None]] = [
+            *self._listing.values(),
+            *self._rests.values(),
+        ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _with(update: Listed, rest: Rest) -> Listed:
+    return replace(
+        update,
+        prompts=rest.prompts or (),
+        resources=rest.resources or (),
+        templates=rest.templates or (),
+    )

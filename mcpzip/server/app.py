@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 
@@ -12,8 +11,10 @@ from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, load, paths
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
-from mcpzip.server.session import Session, Welcome
+from mcpzip.server.endpoint import Endpoint, FirstWords
+from mcpzip.server.session import Session
 from mcpzip.system.pipes import keep_buffers, read_from, write_to
+from mcpzip.system.signals import stop_on_signals
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
@@ -58,13 +59,17 @@ def _warn(warning: str) -> None:
     print(f"mcpzip: {warning}", file=sys.stderr)
 
 
+OPENING = 0.3
+"""Seconds the listing of servers waits for the client's first request, which says what it can be asked."""
+
+
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
-    _stop_on_signals(done)
+    stop_on_signals(done)
     proxy = Proxy(prepared.config, prepared.catalog, _warn)
-    welcome = Welcome(proxy)
+    endpoint = Endpoint(proxy)
     writer = write_to(1)
-    session = Session(proxy, welcome, writer.write)
+    session = Session(endpoint, writer.write)
     try:
         session.replay(answered)
         session.receive(rest)
@@ -74,11 +79,12 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
             done.set()
 
         reader = None if ended else read_from(0, session.receive, end)
-        proxy.start()
-        if prepared.stamp is not None:
-            cards.write(prepared.config.path, card_of(welcome, prepared.stamp))
+        _keep_card(prepared, endpoint)
         if reader is None:
             end()
+        else:
+            await session.opened(OPENING)
+        proxy.start(session.client)
         await done.wait()
         if reader is not None:
             reader.close()
@@ -92,25 +98,23 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
         writer.close()
     finally:
         await proxy.close()
+        _keep_card(prepared, endpoint)
 
 
-def _stop_on_signals(done: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, done.set)
-        except NotImplementedError:  # Windows: the handler runs between two steps of the loop
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(done.set))
+def _keep_card(prepared: Prepared, endpoint: Endpoint) -> None:
+    """What the front desk is to answer next time."""
+    if prepared.stamp is not None and (words := endpoint.told_first()) is not None:
+        cards.write(prepared.config.path, card_of(words, prepared.stamp))
 
 
-def card_of(welcome: Welcome, stamp: list[object]) -> "cards.Card":
-    """What the front desk is to answer next time. stamp: of the config as it was before it was read."""
+def card_of(words: FirstWords, stamp: list[object]) -> "cards.Card":
+    """``words`` as a card. stamp: of the config as it was before it was read."""
     return {
         "stamp": stamp,
         "versions": list(LEGACY_VERSIONS),
         "modern_version": MODERN_VERSION,
-        "initialize": json.loads(welcome.initialize),
-        "discover": json.loads(welcome.discover),
-        "tools": json.loads(welcome.tools),
-        "modern_tools": json.loads(welcome.modern_tools),
+        "initialize": json.loads(words.initialize),
+        "discover": json.loads(words.discover),
+        "tools": None if words.tools is None else json.loads(words.tools),
+        "modern_tools": None if words.modern_tools is None else json.loads(words.modern_tools),
     }

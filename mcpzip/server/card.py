@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Card(TypedDict):
-        """The results, as JSON values, of what a client asks first. ``versions``: the legacy ones, oldest
-        first.
+        """The results, as JSON values, of what a client asks first; the lists are None where they depend on
+        more than the config. ``versions``: the legacy ones, oldest first.
         """
 
         stamp: list[object]
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
         modern_version: str
         initialize: dict[str, object]
         discover: dict[str, object]
-        tools: dict[str, object]
-        modern_tools: dict[str, object]
+        tools: dict[str, object] | None
+        modern_tools: dict[str, object] | None
 
 
+_LIST = (dict, type(None))
 _SHAPE = {
-    "stamp": list,
-    "versions": list,
-    "modern_version": str,
-    "initialize": dict,
-    "discover": dict,
-    "tools": dict,
-    "modern_tools": dict,
+    "stamp": (list,),
+    "versions": (list,),
+    "modern_version": (str,),
+    "initialize": (dict,),
+    "discover": (dict,),
+    "tools": _LIST,
+    "modern_tools": _LIST,
 }
 
 
 def stamp(config_path: str) -> "list[object] | None":
-    """What a card depends on: our version, the config's place, the servers it names, how many results it
-    wants.
+    """What a card depends on: our version, the config's place, the servers it names and what of them is
+    pinned, how tools are shown, how many results it wants.
 
     None when that can't be read, or not twice. What else the config says (a header, an argument) is in no
     answer of the front desk, and may differ at every start.
@@ -57,8 +58,12 @@ def stamp(config_path: str) -> "list[object] | None":
         with open(config_path, "rb") as file:
             config = json.loads(file.read())
         servers = config["mcpServers"]
-        names = sorted(name for name, server in servers.items() if server.get("disabled") is not True)
-        return [__version__, config_path, names, (config.get("search") or {}).get("default_limit")]
+        used = {name: server for name, server in servers.items() if server.get("disabled") is not True}
+        pinned = [[name, used[name].get("pin")] for name in sorted(used)]
+        limit = (config.get("search") or {}).get("default_limit")
+        depends = [__version__, config_path, pinned, config.get("expose"), limit]
+        # A variable may say something else next time.
+        return None if "${" in json.dumps(depends[2:]) else depends
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -69,7 +74,7 @@ def read(config_path: str) -> "Card | None":
         with open(card_path(config_path), "rb") as file:
             card: Card = json.loads(file.read())
         fits = card["stamp"] == stamp(config_path) and all(
-            type(card.get(key)) is kind for key, kind in _SHAPE.items()
+            key in card and type(card.get(key)) in kinds for key, kinds in _SHAPE.items()
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -1,4 +1,5 @@
-"""One downstream client: its messages in, ours out (sans I/O but for the tasks that run its calls).
+"""One downstream client on a stream of its own: its messages in, ours out (sans I/O but for the tasks that
+run its requests).
 
 The rules: the client's first request decides the era (spec: basic/versioning); whatever arrives, every
 request gets exactly one answer or none because the client cancelled it; requests run concurrently and the
@@ -9,124 +10,61 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 
-import msgspec
-
-from mcpzip import __version__
-from mcpzip.model.errors import McpzipError, UnknownToolError, UpstreamRpcError
-from mcpzip.proxy.metatools import instructions, tools_list
-from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.server.endpoint import Endpoint, FaultError, fault_of
+from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     MODERN_VERSION,
     MODERN_VERSIONS,
     Cancelled,
+    Closed,
     Era,
+    Error,
     Event,
     Invalid,
-    NotAnObject,
     Notification,
     Opening,
     Peer,
+    PeerClosedError,
     Request,
+    Result,
     Role,
     RpcError,
-    join_object,
-    negotiate,
-    progress_token,
-    quote,
     read_opening,
-    split_object,
-    stamp_result,
     unsupported_version_error,
-    with_members,
 )
 
-SERVER_INFO = join_object({"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)})
-CAPABILITIES = b'{"tools":{}}'
-LISTING_TTL = 3_600_000
-"""Milliseconds a modern client may keep `tools/list` and `server/discover`: they change with the config only.
-"""
 LETTING_GO = 0.5
 """Seconds a cancelled call may take to tell its server."""
 
-
-_ABSENT = msgspec.Raw()
-
-
-class _Call(msgspec.Struct):
-    name: str
-    arguments: msgspec.Raw = _ABSENT
-    meta: msgspec.Raw = msgspec.field(default=_ABSENT, name="_meta")
-
-
-_CALL = msgspec.json.Decoder(_Call)
-_NAME = msgspec.json.Decoder(str)
-
-
-def _read_call(params: bytes) -> _Call:
-    """The members of ``params``. Raises msgspec.DecodeError, NotAnObject."""
-    try:
-        return _CALL.decode(params)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        fields = split_object(params)  # takes the lone surrogates that msgspec doesn't
-        name = _NAME.decode(fields.get("name", b"null"))
-        raw = {key: msgspec.Raw(fields[key]) if key in fields else _ABSENT for key in ("arguments", "_meta")}
-        return _Call(name, raw["arguments"], raw["_meta"])
-
-
-def _asks_for_page(params: bytes | None) -> bool:
-    try:
-        return split_object(params or b"{}").get("cursor", b"null") != b"null"
-    except NotAnObject:
-        return False
-
-
-class _FaultError(Exception):
-    """A request to be answered with this error."""
-
-    def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
-        self.error = RpcError(code, message, data)
-        super().__init__(message)
-
-
-class Welcome:
-    """What every client of a config is told first, as JSON texts. A pure function of the config."""
-
-    def __init__(self, proxy: Proxy) -> None:
-        names = [name for name, server in proxy.config.servers.items() if not server.disabled]
-        said = quote(instructions(names))
-        self.tools = tools_list(proxy.config.search.default_limit)
-        self.modern_tools = self.stamped(self.tools)
-        self.initialize = join_object(
-            {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": said}
-        )
-        versions = b",".join(quote(version) for version in MODERN_VERSIONS)
-        self.discover = self.stamped(
-            join_object(
-                {"supportedVersions": b"[%b]" % versions, "capabilities": CAPABILITIES, "instructions": said}
-            )
-        )
-
-    @staticmethod
-    def stamped(result: bytes) -> bytes:
-        """``result`` as a modern server sends a cacheable one."""
-        return stamp_result(result, server_info=SERVER_INFO, ttl_ms=LISTING_TTL, cache_scope="private")
+_GONE = RpcError(INVALID_REQUEST, "The client has gone.")
 
 
 class Session:
-    """A client's conversation, from its first byte to its last."""
+    """A client's conversation, from its first byte to its last.
 
-    def __init__(self, proxy: Proxy, welcome: Welcome, send: Callable[[bytes], None]) -> None:
+    client: what it has said of itself so far.
+    """
+
+    def __init__(self, endpoint: Endpoint, send: Callable[[bytes], None]) -> None:
         """send: takes the frames for the client, in order."""
-        self._proxy, self._welcome, self._send = proxy, welcome, send
+        self._endpoint, self._send = endpoint, send
         self._peer = Peer(role=Role.SERVER)
-        self._era: Era | None = None
+        self.client = Client(tell=self._tell, ask=self._ask, alone=True)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.Future[bytes]] = {}
+        self._passing_on: set[asyncio.Task[None]] = set()
+        self._opened = asyncio.Event()
+
+    async def opened(self, patience: float) -> None:
+        """Waits for the client's first request, ``patience`` seconds at most."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._opened.wait()
+        except TimeoutError:
+            pass  # what it will say of itself is not worth any more waiting
 
     def replay(self, data: bytes) -> None:
         """Takes note of what the front desk has already answered."""
@@ -155,13 +93,25 @@ class Session:
             match event:
                 case Request():
                     self._request(event)
-                case Cancelled(id=number):
-                    if (call := self._calls.get(number)) is not None:
+                case Result(id=number, result=result):
+                    if (answer := self._asked.get(number)) and not answer.done():
+                        answer.set_result(result)
+                case Error(id=number, error=error):
+                    if (answer := self._asked.get(number)) and not answer.done():
+                        answer.set_exception(RpcFaultError(error))
+                case Cancelled(id=id):
+                    if (call := self._calls.get(id)) is not None:
                         call.cancel()
-                case Invalid(id=number, code=code, message=message):
-                    self._send(self._peer.error(number, code, message))
-                case Notification() | _:
-                    pass  # initialized, roots/list_changed …: nothing we do depends on them
+                case Invalid(id=id, code=code, message=message):
+                    self._send(self._peer.error(id, code, message))
+                case Notification(method=method, params=params):
+                    self._notified(method, params)
+                case Closed():
+                    for answer in self._asked.values():
+                        if not answer.done():
+                            answer.set_exception(RpcFaultError(_GONE))
+                case _:
+                    pass  # an answer nobody waits for
 
     async def finish(self, patience: float) -> None:
         """What the client still waits for gets ``patience`` seconds, then is cancelled."""
@@ -171,115 +121,107 @@ class Session:
             for call in calls:
                 call.cancel()
             await asyncio.wait(calls, timeout=LETTING_GO)
+        for task in self._passing_on:
+            task.cancel()
+
+    def _notified(self, method: str, params: bytes | None) -> None:
+        if (work := self._endpoint.notified(self.client, method, params)) is not None:
+            task = asyncio.create_task(work)
+            self._passing_on.add(task)
+            task.add_done_callback(self._passing_on.discard)
 
     def _request(self, request: Request) -> None:
         try:
             opening = read_opening(request.method, request.params)
             self._settle_era(request.method, opening)
-            result = self._at_once(request, opening)
-        except _FaultError as fault:
-            error = fault.error
+            exchange = self._exchange(request, opening)
+            result = self._endpoint.begin(request.method, exchange)
+            self._opened.set()
+            if isinstance(result, bytes):
+                result = self._endpoint.finished(request.method, exchange, result)
+        except Exception as failure:
+            error = fault_of(failure).error
             self._send(self._peer.error(request.id, error.code, error.message, error.data))
             return
         if isinstance(result, bytes):
             self._send(self._peer.result(request.id, result))
         else:
-            task = asyncio.create_task(result)
+            task = asyncio.create_task(self._answer(request, exchange, result))
             self._calls[request.id] = task
             task.add_done_callback(partial(self._done, request.id))
 
-    def _done(self, number: bytes, task: "asyncio.Task[None]") -> None:
-        if self._calls.get(number) is task:  # the id of a cancelled call may be another's by now
-            del self._calls[number]
+    def _exchange(self, request: Request, opening: Opening | None) -> Exchange:
+        client = self.client
+        if opening is not None and opening.era is Era.MODERN:
+            client.capabilities = opening.capabilities or b"{}"
+        level = client.log_level if opening is None else opening.log_level
+        ask = None if client.era is Era.MODERN else self._ask
+        return Exchange(client, request.id, request.params, self._tell, ask, client.capabilities, level)
+
+    def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
+        if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now
+            del self._calls[id]
 
     def _settle_era(self, method: str, opening: Opening | None) -> None:
+        era = self.client.era
         if opening is None:
-            if self._era is None and method != "ping":
-                raise _FaultError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")
-            if self._era is Era.MODERN:
-                raise _FaultError(
+            if era is None and method != "ping":
+                raise FaultError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")
+            if era is Era.MODERN:
+                raise FaultError(
                     INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28."
                 )
             return
         if opening.era is Era.LEGACY and opening.version is None:
-            raise _FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
+            raise FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
         if opening.era is Era.MODERN:
             if opening.version is None or opening.capabilities is None:
-                raise _FaultError(
+                raise FaultError(
                     INVALID_PARAMS,
                     "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities.",
                 )
             if opening.version not in MODERN_VERSIONS:
                 error = unsupported_version_error(opening.version)
-                raise _FaultError(error.code, error.message, error.data)
-        if self._era not in (None, opening.era):
-            raise _FaultError(INVALID_REQUEST, f"This connection already speaks {self._spoken()}.")
-        self._era = opening.era
+                raise FaultError(error.code, error.message, error.data)
+        if era not in (None, opening.era):
+            raise FaultError(INVALID_REQUEST, f"This connection already speaks {self._spoken()}.")
+        if era is None:
+            self.client.era = opening.era
+            if opening.era is Era.MODERN:
+                self.client.ask = None
+            self._endpoint.joined(self.client)
 
     def _spoken(self) -> str:
-        return MODERN_VERSION if self._era is Era.MODERN else "a version negotiated with initialize"
+        return MODERN_VERSION if self.client.era is Era.MODERN else "a version negotiated with initialize"
 
-    def _at_once(self, request: Request, opening: Opening | None) -> bytes | Coroutine[None, None, None]:
-        """The result, where it takes no waiting; otherwise the work that will answer."""
-        welcome, modern = self._welcome, self._era is Era.MODERN
-        match request.method:
-            case "initialize":
-                asked = opening.version if opening is not None else None
-                return b'{"protocolVersion":' + quote(negotiate(asked or "")) + b"," + welcome.initialize[1:]
-            case "server/discover" if modern:
-                return welcome.discover
-            case "ping" if not modern:
-                return b"{}"
-            case "tools/list":
-                if _asks_for_page(request.params):
-                    raise _FaultError(INVALID_PARAMS, "There is no such page: tools/list has one only.")
-                return welcome.modern_tools if modern else welcome.tools
-            case "tools/call":
-                return self._call(request)
-            case _:
-                raise _FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {request.method}.")
-
-    async def _call(self, request: Request) -> None:
-        peer, number = self._peer, request.id
+    async def _answer(self, request: Request, exchange: Exchange, work: Coroutine[None, None, bytes]) -> None:
+        peer, id = self._peer, request.id
         try:
-            result = await self._called(request)
-        except UpstreamRpcError as error:
-            self._send(peer.error(number, error.code, error.message, error.data))
-        except UnknownToolError as error:
-            self._send(peer.error(number, INVALID_PARAMS, str(error)))
-        except McpzipError as error:
-            self._send(peer.error(number, INTERNAL_ERROR, str(error)))
-        except _FaultError as fault:
-            self._send(peer.error(number, fault.error.code, fault.error.message))
+            result = self._endpoint.finished(request.method, exchange, await work)
         except asyncio.CancelledError:
             raise  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
-        except Exception as error:
-            # A defect of ours must not leave the client waiting.
-            self._send(peer.error(number, INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {error}"))
+        except Exception as failure:
+            error = fault_of(failure).error
+            self._send(peer.error(id, error.code, error.message, error.data))
         else:
-            if self._era is Era.MODERN:
-                result = stamp_result(result, server_info=SERVER_INFO)
-            self._send(peer.result(number, result))
+            self._send(peer.result(id, result))
 
-    async def _called(self, request: Request) -> bytes:
+    def _tell(self, method: str, params: bytes | None) -> None:
+        self._send(self._peer.notify(method, params))
+
+    async def _ask(self, method: str, params: bytes | None) -> bytes:
         try:
-            call = _read_call(request.params or b"{}")
-        except (msgspec.DecodeError, NotAnObject, RecursionError) as error:
-            raise _FaultError(INVALID_PARAMS, f"tools/call can't read its params: {error}.") from error
-        meta, arguments = bytes(call.meta), bytes(call.arguments)
-        context = Context(
-            meta=meta if meta.startswith(b"{") else None,
-            on_progress=self._progress_for(request),
-        )
-        return await self._proxy.call(call.name, None if arguments in (b"", b"null") else arguments, context)
-
-    def _progress_for(self, request: Request) -> Callable[[bytes], None] | None:
-        token = progress_token(request.params)
-        if token is None:
-            return None
-
-        def relay(params: bytes) -> None:
-            told = with_members(params, {"progressToken": token})
-            self._send(self._peer.notify("notifications/progress", told))
-
-        return relay
+            number, frame = self._peer.request(method, params)
+        except PeerClosedError:
+            raise RpcFaultError(_GONE) from None
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        self._send(frame)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if frame_ := self._peer.cancel(number):
+                self._send(frame_)
+            raise
+        finally:
+            del self._asked[number]

@@ -56,6 +56,14 @@ def read_bytes_limited(path: str, limit: int) -> bytes:
     return b"".join(pieces)
 
 
+def others_may_read(path: str) -> bool:
+    """Whether users besides its owner may read ``path``, as far as its mode tells: on Windows it doesn't.
+
+    Raises OSError.
+    """
+    return os.name != "nt" and bool(os.stat(path).st_mode & 0o044)
+
+
 def _make_folders(folder: str) -> None:
     missing: list[str] = []
     while folder and not os.path.isdir(folder):

@@ -5,8 +5,8 @@ decides what is said over it. Parameters and results are JSON text on both sides
 them byte for byte, the HTTP transports parse and re-encode them because the SDK does.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mcpzip.wire import Era, RpcError
@@ -50,8 +50,12 @@ class Incoming(Protocol):
     def notified(self, method: str, params: bytes | None) -> None:
         """A notification that belongs to no request of ours."""
 
-    def asked(self, method: str, params: bytes | None) -> bytes | RpcError:
-        """A request from the upstream: the result's JSON text, or the error to answer with."""
+    async def asked(self, method: str, params: bytes | None) -> bytes:
+        """A request from the upstream; returns the result's JSON text.
+
+        Raises RpcFaultError with the error to answer with. Cancelled when the upstream cancels its request or
+        the channel ends.
+        """
 
     def ended(self, reason: str) -> None:
         """The channel will carry nothing more."""
@@ -63,6 +67,56 @@ class Dialect:
 
     era: Era
     version: str
+
+
+class Partner(Protocol):
+    """A client that has upstream connections of its own in the legacy era, where a connection is a session:
+    what a server asks or tells on it belongs to no request.
+
+    key: what tells it from other clients; None where it needs no connections of its own. capabilities: what
+    it can be asked, JSON text. log_level: as in `logging/setLevel`, None when it never said.
+    """
+
+    @property
+    def key(self) -> Hashable: ...
+
+    @property
+    def capabilities(self) -> bytes: ...
+
+    @property
+    def log_level(self) -> str | None: ...
+
+    def watched(self, server: str) -> Collection[str]:
+        """The resources of ``server`` that it subscribed to, by URI."""
+
+    def notified(self, server: str, method: str, params: bytes | None) -> None:
+        """What ``server`` says on one of its connections."""
+
+    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
+        """What ``server`` asks on one of its connections. See `Incoming.asked`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """On whose behalf an upstream is asked.
+
+    era: the client's, in which the upstream is spoken to if it can be. owner: what tells one client's
+    requests from another's. capabilities, log_level: what a modern upstream is told of the client. modern:
+    members of the params that only a modern upstream is sent. on_notice: hears notifications that belong to
+    the request as far as can be told.
+    """
+
+    era: Era | None = None
+    partner: Partner | None = None
+    owner: object = None
+    capabilities: bytes = b"{}"
+    log_level: str | None = None
+    modern: Mapping[str, bytes] = field(default_factory=dict)
+    on_notice: Callable[[str, bytes | None], None] | None = None
+
+
+NOBODY = Origin()
+"""mcpzip itself."""
 
 
 class Channel(Protocol):
@@ -77,9 +131,11 @@ class Channel(Protocol):
         *,
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
+        definition: bytes | None = None,
     ) -> bytes:
         """Sends a request and returns its result's JSON text.
 
+        definition: of the tool that is called, as JSON text; over HTTP its schema may ask for headers.
         With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task
         tells the upstream (`notifications/cancelled`, or closing the HTTP stream) unless ``cancellable`` is
         False. Raises RpcFaultError, ChannelClosedError.

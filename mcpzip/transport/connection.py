@@ -7,9 +7,8 @@ a new one is made.
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Protocol
 
 from mcpzip import __version__
@@ -24,46 +23,47 @@ from mcpzip.model.errors import (
 from mcpzip.system.process import Guardian
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
+    NOBODY,
     Channel,
     ChannelClosedError,
     Incoming,
+    Origin,
+    Partner,
     ProgressSink,
     RpcFaultError,
 )
-from mcpzip.transport.handshake import Greeting, StartAgainError, greet
+from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
+from mcpzip.transport.listening import LIST_CHANGED, UPDATED, Listening
 from mcpzip.transport.stdio import open_stdio
-from mcpzip.wire import (
-    LATEST_LEGACY_VERSION,
-    METHOD_NOT_FOUND,
-    REQUEST_CANCELLED,
-    Era,
-    RpcError,
-    join_object,
-    quote,
-    stamp_request,
-)
+from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
 CLIENT_INFO = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
 QUICK_GRACE = 0.5
 """Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must be gone within 2 s."""
 GRACE = 2.0
 """The same when only this connection is closed."""
+WATCH_TIMEOUT = 10.0
+"""Seconds an upstream may take to subscribe us to a resource."""
 LEEWAY = 0.1
 """Seconds that ending takes beyond the graces."""
 
-
-LISTEN_PARAMS = b'{"notifications":{"toolsListChanged":true}}'
-LISTEN_AGAIN, LISTEN_SELDOM = 5.0, 300.0
-"""Seconds after which a subscription that ended is opened anew: doubling from one to the other, where the
-server never keeps one for long.
-"""
+_MESSAGE = "notifications/message"
+_OURS = ("notifications/progress", "notifications/cancelled", "notifications/subscriptions/acknowledged")
+"""What is of one leg only; what is left of it belongs to nobody who still waits."""
 
 
 class Listener(Protocol):
     """Who is told what an upstream says of itself."""
 
-    def list_changed(self, server: str) -> None:
-        """Its tools are not what they were."""
+    def list_changed(self, server: str, which: str | None) -> None:
+        """Its tools, prompts or resources are not what they were. which: of these, None when it can't be
+        told.
+        """
+
+    def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
+        """A resource that was subscribed to has changed. partner: whose subscription it is, None for ours.
+        params: of the notification, JSON text.
+        """
 
     def disconnected(self, server: str, connection: "Connection") -> None:
         """A connection that was ready has ended by itself."""
@@ -76,13 +76,27 @@ class Connection:
     """
 
     def __init__(
-        self, server: ServerConfig, listener: Listener, guardian: Guardian, *, remembered: str | None
+        self,
+        server: ServerConfig,
+        listener: Listener,
+        guardian: Guardian,
+        *,
+        first: Era = Era.MODERN,
+        sure: bool = False,
+        partner: Partner | None = None,
     ) -> None:
+        """first, sure: see `handshake.greet`. partner: whose it is, if it is legacy and anybody's."""
         self.server = server
         self.greeting: Greeting | None = None
         self.open_requests = 0
         self.grace = GRACE
-        self._listener, self._guardian, self._remembered = listener, guardian, remembered
+        self.partner = partner if partner is not None and partner.key is not None else None
+        self._listener, self._guardian = listener, guardian
+        self._first, self._sure = first, sure
+        self._watched: frozenset[str] = frozenset()
+        self._waiting: list[Origin] = []
+        self._clocks = _Clocks()
+        self._listening: Listening | None = None
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
@@ -136,20 +150,33 @@ class Connection:
                 self._owner.cancel()
 
     async def request(
-        self, method: str, params: bytes | None, *, timeout: float, on_progress: ProgressSink | None = None
+        self,
+        method: str,
+        params: bytes | None,
+        *,
+        timeout: float,
+        on_progress: ProgressSink | None = None,
+        origin: Origin = NOBODY,
+        definition: bytes | None = None,
     ) -> bytes:
         """Asks and returns the result's JSON text.
 
-        params: without the stamp of an era and without a progress token; they get our own. timeout: seconds.
+        params: without the stamp of an era and without a progress token; they get our own. timeout: seconds,
+        not counting those in which the client is being asked something. definition: see `Channel.request`.
         Raises UpstreamRpcError, UpstreamTimeoutError, UpstreamLostError, UpstreamUnavailableError.
         """
         name = self.server.name
         if not self.alive or self._channel is None or self.greeting is None:
             raise UpstreamLostError(name, "the connection was closed", may_have_run=False)
         self.open_requests += 1
+        if origin.on_notice is not None:
+            self._waiting.append(origin)
         try:
-            async with asyncio.timeout(timeout):
-                return await self._channel.request(method, self._dressed(params), on_progress=on_progress)
+            async with asyncio.timeout(timeout) as clock:
+                with self._clocks.running(clock):
+                    return await self._channel.request(
+                        method, self._dressed(params, origin), on_progress=on_progress, definition=definition
+                    )
         except TimeoutError:
             raise UpstreamTimeoutError(
                 name, f"no answer to {method} within {timeout:g} s; the request was cancelled"
@@ -163,6 +190,31 @@ class Connection:
             raise self._lost(closed) from closed
         finally:
             self.open_requests -= 1
+            if origin.on_notice is not None:
+                self._waiting.remove(origin)
+
+    async def notify(self, method: str, params: bytes | None) -> None:
+        """Tells the upstream something, if it still listens."""
+        if self.alive and self._channel is not None:
+            try:
+                await self._channel.notify(method, params)
+            except ChannelClosedError:
+                pass  # nobody waits for the answer to a notification
+
+    async def watch(self, uris: Collection[str]) -> None:
+        """From now on the upstream is to tell us of changes of these resources, and no others.
+
+        Raises UpstreamError and its kinds when a legacy one refuses to.
+        """
+        wanted, had = frozenset(uris), self._watched
+        self._watched = wanted
+        if self._listening is not None:
+            self._listening.resources = wanted
+        if self.modern or self.partner is not None:
+            return
+        for method, which in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
+            for uri in sorted(which):
+                await self.request(method, join_object({"uri": quote(uri)}), timeout=WATCH_TIMEOUT)
 
     async def close(self, grace: float = GRACE) -> None:
         """Ends the channel and its process. Safe to call twice."""
@@ -171,11 +223,14 @@ class Connection:
         if self._owner is not None:
             await self._farewell()
 
-    def _dressed(self, params: bytes | None) -> bytes | None:
+    def _dressed(self, params: bytes | None, origin: Origin) -> bytes | None:
         assert self.greeting is not None
-        if self.greeting.dialect.era is Era.LEGACY:
+        dialect = self.greeting.dialect
+        if dialect.era is Era.LEGACY:
             return params
-        return stamp_request(params, self.greeting.dialect.version, CLIENT_INFO, b"{}")
+        if origin.modern:
+            params = with_members(params or b"{}", origin.modern)
+        return stamp_request(params, dialect.version, CLIENT_INFO, origin.capabilities, origin.log_level)
 
     def _lost(self, closed: ChannelClosedError) -> UpstreamError:
         name, reason = self.server.name, closed.reason + self._last_words()
@@ -186,11 +241,12 @@ class Connection:
     async def _own(self) -> None:
         try:
             try:
-                await self._live(self._remembered)
+                await self._live(self._first, self._sure)
             except BaseException as error:
-                if not isinstance(_cause(error), StartAgainError):
+                again = _cause(error)
+                if not isinstance(again, StartAgainError):
                     raise
-                await self._live(LATEST_LEGACY_VERSION)
+                await self._live(again.era, sure=True)
         except BaseException as error:
             cause = _cause(error)
             if isinstance(cause, asyncio.CancelledError):
@@ -199,43 +255,40 @@ class Connection:
         finally:
             self._stop.set()
 
-    async def _live(self, remembered: str | None) -> None:
+    async def _live(self, first: Era, sure: bool) -> None:
         async with await self._open() as channel:
             self._channel = channel
-            self.greeting = await greet(channel, client_info=CLIENT_INFO, remembered=remembered)
+            able = self.partner.capabilities if self.partner is not None else b"{}"
+            self.greeting = await greet(channel, Ourselves(CLIENT_INFO, able), first=first, sure=sure)
+            await self._take_up(channel, self.greeting)
             self._ready.set()
-            listening = asyncio.create_task(self._listen(channel), name=f"listen-{self.server.name}")
+            # A modern upstream tells of changes when it is asked to; a legacy one tells unasked.
+            self._listening = Listening(channel, self.greeting, self._changed, CLIENT_INFO)
+            self._listening.resources = self._watched
+            listening = asyncio.create_task(self._listening.run(), name=f"listen-{self.server.name}")
             try:
                 await self._stop.wait()
             finally:
                 listening.cancel()
                 await asyncio.wait({listening})
 
-    async def _listen(self, channel: Channel) -> None:
-        """Asks a modern upstream to tell of changes (spec 2026-07-28: basic/patterns/subscriptions).
-
-        A legacy one tells unasked.
-        """
-        greeting = self.greeting
-        if greeting is None or greeting.dialect.era is Era.LEGACY or not greeting.tells_of_tools:
+    async def _take_up(self, channel: Channel, greeting: Greeting) -> None:
+        """Says on a new legacy connection what the client had said on the one before it."""
+        if self.partner is None or greeting.dialect.era is Era.MODERN:
             return
-        params = stamp_request(LISTEN_PARAMS, greeting.dialect.version, CLIENT_INFO, b"{}")
-        pause = LISTEN_AGAIN
-        while True:
-            began = time.monotonic()
+        level, offers = self.partner.log_level, greeting.offers
+        said = [("logging/setLevel", {"level": quote(level)})] if level and offers.logging is not None else []
+        said += [
+            ("resources/subscribe", {"uri": quote(uri)}) for uri in self.partner.watched(self.server.name)
+        ]
+        for method, params in said:
             try:
-                await channel.request("subscriptions/listen", params)
-            except RpcFaultError as fault:
-                if fault.error.code != REQUEST_CANCELLED:
-                    return  # it promised more than it does: its tools are listed at the next refresh
-            except ChannelClosedError as closed:
-                if closed.fatal:
-                    return
-            if time.monotonic() - began > LISTEN_SELDOM:
-                pause = LISTEN_AGAIN
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LISTEN_SELDOM)
-            self._listener.list_changed(self.server.name)  # whatever changed while nobody listened
+                await channel.request(method, join_object(params))
+            except RpcFaultError:
+                pass  # the client heard that when it said it itself, or it is no longer so
+
+    def _changed(self) -> None:
+        self._listener.list_changed(self.server.name, None)
 
     async def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, ear = self.server, _Ear(self)
@@ -258,6 +311,20 @@ class Connection:
         if not remedy and self.server.transport == "stdio":
             remedy = "Run its command by hand to see what it lacks."
         return UpstreamUnavailableError(self.server.name, reason + self._last_words(), remedy)
+
+    @property
+    def modern(self) -> bool:
+        """Whether it is known to be spoken in the modern era."""
+        return self.greeting is not None and self.greeting.dialect.era is Era.MODERN
+
+    def _tell_who_waits(self, method: str, params: bytes | None) -> None:
+        """Hands on what belongs to one of the open requests, as far as it can be told whose it is: what was
+        said for one client must not reach another.
+        """
+        who = [one for one in self._waiting if method != _MESSAGE or not self.modern or one.log_level]
+        if who and all(one.owner is who[-1].owner for one in who):
+            assert who[-1].on_notice is not None
+            who[-1].on_notice(method, params)
 
     def _last_words(self) -> str:
         said = self._channel.diagnosis() if self._channel else ""
@@ -293,20 +360,68 @@ def _sse_opener() -> _HttpOpener:
     return open_sse
 
 
+class _Clocks:
+    """The timeouts of open requests. They stand still while the client is being asked something."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Timeout] = set()
+        self._left: dict[asyncio.Timeout, float] = {}
+        self._stops = 0
+
+    @contextmanager
+    def running(self, clock: asyncio.Timeout) -> Iterator[None]:
+        self._running.add(clock)
+        try:
+            yield
+        finally:
+            self._running.discard(clock)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        now = asyncio.get_running_loop().time
+        self._stops += 1
+        if self._stops == 1:
+            for clock in self._running:
+                if (end := clock.when()) is not None:
+                    self._left[clock] = end - now()
+                    clock.reschedule(None)
+        try:
+            yield
+        finally:
+            self._stops -= 1
+            if self._stops == 0:
+                for clock, left in self._left.items():
+                    if clock in self._running:
+                        clock.reschedule(now() + left)
+                self._left.clear()
+
+
 class _Ear:
-    """Hears what the upstream says unasked."""
+    """Hears what the upstream says unasked, and asks."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def notified(self, method: str, params: bytes | None) -> None:
-        if method == "notifications/tools/list_changed":
-            self._connection._listener.list_changed(self._connection.server.name)
+        connection, server = self._connection, self._connection.server.name
+        if method in LIST_CHANGED:
+            connection._listener.list_changed(server, LIST_CHANGED[method])
+        elif method == UPDATED:
+            partner = None if connection.modern else connection.partner
+            connection._listener.resource_updated(server, partner, params or b"{}")
+        elif connection.partner is not None and not connection.modern:
+            connection.partner.notified(server, method, params)
+        elif method not in _OURS:
+            connection._tell_who_waits(method, params)
 
-    def asked(self, method: str, params: bytes | None) -> bytes | RpcError:
+    async def asked(self, method: str, params: bytes | None) -> bytes:
+        connection = self._connection
         if method == "ping":
             return b"{}"
-        return RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None)
+        if connection.partner is None or connection.modern:
+            raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
+        with connection._clocks.stopped():
+            return await connection.partner.asked(connection.server.name, method, params)
 
     def ended(self, reason: str) -> None:
         self._connection._ended()

@@ -2,8 +2,9 @@
 
 The rule (spec: basic/versioning, stdio and streamable-http "Backward compatibility"): ask `server/discover`
 first; an answer means modern; *any* error or two seconds of silence means `initialize`, never keyed to one
-error code. An upstream that ends on the unknown request is started again without it (`StartAgain`). What was
-found is remembered, and only doubted when it fails.
+error code. For a legacy client, and for a server remembered as legacy, it is the other way round: *any* error
+to `initialize` means `server/discover`. An upstream that ends on the request it doesn't know is started again
+without it (`StartAgainError`).
 """
 
 import asyncio
@@ -16,8 +17,13 @@ from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
     LEGACY_VERSIONS,
     MODERN_VERSION,
+    SERVER_INFO_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
     Era,
+    NotAnObject,
+    RpcError,
     initialize_params,
+    split_object,
     stamp_request,
 )
 
@@ -29,34 +35,55 @@ _NO_MATTER_OF_ERA = (401, 403, 429)
 
 
 class StartAgainError(Exception):
-    """The upstream ended on `server/discover`: open a new channel and go straight to `initialize`."""
+    """The upstream ended on its first request: open a new channel and go straight to the other.
+
+    era: the one to open it in.
+    """
+
+    def __init__(self, era: Era) -> None:
+        self.era = era
+        super().__init__(era.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What an upstream said of itself. ``capabilities`` is JSON text; ``instructions`` is "" when it gave
-    none.
+    """What an upstream said of itself. ``capabilities`` and ``info`` (its `Implementation`) are JSON text;
+    ``info`` is b"" and ``instructions`` "" when it gave none.
     """
 
     dialect: Dialect
     capabilities: bytes
     instructions: str
+    info: bytes = b""
 
     @property
-    def tells_of_tools(self) -> bool:
-        """Whether it promises `notifications/tools/list_changed`."""
+    def offers(self) -> "Offers":
+        """What it promises, as far as it concerns us."""
         try:
-            return msgspec.json.decode(self.capabilities, type=_Capabilities).tools.list_changed
+            return msgspec.json.decode(self.capabilities, type=Offers)
         except msgspec.DecodeError:
-            return False
+            return Offers()
 
 
-class _ToolsCapability(msgspec.Struct, rename="camel", frozen=True):
+class Promise(msgspec.Struct, rename="camel", frozen=True):
+    """One kind of thing a server has (spec: `ServerCapabilities`)."""
+
     list_changed: bool = False
+    subscribe: bool = False
 
 
-class _Capabilities(msgspec.Struct):
-    tools: _ToolsCapability = _ToolsCapability()
+class Offers(msgspec.Struct, frozen=True):
+    """The capabilities of a server that are ours to know; None for what it doesn't have."""
+
+    tools: Promise | None = None
+    prompts: Promise | None = None
+    resources: Promise | None = None
+    logging: dict[str, object] | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether it promises to tell of any change of its lists."""
+        return any(one is not None and one.list_changed for one in (self.tools, self.prompts, self.resources))
 
 
 class _Opening(msgspec.Struct, rename="camel"):
@@ -64,44 +91,100 @@ class _Opening(msgspec.Struct, rename="camel"):
     supported_versions: list[str] = []
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     instructions: str | None = None
+    server_info: msgspec.Raw = msgspec.Raw(b"")
+    meta: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="_meta")
 
 
-async def greet(channel: Channel, *, client_info: bytes, remembered: str | None) -> Greeting:
+@dataclass(frozen=True, slots=True)
+class Ourselves:
+    """What we say of ourselves in a handshake: our `Implementation` and, to a legacy upstream, what our
+    client can be asked; JSON texts.
+    """
+
+    info: bytes
+    capabilities: bytes = b"{}"
+
+
+async def greet(channel: Channel, ourselves: Ourselves, *, first: Era, sure: bool = False) -> Greeting:
     """Opens the conversation and sets ``channel.dialect``.
 
-    ``remembered``: the version this upstream spoke last time. Has no timeout of its own beyond the probe's:
-    the caller limits the whole. Raises StartAgainError, RpcFaultError, ChannelClosedError.
+    first: the era to try first. sure: it spoke that one last time, so that ending on it means nothing. Has no
+    timeout of its own beyond the probe's: the caller limits the whole. Raises StartAgainError, RpcFaultError,
+    ChannelClosedError.
     """
-    if remembered in LEGACY_VERSIONS:
+    if first is Era.MODERN:
+        return await _probe(channel, ourselves, sure)
+    try:
+        return await _initialize(channel, ourselves)
+    except RpcFaultError as refusal:
         try:
-            return await _initialize(channel, client_info)
+            return await _discover(channel, ourselves)
         except RpcFaultError:
-            return await _discover(channel, client_info)  # it was updated since
-    return await _probe(channel, client_info)
+            raise refusal from None
+    except ChannelClosedError as error:
+        if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
+            return await _discover(channel, ourselves)
+        if error.sent and error.status is None and not sure:
+            raise StartAgainError(Era.MODERN) from error
+        raise
 
 
-async def _probe(channel: Channel, client_info: bytes) -> Greeting:
-    discovering = asyncio.ensure_future(_discover(channel, client_info))
+async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting:
+    discovering = asyncio.ensure_future(_discover(channel, ourselves))
     try:
         await asyncio.wait({discovering}, timeout=PROBE_TIMEOUT)
         if discovering.done():
             try:
                 return discovering.result()
-            except RpcFaultError:
-                return await _initialize(channel, client_info)
+            except _NotModernError as error:
+                return await _initialize_instead(channel, ourselves, error)
+            except RpcFaultError as fault:
+                if _names_our_version(fault.error):
+                    return await _discover(channel, ourselves)
+                return await _initialize(channel, ourselves)
             except ChannelClosedError as error:
                 if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
-                    return await _initialize(channel, client_info)
-                if error.sent and error.status is None:
-                    raise StartAgainError from error
+                    return await _initialize(channel, ourselves)
+                if error.sent and error.status is None and not sure:
+                    raise StartAgainError(Era.LEGACY) from error
                 raise
         # Silent so far: a legacy server that drops what it doesn't know, or any server that is slow to start.
         # Ask both ways; a server that is only slow answers the first question first.
         return await _first_answer(
-            discovering, asyncio.ensure_future(_initialize(channel, client_info)), channel
+            discovering, asyncio.ensure_future(_initialize(channel, ourselves)), channel
         )
     finally:
         await _stop(discovering)
+
+
+async def _initialize_instead(
+    channel: Channel, ourselves: Ourselves, otherwise: ChannelClosedError
+) -> Greeting:
+    """The legacy handshake with a server whose answer to `server/discover` promises us nothing."""
+    try:
+        return await _initialize(channel, ourselves)
+    except (RpcFaultError, ChannelClosedError):
+        raise otherwise from None
+
+
+def _names_our_version(error: RpcError) -> bool:
+    """Whether a server that refused our version names it among those it speaks: it is to be asked again (spec
+    2026-07-28: basic/versioning).
+    """
+    if error.code != UNSUPPORTED_PROTOCOL_VERSION or error.data is None:
+        return False
+    try:
+        return MODERN_VERSION in msgspec.json.decode(error.data, type=_Refusal).supported
+    except msgspec.DecodeError:
+        return False
+
+
+class _Refusal(msgspec.Struct):
+    supported: list[str] = []
+
+
+class _NotModernError(ChannelClosedError):
+    """A server answered `server/discover`, and speaks no modern version that we do."""
 
 
 async def _first_answer(
@@ -133,27 +216,33 @@ async def _stop(future: "asyncio.Future[Greeting]") -> None:
         future.exception()  # looked at: an abandoned probe's failure is no news
 
 
-async def _discover(channel: Channel, client_info: bytes) -> Greeting:
-    params = stamp_request(b"{}", MODERN_VERSION, client_info, b"{}")
+async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
+    params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
     opening = _read(await channel.request("server/discover", params, cancellable=False))
     if MODERN_VERSION not in opening.supported_versions:
-        raise ChannelClosedError(
+        raise _NotModernError(
             f"it speaks only protocol versions {', '.join(opening.supported_versions) or 'we do not know'}",
             sent=False,
         )
     channel.dialect = Dialect(Era.MODERN, MODERN_VERSION)
-    return Greeting(channel.dialect, bytes(opening.capabilities), opening.instructions or "")
+    try:
+        info = split_object(bytes(opening.meta)).get(SERVER_INFO_KEY, b"")
+    except NotAnObject:
+        info = b""
+    return Greeting(channel.dialect, bytes(opening.capabilities), opening.instructions or "", info)
 
 
-async def _initialize(channel: Channel, client_info: bytes) -> Greeting:
-    params = initialize_params(LATEST_LEGACY_VERSION, client_info, b"{}")
+async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
+    params = initialize_params(LATEST_LEGACY_VERSION, ourselves.info, ourselves.capabilities)
     opening = _read(await channel.request("initialize", params, cancellable=False))
     version = opening.protocol_version
     if version not in LEGACY_VERSIONS:
         raise ChannelClosedError(f"it speaks protocol version {version!r}, which we do not", sent=False)
     channel.dialect = Dialect(Era.LEGACY, version)
     await channel.notify("notifications/initialized")
-    return Greeting(channel.dialect, bytes(opening.capabilities), opening.instructions or "")
+    return Greeting(
+        channel.dialect, bytes(opening.capabilities), opening.instructions or "", bytes(opening.server_info)
+    )
 
 
 def _read(result: bytes) -> _Opening:

@@ -7,30 +7,34 @@ an upstream works: requests to one server share its connection and run concurren
 """
 
 import asyncio
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import (
     McpzipError,
     UpstreamError,
     UpstreamLostError,
+    UpstreamRpcError,
     UpstreamUnavailableError,
 )
 from mcpzip.system.process import Guardian
-from mcpzip.transport.base import ProgressSink
-from mcpzip.transport.circuit import Circuit
+from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
-from mcpzip.wire import quote
+from mcpzip.transport.handshake import Greeting
+from mcpzip.transport.pages import all_pages
+from mcpzip.transport.slot import Line, Place, Slot
+from mcpzip.wire import LEGACY_VERSIONS, METHOD_NOT_FOUND, Era
 
 CONNECT_TIMEOUT = 30.0
 """Seconds an upstream has to start and shake hands."""
-MAX_PAGES = 1_000
+REST_TIMEOUT = 5.0
+"""Seconds an upstream has to list its prompts, its resources or its templates."""
+REOPEN = 1.0
+"""Seconds after which a lost connection is opened again where somebody waits to hear something on it."""
 LINGER = 30.0
 """Seconds a connection that only listed its tools is kept before it is closed as unused."""
 
@@ -48,50 +52,27 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tools of one upstream, as raw JSON texts in the upstream's order, and the protocol version it
-    speaks.
+    """All tools of one upstream, as raw JSON texts in the upstream's order, and what it says of itself.
+
+    protocol: the version it speaks. ttl: seconds its list is good for, None when it didn't say.
     """
 
     tools: tuple[bytes, ...]
     protocol: str
     instructions: str
+    capabilities: bytes = b"{}"
+    info: bytes = b""
+    ttl: float | None = None
 
 
-class _Page(msgspec.Struct, rename="camel"):
-    tools: list[msgspec.Raw] | None = None
-    next_cursor: str | None = None
-
-
-def _read_page(result: bytes) -> _Page:
-    """A page of `tools/list`. Raises ValueError.
-
-    A text that one tool spells as no JSON should (a lone surrogate) must not cost the others their place:
-    what the strict decoder refuses is read by the lenient one, and each tool stands for itself again.
+class Rest(NamedTuple):
+    """What else an upstream offers: prompts, resources and resource templates, as raw JSON texts. None for
+    what it did not tell.
     """
-    try:
-        return msgspec.json.decode(result, type=_Page)
-    except msgspec.DecodeError:
-        lenient = json.loads(result)
-    page = msgspec.convert(lenient, type=_LenientPage)
-    tools = None if page.tools is None else [msgspec.Raw(json.dumps(tool)) for tool in page.tools]
-    return _Page(tools, page.next_cursor)
 
-
-class _LenientPage(msgspec.Struct, rename="camel"):
-    tools: list[object] | None = None
-    next_cursor: str | None = None
-
-
-class _Slot:
-    """What the pool remembers of one server between connections."""
-
-    def __init__(self, server: ServerConfig, protocol: str | None) -> None:
-        self.server, self.protocol = server, protocol
-        self.circuit = Circuit()
-        self.connection: Connection | None = None
-        self.connecting: asyncio.Task[Connection] | None = None
-        self.unused_at = 0.0
-        self.expiry: asyncio.TimerHandle | None = None
+    prompts: tuple[bytes, ...] | None = ()
+    resources: tuple[bytes, ...] | None = ()
+    templates: tuple[bytes, ...] | None = ()
 
 
 class Pool:
@@ -103,15 +84,20 @@ class Pool:
         *,
         idle_timeout: float,
         protocols: Mapping[str, str] = {},
-        on_list_changed: Callable[[str], None] = lambda server: None,
+        on_list_changed: Callable[[str, str | None], None] = lambda server, which: None,
+        on_resource_updated: Callable[[str, Partner | None, bytes], None] = lambda server, partner, params: (
+            None
+        ),
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
         each server spoke last time, by name."""
-        self._slots = {server.name: _Slot(server, protocols.get(server.name)) for server in servers}
+        self._slots = {server.name: Slot(server, protocols.get(server.name)) for server in servers}
         self._idle_timeout = idle_timeout
         self._on_list_changed = on_list_changed
+        self._on_resource_updated = on_resource_updated
         self._guardian = Guardian()
         self._leaving: dict[asyncio.Task[None], Connection] = {}
+        self._background: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def request(
@@ -123,85 +109,160 @@ class Pool:
         timeout: float,
         on_progress: ProgressSink | None = None,
         repeatable: bool = False,
+        origin: Origin = NOBODY,
+        definition: bytes | None = None,
     ) -> bytes:
         """Asks an upstream, connecting first if need be, and returns the result's JSON text.
 
         timeout: seconds for the request itself; connecting has its own. repeatable: running it twice does no
-        harm, so that a request whose connection broke under it may be sent once more.
-        Raises UpstreamError and its kinds.
+        harm, so that a request whose connection broke under it may be sent once more. origin: on whose
+        behalf. definition: see `Channel.request`. Raises UpstreamError and its kinds.
         """
+        slot = self._slots[server]
+
+        async def attempt() -> bytes:
+            async with self._used(slot, origin) as connection:
+                return await connection.request(
+                    method,
+                    params,
+                    timeout=timeout,
+                    on_progress=on_progress,
+                    origin=origin,
+                    definition=definition,
+                )
+
         try:
-            return await self._attempt(server, method, params, timeout, on_progress)
+            return await attempt()
         except UpstreamLostError as error:
             if error.may_have_run and not repeatable:
                 raise
-            return await self._attempt(server, method, params, timeout, on_progress)
+            return await attempt()
 
-    async def _attempt(
-        self,
-        server: str,
-        method: str,
-        params: bytes | None,
-        timeout: float,
-        on_progress: ProgressSink | None,
-    ) -> bytes:
+    async def tell(self, server: str, partner: Partner, method: str, params: bytes | None) -> None:
+        """Sends a notification on the legacy connection that ``partner`` has to ``server``, if it has one."""
         slot = self._slots[server]
-        connection = await self._connection(slot)
-        try:
-            return await connection.request(method, params, timeout=timeout, on_progress=on_progress)
-        finally:
-            self._keep(slot, self._idle_timeout)
+        for place in {slot.place(era, partner) for era in Era}:
+            line = slot.lines.get(place)
+            if line is not None and line.connection is not None and line.connection.partner is partner:
+                await line.connection.notify(method, params)
 
-    async def list_tools(self, server: str, timeout: float = CONNECT_TIMEOUT) -> Listing:
+    async def ask_open(self, partner: Partner, method: str, params: bytes, timeout: float) -> None:
+        """Makes a request on every legacy connection that ``partner`` has; errors change nothing."""
+        every = [one for slot in self._slots.values() for one in slot.connections()]
+        own = [one for one in every if one.partner is partner and not one.modern]
+        asking = (connection.request(method, params, timeout=timeout) for connection in own)
+        for outcome in await asyncio.gather(*asking, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, UpstreamError):
+                raise outcome
+
+    async def forget(self, partner: Partner) -> None:
+        """Ends the connections that are ``partner``'s own."""
+        if partner.key is None:
+            return
+        for slot in self._slots.values():
+            for place in [place for place in slot.lines if place[1] == partner.key]:
+                line = slot.lines.pop(place)
+                if line.expiry is not None:
+                    line.expiry.cancel()
+                if line.connecting is not None:
+                    line.connecting.cancel()
+                if line.connection is not None:
+                    self._leave(line.connection, GRACE)
+
+    async def greeting(self, server: str, origin: Origin) -> Greeting:
+        """What ``server`` says of itself, connecting first if need be. Raises UpstreamUnavailableError."""
+        async with self._used(self._slots[server], origin) as connection:
+            assert connection.greeting is not None
+            return connection.greeting
+
+    async def watch(self, server: str, uris: Collection[str]) -> None:
+        """From now on ``server`` is to tell us of changes of these resources, and no others: those that all
+        clients together want, but for the ones that a partner watches on a connection of its own.
+
+        Raises UpstreamError and its kinds.
+        """
+        slot = self._slots[server]
+        slot.watched = frozenset(uris)
+        shared = [one for one in slot.connections() if one.modern or one.partner is None]
+        if not shared and slot.watched:
+            async with self._used(slot, NOBODY) as connection:
+                shared = [connection]
+        for connection in shared:
+            await connection.watch(slot.watched)
+
+    @asynccontextmanager
+    async def _used(
+        self, slot: Slot, origin: Origin, *, insist: bool = False, keep: float | None = None
+    ) -> AsyncIterator[Connection]:
+        """The connection for ``origin``, which is then kept for ``keep`` seconds (default: as configured)."""
+        line, connection = await self._line(slot, origin.era, origin.partner, insist=insist)
+        try:
+            yield connection
+        finally:
+            self._keep(slot, line, self._idle_timeout if keep is None else keep)
+
+    async def list_tools(
+        self, server: str, timeout: float = CONNECT_TIMEOUT, *, origin: Origin = NOBODY
+    ) -> Listing:
         """Every page of the server's tools. timeout: seconds for all of it, connecting included.
 
         Ignores an open circuit: whoever lists wants to know how it is now. Raises UpstreamError and its
         kinds.
         """
         slot = self._slots[server]
+        keep = min(LINGER, self._idle_timeout)
+
+        async def attempt() -> tuple[list[bytes], float | None, Greeting]:
+            async with self._used(slot, origin, insist=True, keep=keep) as connection:
+                assert connection.greeting is not None
+                return *await all_pages(connection, "tools/list", "tools", timeout), connection.greeting
+
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    connection = await self._connection(slot, insist=True)
-                    tools = await self._all_pages(connection, timeout)
+                    tools, ttl, greeting = await attempt()
                 except UpstreamLostError:  # listing twice does no harm
-                    connection = await self._connection(slot, insist=True)
-                    tools = await self._all_pages(connection, timeout)
+                    tools, ttl, greeting = await attempt()
         except TimeoutError:
             raise UpstreamUnavailableError(
                 server,
                 f"it did not list its tools within {timeout:g} s",
                 "It is asked again at the next refresh.",
             ) from None
-        finally:
-            self._keep(slot, min(LINGER, self._idle_timeout))
-        assert connection.greeting is not None
-        greeting = connection.greeting
-        return Listing(tuple(tools), greeting.dialect.version, greeting.instructions)
+        return Listing(
+            tuple(tools),
+            greeting.dialect.version,
+            greeting.instructions,
+            greeting.capabilities,
+            greeting.info,
+            ttl,
+        )
 
-    async def _all_pages(self, connection: Connection, timeout: float) -> list[bytes]:
-        name = connection.server.name
-        tools: list[bytes] = []
-        seen: set[str] = set()
-        cursor: str | None = None
-        for _ in range(MAX_PAGES):
-            # An empty string is a cursor like any other (spec: server/utilities/pagination).
-            params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
-            result = await connection.request("tools/list", params, timeout=timeout)
-            try:
-                page = _read_page(result)
-            except (ValueError, RecursionError) as error:
-                raise UpstreamError(name, f"its tool list makes no sense ({error})") from error
-            if page.tools is None:
-                raise UpstreamError(name, "its tool list has no 'tools'")
-            tools.extend(bytes(tool) for tool in page.tools)
-            cursor = page.next_cursor
-            if cursor is None:
-                return tools
-            if cursor in seen:
-                raise UpstreamError(name, f"its tool list goes in circles (cursor {cursor!r} came twice)")
-            seen.add(cursor)
-        raise UpstreamError(name, f"its tool list has more than {MAX_PAGES:,} pages")
+    async def list_rest(self, server: str, timeout: float = REST_TIMEOUT, *, origin: Origin = NOBODY) -> Rest:
+        """What the server offers beside tools. timeout: seconds for each kind. Raises UpstreamError and its
+        kinds when there is no connection.
+        """
+        keep = min(LINGER, self._idle_timeout)
+        async with self._used(self._slots[server], origin, insist=True, keep=keep) as connection:
+            assert connection.greeting is not None
+            offers = connection.greeting.offers
+
+            async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
+                if promised is None:
+                    return ()
+                try:
+                    return tuple((await all_pages(connection, method, key, timeout))[0])
+                except UpstreamRpcError as error:
+                    return () if error.code == METHOD_NOT_FOUND else None
+                except UpstreamError:
+                    return None
+
+            prompts, resources, templates = await asyncio.gather(
+                every("prompts/list", "prompts", offers.prompts),
+                every("resources/list", "resources", offers.resources),
+                every("resources/templates/list", "resourceTemplates", offers.resources),
+            )
+        return Rest(prompts, resources, templates)
 
     def health(self, server: str) -> Health:
         """How the server is doing right now."""
@@ -210,9 +271,9 @@ class Pool:
             return Health("disabled", "it is disabled in the config")
         if slot.server.problem:
             return Health("failing", slot.server.problem)
-        if slot.connection is not None and slot.connection.alive:
+        if slot.connections():
             return Health("connected")
-        if slot.connecting is not None:
+        if any(line.connecting is not None for line in slot.lines.values()):
             return Health("connecting")
         if slot.circuit.failures:
             return Health("failing", slot.circuit.reason, max(0.0, slot.circuit.retry_at - time.monotonic()))
@@ -221,45 +282,63 @@ class Pool:
     async def close(self) -> None:
         """Ends every connection and process, within about a second."""
         self._closed = True
-        slots = self._slots.values()
-        connecting = [slot.connecting for slot in slots if slot.connecting is not None]
-        for task in connecting:
+        lines = [line for slot in self._slots.values() for line in slot.lines.values()]
+        connecting = [line.connecting for line in lines if line.connecting is not None]
+        for task in (*connecting, *self._background):
             task.cancel()
-        connections = [slot.connection for slot in slots if slot.connection is not None]
+        connections = [line.connection for line in lines if line.connection is not None]
         closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._leaving.values())]
-        for slot in slots:
-            if slot.expiry is not None:
-                slot.expiry.cancel()
-        await asyncio.gather(*connecting, *closing, *self._leaving, return_exceptions=True)
+        for line in lines:
+            if line.expiry is not None:
+                line.expiry.cancel()
+        await asyncio.gather(*connecting, *self._background, *closing, *self._leaving, return_exceptions=True)
         self._guardian.close()
 
-    async def _connection(self, slot: _Slot, *, insist: bool = False) -> Connection:
-        connection = slot.connection
-        if connection is not None and connection.alive:
-            return connection
-        return await self._connected(slot, insist=insist)
+    async def _line(
+        self, slot: Slot, era: Era | None, partner: Partner | None, *, insist: bool
+    ) -> tuple[Line, Connection]:
+        place = slot.place(era, partner)
+        line = slot.lines.get(place)
+        if line is None and era is None and partner is None:  # whoever there is will do
+            line = next((one for one in slot.lines.values() if one.connection and one.connection.alive), None)
+        if line is None:
+            line = slot.lines[place] = Line()
+        if line.connection is not None and line.connection.alive:
+            return line, line.connection
+        connection = await self._connected(slot, line, era, partner, insist=insist)
+        line = slot.lines.get(slot.place(era, partner), line)  # it may speak another era than was hoped
+        return line, connection
 
-    def _keep(self, slot: _Slot, seconds: float) -> None:
+    def _keep(self, slot: Slot, line: Line, seconds: float) -> None:
         """The connection was used: it lives ``seconds`` more at least."""
-        slot.unused_at = max(slot.unused_at, time.monotonic() + seconds)
-        if slot.expiry is None and not self._closed:
-            slot.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, slot)
+        line.unused_at = max(line.unused_at, time.monotonic() + seconds)
+        if line.expiry is None and not self._closed:
+            line.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, slot, line)
 
-    def _expire(self, slot: _Slot) -> None:
-        slot.expiry = None
-        connection = slot.connection
+    def _expire(self, slot: Slot, line: Line) -> None:
+        line.expiry = None
+        connection = line.connection
         if connection is None:
+            self._drop(slot, line)
             return
-        left = slot.unused_at - time.monotonic()
-        if connection.open_requests:
-            self._keep(slot, self._idle_timeout)
+        left = line.unused_at - time.monotonic()
+        if connection.open_requests or slot.watches(connection):
+            self._keep(slot, line, self._idle_timeout)
         elif left > 0:
-            slot.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot)
+            line.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot, line)
         else:
-            slot.connection = None
+            self._drop(slot, line)
             self._leave(connection, GRACE)
 
-    async def _connected(self, slot: _Slot, *, insist: bool) -> Connection:
+    @staticmethod
+    def _drop(slot: Slot, line: Line) -> None:
+        line.connection = None
+        if line.connecting is None:
+            slot.lines = {place: one for place, one in slot.lines.items() if one is not line}
+
+    async def _connected(
+        self, slot: Slot, line: Line, era: Era | None, partner: Partner | None, *, insist: bool
+    ) -> Connection:
         server = slot.server
         if server.disabled:
             raise UpstreamUnavailableError(
@@ -269,20 +348,26 @@ class Pool:
             raise UpstreamUnavailableError(server.name, server.problem)
         if self._closed:
             raise UpstreamUnavailableError(server.name, "mcpzip is shutting down")
-        if slot.connecting is None:
+        if line.connecting is None:
             if slot.circuit.open(time.monotonic()) and not insist:
                 wait = slot.circuit.retry_at - time.monotonic()
                 raise UpstreamUnavailableError(
                     server.name, slot.circuit.reason, f"It is tried again in {max(wait, 0.1):.1f} s."
                 )
-            slot.connecting = asyncio.create_task(self._connect(slot), name=f"connect-{server.name}")
-            slot.connecting.add_done_callback(_looked_at)
+            line.connecting = asyncio.create_task(
+                self._connect(slot, line, era, partner), name=f"connect-{server.name}"
+            )
+            line.connecting.add_done_callback(_looked_at)
         # Shielded: a caller that gives up doesn't take the others' connection with it.
-        return await asyncio.shield(slot.connecting)
+        return await asyncio.shield(line.connecting)
 
-    async def _connect(self, slot: _Slot) -> Connection:
-        old, slot.connection = slot.connection, None
-        connection = Connection(slot.server, self, self._guardian, remembered=slot.protocol)
+    async def _connect(self, slot: Slot, line: Line, era: Era | None, partner: Partner | None) -> Connection:
+        old, line.connection = line.connection, None
+        wanted = slot.speaks.get(era, era)
+        was_legacy = slot.protocol in LEGACY_VERSIONS
+        first = wanted or (Era.LEGACY if was_legacy else Era.MODERN)
+        sure = was_legacy and first is Era.LEGACY
+        connection = Connection(slot.server, self, self._guardian, first=first, sure=sure, partner=partner)
         try:
             if old is not None:
                 await old.close(QUICK_GRACE)
@@ -290,26 +375,74 @@ class Pool:
         except McpzipError as error:
             slot.circuit.failed(time.monotonic(), _told(error))
             slot.protocol = None  # it may be what is remembered of it that is wrong
+            slot.speaks.clear()
             raise
         finally:
-            slot.connecting = None
+            line.connecting = None
         slot.circuit.succeeded()
-        slot.connection = connection
-        self._keep(slot, self._idle_timeout)
         assert connection.greeting is not None
         slot.protocol = connection.greeting.dialect.version
+        spoken = connection.greeting.dialect.era
+        slot.speaks[era] = slot.speaks[first] = spoken
+        return self._placed(slot, line, connection, slot.place(era, partner))
+
+    def _placed(self, slot: Slot, line: Line, connection: Connection, place: Place) -> Connection:
+        """Puts a new connection where those look for it that want one of its kind."""
+        there = slot.lines.get(place)
+        if there is not None and there is not line:
+            if there.connection is not None and there.connection.alive:
+                self._drop(slot, line)
+                self._leave(connection, GRACE)
+                return there.connection
+            slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
+            line = there
+        elif there is None:
+            slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
+            slot.lines[place] = line
+        line.connection = connection
+        if slot.watched:
+            self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
+        self._keep(slot, line, self._idle_timeout)
         return connection
 
-    def list_changed(self, server: str) -> None:
+    async def _watch_again(self, slot: Slot, connection: Connection) -> None:
+        try:
+            await connection.watch(slot.watched)
+        except UpstreamError:
+            pass  # whoever subscribed heard of it; the next connection is asked again
+
+    async def _open_again(self, slot: Slot, connection: Connection) -> None:
+        """Opens in the place of a lost connection another, for those who wait to hear something on it."""
+        while not self._closed and slot.watches(connection):
+            await asyncio.sleep(max(REOPEN, slot.circuit.retry_at - time.monotonic()))
+            era = None if connection.greeting is None else connection.greeting.dialect.era
+            try:
+                async with self._used(slot, Origin(era=era, partner=connection.partner)):
+                    return
+            except UpstreamError:
+                continue
+
+    def _in_background(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def list_changed(self, server: str, which: str | None) -> None:
         """Called by a connection (`connection.Listener`)."""
-        self._on_list_changed(server)
+        self._on_list_changed(server, which)
+
+    def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
+        """Called by a connection (`connection.Listener`)."""
+        self._on_resource_updated(server, partner, params)
 
     def disconnected(self, server: str, connection: Connection) -> None:
         """Called by a connection that ended by itself (`connection.Listener`)."""
-        slot = self._slots[server]
-        if slot.connection is connection:
-            slot.connection = None
-            self._leave(connection, QUICK_GRACE)
+        for line in self._slots[server].lines.values():
+            if line.connection is connection:
+                line.connection = None
+                self._leave(connection, QUICK_GRACE)
+        if self._slots[server].watches(connection):
+            self._in_background(self._open_again(self._slots[server], connection), f"reopen-{server}")
 
     def _leave(self, connection: Connection, grace: float) -> None:
         """Closes ``connection`` in the background. `close` knows of it from this moment on."""

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
@@ -22,6 +23,9 @@ from mcp.shared.inbound import (
     MCP_PROTOCOL_VERSION_HEADER,
     NAME_BEARING_METHODS,
     encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
@@ -36,6 +40,9 @@ from mcpzip.transport.base import (
 )
 from mcpzip.transport.witness import Fault, Witness
 from mcpzip.wire import Era, RpcError, with_progress_token
+
+MIRRORS = b"x-mcp-header"
+"""What a schema says of a parameter that is to be repeated in a header."""
 
 STREAM_READ_TIMEOUT = 3600.0
 """Seconds a stream may stay silent: a call's own timeout is what ends a call."""
@@ -99,6 +106,7 @@ class SdkChannel:
         *,
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
+        definition: bytes | None = None,
     ) -> bytes:
         if self._gone is not None:
             raise ChannelClosedError(self._gone, sent=False)
@@ -109,12 +117,12 @@ class SdkChannel:
         body = cast(dict[str, object], json.loads(params)) if params else {}
         options: CallOptions = {
             "request_id": number,
-            "headers": self._headers(method, body),
+            "headers": {**self._headers(method, body), **self._mirrored(definition, body)},
             "cancel_on_abandon": cancellable,
         }
         sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, body, options))
         try:
-            return await self._outcome(number, sending)
+            return await self._outcome(method, number, sending)
         finally:
             self._progress.pop(number, None)
             self._witness.faults.pop(number, None)
@@ -122,7 +130,7 @@ class SdkChannel:
                 sending.cancel()
                 await asyncio.wait({sending})
 
-    async def _outcome(self, number: int, sending: "asyncio.Future[dict[str, object]]") -> bytes:
+    async def _outcome(self, method: str, number: int, sending: "asyncio.Future[dict[str, object]]") -> bytes:
         await self._witness.settled(number, sending)
         if not sending.done():
             raise self._closed_by(self._witness.faults[number])
@@ -130,6 +138,8 @@ class SdkChannel:
             result = sending.result()
         except MCPError as error:
             raise self._failure(number, error) from error
+        if method == "tools/list" and self.dialect is not None and self.dialect.era is Era.MODERN:
+            result = _without_invalid(result)
         return encode_json(result)
 
     def _failure(self, number: int, error: MCPError) -> Exception:
@@ -192,6 +202,20 @@ class SdkChannel:
                 headers[MCP_NAME_HEADER] = encode_header_value(name)
         return headers
 
+    def _mirrored(self, definition: bytes | None, params: Mapping[str, object]) -> dict[str, str]:
+        """The arguments that the tool's schema wants repeated in headers (spec 2026-07-28: basic/transports/
+        streamable-http, "Custom headers from tool parameters").
+        """
+        if definition is None or MIRRORS not in definition:
+            return {}
+        if self.dialect is None or self.dialect.era is Era.LEGACY:
+            return {}
+        schema = json.loads(definition).get("inputSchema")
+        arguments = params.get("arguments")
+        if not isinstance(schema, dict):
+            return {}
+        return mcp_param_headers(x_mcp_header_map(schema), arguments if isinstance(arguments, dict) else {})
+
     def _on_arrival(self, method: str, params: Mapping[str, object] | None) -> bool:
         # Called in wire order, before the result resolves: progress stays ahead of its result.
         if method != "notifications/progress" or params is None:
@@ -213,11 +237,29 @@ class SdkChannel:
     async def _on_request(
         self, _context: object, method: str, params: Mapping[str, object] | None
     ) -> dict[str, object]:
-        reply = self._incoming.asked(method, None if params is None else encode_json(dict(params)))
-        if isinstance(reply, RpcError):
-            data = None if reply.data is None else json.loads(reply.data)
-            raise MCPError(reply.code, reply.message, data)
+        try:
+            reply = await self._incoming.asked(method, None if params is None else encode_json(dict(params)))
+        except RpcFaultError as fault:
+            error = fault.error
+            raise MCPError(
+                error.code, error.message, None if error.data is None else json.loads(error.data)
+            ) from fault
         return cast(dict[str, object], json.loads(reply))
+
+
+def _without_invalid(listing: dict[str, object]) -> dict[str, object]:
+    """``listing`` without the tools whose schema asks for headers that can't be: a client over HTTP must
+    leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom headers from tool parameters").
+    """
+    tools = listing.get("tools")
+    if not isinstance(tools, list):
+        return listing
+    kept = [
+        tool
+        for tool in tools
+        if not isinstance(tool, dict) or find_invalid_x_mcp_header(tool.get("inputSchema")) is None
+    ]
+    return {**listing, "tools": kept} if len(kept) < len(tools) else listing
 
 
 def _claimed_version(params: Mapping[str, object]) -> str | None:
@@ -226,12 +268,24 @@ def _claimed_version(params: Mapping[str, object]) -> str | None:
     return version if isinstance(version, str) else None
 
 
+# Strings are matched to be stepped over.
+_NOT_JSON = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|Infinity|NaN')
+_JSON_FOR = {"Infinity": "1e999", "NaN": "null"}
+
+
 def encode_json(value: object) -> bytes:
     """``value`` as compact JSON text: key order kept, integers exact, ints and floats distinct, lone
     surrogates escaped.
+
+    A number too big for a double, which was read as infinity, becomes one that is again; NaN, which no JSON
+    text holds, becomes null.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = _NOT_JSON.sub(_spelt_as_json, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return text.encode("utf-8", "backslashreplace")  # what UTF-8 can't hold are lone surrogates: \udXXX
+
+
+def _spelt_as_json(found: re.Match[str]) -> str:
+    return _JSON_FOR.get(found[0], found[0])

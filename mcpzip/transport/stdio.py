@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, Guardian, child_environment
@@ -31,7 +32,6 @@ from mcpzip.wire import (
     Request,
     Result,
     Role,
-    RpcError,
     with_progress_token,
 )
 
@@ -100,6 +100,7 @@ class StdioChannel:
         self._peer = Peer(role=Role.CLIENT)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._progress: dict[int, ProgressSink] = {}
+        self._asked: dict[bytes, asyncio.Task[None]] = {}
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._stderr_tail = b""
         self._stderr_done = False
@@ -117,6 +118,7 @@ class StdioChannel:
         *,
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
+        definition: bytes | None = None,
     ) -> bytes:
         if not self._waiting:
             self._look_after_child()
@@ -177,11 +179,9 @@ class StdioChannel:
             case Notification(method=method, params=params):
                 self._incoming.notified(method, params)
             case Request(id=id_, method=method, params=params):
-                reply = self._incoming.asked(method, params)
-                if isinstance(reply, RpcError):
-                    self._in.write(self._peer.error(id_, reply.code, reply.message, reply.data))
-                else:
-                    self._in.write(self._peer.result(id_, reply))
+                task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
+                self._asked[id_] = task
+                task.add_done_callback(partial(self._answered, id_))
             case Invalid(id=id_, code=code, message=message):
                 self._in.write(self._peer.error(id_, code, message))
             case Junk(data=data):
@@ -190,10 +190,24 @@ class StdioChannel:
                 for number in ids:
                     if (answer := self._waiting.get(number)) and not answer.done():
                         answer.set_exception(ChannelClosedError(self._gone or "it ended", sent=True))
-            case Cancelled():
-                pass  # what an upstream asks of us is answered at once: there is nothing to stop
+            case Cancelled(id=id_):
+                if task_ := self._asked.get(id_):
+                    task_.cancel()
             case _:  # Stray: a late or unknown answer; nobody waits for it
                 pass
+
+    async def _answer(self, id: bytes, method: str, params: bytes | None) -> None:
+        try:
+            result = await self._incoming.asked(method, params)
+        except RpcFaultError as fault:
+            error = fault.error
+            self._in.write(self._peer.error(id, error.code, error.message, error.data))
+        else:
+            self._in.write(self._peer.result(id, result))
+
+    def _answered(self, id: bytes, task: "asyncio.Task[None]") -> None:
+        if self._asked.get(id) is task:
+            del self._asked[id]
 
     def _look_after_child(self) -> None:
         """Ends the channel of a process that crashed although what it started keeps its pipes open.
@@ -228,6 +242,8 @@ class StdioChannel:
         if self._gone is not None:
             return
         self._gone = reason
+        for task in self._asked.values():
+            task.cancel()
         for event in self._peer.eof():
             if not isinstance(event, Error):  # half an answer, or half an error: the request is lost
                 self._handle(event)

@@ -11,7 +11,17 @@ import msgspec
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.framing import TAIL, Frame, FrameTooLong
-from mcpzip.wire.shallow import NotAnObject, is_json, quote, scan, split_object, unquote
+from mcpzip.wire.shallow import (
+    NotAnObject,
+    check_utf8,
+    is_json,
+    may_hold_surrogates,
+    quote,
+    scan,
+    split_object,
+    unquote,
+    without_surrogates,
+)
 
 ABSENT = msgspec.Raw()
 """The one value of a member that isn't there; compare with ``is``."""
@@ -44,9 +54,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MEMBERS = frozenset(Envelope.__struct_fields__)
 # Reading token by token is slow; whoever sends junk by the megabyte must not make everybody wait.
 _LEGIBLE = 64 * 1024
+_ID_STARTS = tuple(bytes([byte]) for byte in b'"-0123456789')
 _CODE = re.compile(rb'"?(-?[0-9]{1,18})(?:\.0+)?"?')
 _WHOLE = re.compile(rb'"?([0-9]{1,18})(?:\.0+)?"?')
-_LAST_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_LAST_ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,17})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 _decode = msgspec.json.Decoder(Envelope).decode
 
@@ -57,15 +68,23 @@ def read(frame: Frame) -> Envelope:
         reason = f"a message of {frame.size_at_least} bytes is too long"
         raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
     try:
-        if not frame.isascii():
-            frame.decode()  # msgspec steps over strings without looking at their UTF-8
+        check_utf8(frame)  # msgspec steps over strings without looking at theirs
         return _decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        frame = frame.removeprefix(_BYTE_ORDER_MARK)
-        try:
-            return _of(split_object(frame))
-        except NotAnObject:
-            raise _fault(frame) from None
+        return _read_patiently(frame.removeprefix(_BYTE_ORDER_MARK))
+
+
+def _read_patiently(frame: bytes) -> Envelope:
+    """The same, where msgspec takes offence at what is allowed: lone surrogates, or a mark now removed."""
+    try:
+        check_utf8(frame)
+        twin = without_surrogates(frame) if may_hold_surrogates(frame) else frame
+        values = _decode(twin)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _fault(frame) from None
+    known = {key: bytes(value) for key in _MEMBERS if (value := getattr(values, key)) is not ABSENT}
+    # The same to the byte but for the escapes: the same offsets.
+    return _of({it.key: frame[it.value : it.end] for it in scan(twin, known) if it.key in known})
 
 
 def salvage(frame: Frame) -> Envelope:
@@ -76,7 +95,8 @@ def salvage(frame: Frame) -> Envelope:
     fields = {
         member.key: head[member.value : member.end] if member.end >= 0 else b"" for member in scan(head, {})
     }
-    if fields.get("id", b"") not in frame.head:  # it held what had to be replaced: nobody's id any more
+    # An id that held what had to be replaced, or that is no JSON, is nobody's.
+    if (id := fields.get("id")) and not (id in frame.head and id.startswith(_ID_STARTS) and is_json(id)):
         del fields["id"]
     if not fields.get("id") and (last := _LAST_ID.search(frame.tail)):
         fields["id"] = last[1]
@@ -85,14 +105,15 @@ def salvage(frame: Frame) -> Envelope:
 
 def _fault(frame: bytes) -> UnreadableError:
     """Why ``frame`` isn't an object."""
-    legible = frame.decode("utf-8", "replace").encode()
     try:
-        whole = is_json(legible)
+        whole = is_json(frame)
     except RecursionError:
         return UnreadableError(PARSE_ERROR, "nested too deeply", outlined=True)
     if not whole:
         return UnreadableError(PARSE_ERROR, "not JSON", outlined=False)
-    if legible != frame:
+    try:
+        check_utf8(frame)
+    except UnicodeDecodeError:
         return UnreadableError(PARSE_ERROR, "not UTF-8", outlined=True)
     if frame.startswith(b"["):
         return UnreadableError(INVALID_REQUEST, "MCP has had no batches since 2025-06-18", outlined=False)

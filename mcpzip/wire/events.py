@@ -38,10 +38,15 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Error(msgspec.Struct, frozen=True, gc=False):
-    """Our request ``id`` failed: the peer said so, or its answer is no answer (-32603, saying why)."""
+    """Our request ``id`` failed.
+
+    ours: False when the peer said so; True when it answered and that is no answer or can't be read, so that
+    ``error`` (-32603, saying why) is of our own making and what became of the request isn't known.
+    """
 
     id: int
     error: RpcError
+    ours: bool = False
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):

@@ -267,7 +267,7 @@ class Peer:
 
 
 def _failed(number: int, reason: str) -> Error:
-    return Error(number, RpcError(INTERNAL_ERROR, reason))
+    return Error(number, RpcError(INTERNAL_ERROR, reason), ours=True)
 
 
 def _members(raw: bytes) -> dict[str, bytes]:

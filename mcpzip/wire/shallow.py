@@ -8,6 +8,7 @@ made good here: it steps over strings without checking their UTF-8 (§8.1), and 
 surrogates such as ``\\ud800`` (§8.2), which real tools emit.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
@@ -49,6 +50,8 @@ _validate = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.encode
 
 _WHITESPACE = b" \t\r\n"
+_STRETCH = 1 << 20
+"""Bytes of a long text that are worked on at a time, so that what is made of them stays small."""
 
 
 def split_object(raw: bytes) -> dict[str, bytes]:
@@ -59,7 +62,7 @@ def split_object(raw: bytes) -> dict[str, bytes]:
     try:
         return {key: bytes(value) for key, value in _checked(raw).items()}
     except NotAnObject:
-        if not _may_hold_surrogates(raw):
+        if not may_hold_surrogates(raw):
             raise
         return {member.key: raw[member.value : member.end] for member in members(raw)}
 
@@ -93,7 +96,7 @@ def with_members(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
         return _appended(raw, fields) if fields else raw
     pieces: list[bytes] = []
     done = 0
-    for member in members(raw):
+    for member in _walk(raw):
         if member.key in fields:
             pieces += raw[done : member.value], fields[member.key]
             done = member.end
@@ -119,18 +122,23 @@ def without_members(raw: bytes, keys: Collection[str]) -> bytes:
 
 def members(raw: bytes) -> list[Member]:
     """Every top-level member in the order it stands, a key that stands twice included. Raises NotAnObject."""
+    return list(_walk(raw))
+
+
+def _walk(raw: bytes) -> Iterator[Member]:
     try:
         values = _checked(raw)
-        return list(scan(raw, {key: bytes(value) for key, value in values.items()}))
+        twin = raw
     except NotAnObject:
-        if not _may_hold_surrogates(raw):
+        if not may_hold_surrogates(raw):
             raise
-    twin = _without_surrogates(raw)  # the same to the byte but for the escapes: the same offsets
-    found = scan(twin, {key: bytes(value) for key, value in _checked(twin).items()})
-    return [member._replace(key=_key_at(raw, member.start)) for member in found]
+        twin = without_surrogates(raw)  # the same to the byte but for the escapes: the same offsets
+        values = _checked(twin)
+    for member in scan(twin, values):
+        yield member if twin is raw else member._replace(key=_key_at(raw, member.start))
 
 
-def scan(raw: bytes, values: Mapping[str, bytes]) -> Iterator[Member]:
+def scan(raw: bytes, values: Mapping[str, bytes | msgspec.Raw]) -> Iterator[Member]:
     """The members of ``raw`` as far as it can be read: of a JSON object all of them, of torn text the first
     ones.
 
@@ -153,12 +161,24 @@ def scan(raw: bytes, values: Mapping[str, bytes]) -> Iterator[Member]:
 
 
 def is_json(raw: bytes) -> bool:
-    """Whether ``raw``, which is UTF-8, is one JSON text. Raises RecursionError when nested too deeply."""
+    """Whether ``raw`` is one JSON text, but for the UTF-8 in its strings. Raises RecursionError when nested
+    too deeply.
+    """
     try:
-        _validate(_without_surrogates(raw) if _may_hold_surrogates(raw) else raw)
+        _validate(without_surrogates(raw) if may_hold_surrogates(raw) else raw)
     except msgspec.DecodeError:
         return False
     return True
+
+
+def check_utf8(raw: bytes) -> None:
+    """Raises UnicodeDecodeError when ``raw`` isn't UTF-8. The text, up to four times as long, isn't kept."""
+    if raw.isascii():
+        return
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    for at in range(0, len(raw), _STRETCH):
+        decode(raw[at : at + _STRETCH])
+    decode(b"", True)
 
 
 def _keys(raw: bytes) -> Set[str]:
@@ -177,8 +197,7 @@ def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
 
 def _checked(raw: bytes) -> dict[str, msgspec.Raw]:
     try:
-        if not raw.isascii():
-            raw.decode()
+        check_utf8(raw)
         return _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotAnObject(str(error)) from error
@@ -186,14 +205,22 @@ def _checked(raw: bytes) -> dict[str, msgspec.Raw]:
         raise NotAnObject("nested too deeply") from error
 
 
-def _may_hold_surrogates(raw: bytes) -> bool:
+def may_hold_surrogates(raw: bytes) -> bool:
     return b"\\ud" in raw or b"\\uD" in raw
 
 
-def _without_surrogates(raw: bytes) -> bytes:
+def without_surrogates(raw: bytes) -> bytes:
     """``raw`` with harmless escapes of the same length in the place of all surrogates'."""
     # After an escaped backslash the letters are no escape, but they may change as well.
-    return _SURROGATE.sub(rb"\\u0020", raw)
+    pieces: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        end = at + _STRETCH
+        if end < len(raw) and (escape := raw.rfind(b"\\", end - 5, end)) >= 0:
+            end = escape  # it may reach across
+        pieces.append(_SURROGATE.sub(rb"\\u0020", raw[at:end]))
+        at = end
+    return b"".join(pieces)
 
 
 def _key_at(raw: bytes, start: int) -> str:
@@ -201,9 +228,9 @@ def _key_at(raw: bytes, start: int) -> str:
     return unquote(key[0]) if key else ""
 
 
-def _known_end(raw: bytes, at: int, value: bytes | None) -> int:
-    """Where ``value`` ends if it stands here whole, else 0 (an earlier value of a key that stands twice)."""
-    if value is None or not raw.startswith(value, at):
+def _known_end(raw: bytes, at: int, known: bytes | msgspec.Raw | None) -> int:
+    """Where ``known`` ends if it stands here whole, else 0 (an earlier value of a key that stands twice)."""
+    if known is None or not raw.startswith(value := bytes(known), at):
         return 0
     end = at + len(value)
     return end if _AFTER.match(raw, end) else 0

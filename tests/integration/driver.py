@@ -27,7 +27,9 @@ from typing import Any, Self, TypeVar
 from fakes.launch import FakeServer
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load, snapshot_path
-from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.proxy.exchange import Client as Downstream
+from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.proxy import Proxy
 from mcpzip.transport.pool import Pool
 
 Json = dict[str, Any]
@@ -333,9 +335,21 @@ def nothing_unheard() -> Iterator[None]:
     assert heard == []
 
 
-async def said_by(proxy: Proxy, tool: str, arguments: Json, **context: Any) -> Json:
+def exchange(meta: bytes | None = None, on_progress: Callable[[bytes], None] | None = None) -> Exchange:
+    """A request of a client that is of no era, asks nothing and can't be asked."""
+
+    def tell(method: str, params: bytes | None) -> None:
+        if on_progress is not None and method == "notifications/progress" and params is not None:
+            on_progress(params)
+
+    if on_progress is not None:
+        meta = b'{"progressToken":"heard"}'
+    return Exchange(Downstream(), params=None if meta is None else b'{"_meta":%b}' % meta, tell=tell)
+
+
+async def said_by(proxy: Proxy, tool: str, arguments: Json, **more: Any) -> Json:
     """The result of one of mcpzip's own tools."""
-    return json.loads(await proxy.call(tool, json.dumps(arguments).encode(), Context(**context)))
+    return json.loads(await proxy.call(tool, json.dumps(arguments).encode(), exchange(**more)))
 
 
 async def executed(proxy: Proxy, name: str, arguments: Json | None = None, **more: Any) -> Json:

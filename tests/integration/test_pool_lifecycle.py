@@ -224,8 +224,9 @@ async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, t
     async with pool_of(tmp_path, shop) as pool:
         await pool.request("shop", "tools/call", CALL, timeout=10)
         slot = pool._slots["shop"]
-        slot.unused_at = 0.0
-        pool._expire(slot)
+        (line,) = slot.lines.values()
+        line.unused_at = 0.0
+        pool._expire(slot, line)
         async with asyncio.timeout(3):
             await pool.close()
         assert left_of(family(shop), 0.5) == []
@@ -251,7 +252,7 @@ async def test_a_connect_cancelled_the_moment_it_is_ready_is_given_up(fake_mcp: 
     shop = fake_mcp(name="shop", tools=[PAY])
     server = config_of(tmp_path, shop).servers["shop"]
     guardian = Guardian()
-    connection = Connection(server, Deaf(), guardian, remembered=None)
+    connection = Connection(server, Deaf(), guardian)
     connecting = asyncio.create_task(connection.connect(10))
     while not connection._ready.is_set():  # noqa: ASYNC110 - the very moment, not a turn of the loop later
         await asyncio.sleep(0)
@@ -265,7 +266,7 @@ async def test_a_connect_cancelled_the_moment_it_is_ready_is_given_up(fake_mcp: 
 class Deaf:
     """Listens to nothing."""
 
-    def list_changed(self, server: str) -> None: ...
+    def list_changed(self, server: str, which: str | None) -> None: ...
 
     def disconnected(self, server: str, connection: Connection) -> None: ...
 

@@ -7,12 +7,14 @@ import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from driver import (
     LEGACY_SCRIPT,
     Json,
     comes_true,
+    exchange,
     executed,
     proxy_of,
     scripted,
@@ -21,7 +23,7 @@ from driver import (
 
 from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamRpcError
-from mcpzip.proxy.proxy import Context, Proxy
+from mcpzip.proxy.proxy import Proxy
 
 Fake = Callable[..., FakeServer]
 
@@ -293,8 +295,8 @@ async def test_progress_arrives_in_order_and_before_the_result(
     heard: list[Json] = []
     async with proxy_of(tmp_path, shop) as proxy:
         arguments = json.dumps({"name": "shop__work"}).encode()
-        context = Context(on_progress=lambda params: heard.append(json.loads(params)))
-        await proxy.call("execute_tool", arguments, context)
+        asking = exchange(on_progress=lambda params: heard.append(json.loads(params)))
+        await proxy.call("execute_tool", arguments, asking)
         seen = list(heard)  # none comes after the result
     assert [{key: told[key] for key in ("progress", "total", "message")} for told in seen] == steps
 
@@ -319,7 +321,7 @@ ODD_RESULT = (
 async def test_a_legacy_stdio_result_passes_byte_for_byte(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", era="legacy", tools=[tool("odd", raw=ODD_RESULT)])
     async with proxy_of(tmp_path, shop) as proxy:
-        raw = await proxy.call("execute_tool", b'{"name":"shop__odd"}', Context())
+        raw = await proxy.call("execute_tool", b'{"name":"shop__odd"}', exchange())
     assert raw.decode() == ODD_RESULT
 
 
@@ -332,7 +334,7 @@ async def test_half_a_character_passes_too(tmp_path: Path) -> None:
         f"{result!r}), flush=True)"
     )
     async with proxy_of(tmp_path, others={"shop": scripted(each)}) as proxy:
-        raw = await proxy.call("execute_tool", b'{"name":"shop__pay"}', Context())
+        raw = await proxy.call("execute_tool", b'{"name":"shop__pay"}', exchange())
     assert raw.decode() == result
 
 
@@ -340,7 +342,7 @@ async def test_half_a_character_passes_too(tmp_path: Path) -> None:
 async def test_an_http_result_is_equal_as_json(fake_mcp: Fake, tmp_path: Path, transport: str) -> None:
     shop = fake_mcp(name="shop", era="legacy", transport=transport, tools=[tool("odd", raw=ODD_RESULT)])
     async with proxy_of(tmp_path, shop) as proxy:
-        raw = await proxy.call("execute_tool", b'{"name":"shop__odd"}', Context())
+        raw = await proxy.call("execute_tool", b'{"name":"shop__odd"}', exchange())
     assert spelled(json.loads(raw)) == spelled(json.loads(ODD_RESULT))
 
 
@@ -355,9 +357,12 @@ async def test_arguments_and_meta_reach_a_stdio_server_byte_for_byte(fake_mcp: F
     async with proxy_of(tmp_path, shop) as proxy:
         raw = f'{{"name":"shop__echo","arguments":{arguments}}}'.encode()
         meta = b'{"progressToken":5,"com.example/trace":1.50}'
-        result = json.loads(await proxy.call("execute_tool", raw, Context(meta=meta)))
+        result = json.loads(await proxy.call("execute_tool", raw, exchange(meta=meta)))
     assert text_of(result) == arguments
-    assert shop.record.calls("echo")[0]["_meta"] == {"com.example/trace": 1.5}
+    assert shop.record.calls("echo")[0]["_meta"] == {"com.example/trace": 1.5, "progressToken": ANY}
+    assert (
+        shop.record.calls("echo")[0]["_meta"]["progressToken"] != 5
+    )  # it is the client's, and not unique here
 
 
 @TRANSPORTS

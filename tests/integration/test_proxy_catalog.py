@@ -298,7 +298,7 @@ async def test_a_server_gone_from_the_config_is_gone(fake_mcp: Fake, tmp_path: P
 async def test_an_unknown_name_is_answered_with_the_nearest(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=[PAY, SEND])
     async with proxy_of(tmp_path, shop) as proxy:
-        for near in ("shop__pay_invoise", "pay_invoice", "Shop.PayInvoice", "shop__payinvoice"):
+        for near in ("shop__pay_bill", "pay_invoices_now", "bank__pay_invoice"):
             assert "shop__pay_invoice" in await describe(proxy, near)
             result = await executed(proxy, near)
             assert result["isError"]
@@ -306,6 +306,19 @@ async def test_an_unknown_name_is_answered_with_the_nearest(fake_mcp: Fake, tmp_
         nothing = text_of(await executed(proxy, "zzzz"))
         assert nothing == "There is no tool 'zzzz'. Find tools with search_tools."
     assert shop.record.calls() == []
+
+
+@pytest.mark.parametrize("near", ["shop__pay_invoise", "pay_invoice", "Shop.PayInvoice", "shop__payinvoice"])
+async def test_a_name_that_can_only_mean_one_tool_is_mended_and_the_mending_told(
+    fake_mcp: Fake, tmp_path: Path, near: str
+) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY, SEND])
+    async with proxy_of(tmp_path, shop) as proxy:
+        assert "shop__pay_invoice" in await describe(proxy, near)
+        result = await executed(proxy, near, {"id": 7})
+    assert not result.get("isError")
+    assert result["_meta"]["mcpzip/repair"] == [f"name: {near} → shop__pay_invoice"]
+    assert [call["arguments"] for call in shop.record.calls("pay_invoice")] == [{"id": 7}]
 
 
 @pytest.mark.parametrize(

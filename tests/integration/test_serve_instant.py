@@ -25,8 +25,12 @@ def warm(fake_mcp: Fake, tmp_path: Path) -> list[FakeServer]:
     fakes = [
         fake_mcp(name="silent", tools=[PAY], faults=from_then_on("silence")),
         fake_mcp(name="asleep", tools=[PAY], faults=from_then_on("slow-start", seconds=60)),
-        fake_mcp(
-            name="mute", tools=[PAY], transport="http", faults=[{"kind": "hang", "nth": 3, "times": 999}]
+        fake_mcp(  # it is sent initialize, server/discover and tools/list once
+            name="mute",
+            tools=[PAY],
+            transport="http",
+            era="modern",
+            faults=[{"kind": "hang", "nth": 4, "times": 999}],
         ),
     ]
     with serving(tmp_path, *fakes) as client:

@@ -1,35 +1,23 @@
 """A modern upstream is asked to tell of changes, and asked again when it stops."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from driver import Json, config_of, pool_of
+from driver import Json, pool_of
 
 from fakes.launch import FakeServer
-from mcpzip.system.process import Guardian
-from mcpzip.transport import connection as connections
+from mcpzip.transport import listening as listenings
 from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
-from mcpzip.transport.connection import Connection
 from mcpzip.transport.handshake import Greeting
+from mcpzip.transport.listening import Listening
 from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError
 
 Fake = Callable[..., FakeServer]
 PAY: Json = {"name": "pay"}
-
-
-class Heard:
-    """Counts what a connection tells of."""
-
-    def __init__(self) -> None:
-        self.changes = 0
-
-    def list_changed(self, server: str) -> None:
-        self.changes += 1
-
-    def disconnected(self, server: str, connection: Connection) -> None: ...
 
 
 class Subscription:
@@ -56,18 +44,21 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         made.append(seconds)
 
-    monkeypatch.setattr(connections.asyncio, "sleep", sleep)
+    monkeypatch.setattr(listenings.asyncio, "sleep", sleep)
     return made
 
 
-async def listen(tmp_path: Path, subscription: Subscription, capabilities: bytes, era: Era) -> int:
-    config = config_of(tmp_path, others={"shop": {"command": "never-run"}})
-    heard = Heard()
-    connection = Connection(config.servers["shop"], heard, Guardian(), remembered=None)
+async def listen(subscription: Subscription, capabilities: bytes, era: Era) -> int:
+    """Listens until it stops by itself, or has nothing to wait for; how often lists may have changed."""
     version = "2026-07-28" if era is Era.MODERN else "2025-11-25"
-    connection.greeting = Greeting(Dialect(era, version), capabilities, "")
-    await connection._listen(subscription)  # type: ignore[arg-type]
-    return heard.changes
+    greeting = Greeting(Dialect(era, version), capabilities, "")
+    changes: list[None] = []
+    listening = Listening(subscription, greeting, lambda: changes.append(None), b"{}")  # type: ignore[arg-type]
+    task = asyncio.ensure_future(listening.run())
+    await asyncio.wait({task}, timeout=0.2)
+    task.cancel()
+    await asyncio.wait({task})
+    return len(changes)
 
 
 TELLS = b'{"tools":{"listChanged":true}}'
@@ -81,33 +72,33 @@ TELLS = b'{"tools":{"listChanged":true}}'
         (b'{"tools":{}}', Era.MODERN, 0),
         (b'{"tools":{"listChanged":false}}', Era.MODERN, 0),
         (b"{}", Era.MODERN, 0),
+        (b'{"prompts":{"listChanged":true}}', Era.MODERN, 1),
+        (b'{"resources":{"listChanged":true}}', Era.MODERN, 1),
         (b'{"tools":5}', Era.MODERN, 0),
         (b"[]", Era.MODERN, 0),
     ],
 )
 async def test_only_who_promises_to_tell_is_asked(
-    tmp_path: Path, pauses: list[float], capabilities: bytes, era: Era, asked: int
+    pauses: list[float], capabilities: bytes, era: Era, asked: int
 ) -> None:
     subscription = Subscription([])
-    await listen(tmp_path, subscription, capabilities, era)
+    await listen(subscription, capabilities, era)
     assert len(subscription.asked) == asked
 
 
-async def test_a_subscription_that_keeps_ending_is_opened_ever_less_often(
-    tmp_path: Path, pauses: list[float]
-) -> None:
+async def test_a_subscription_that_keeps_ending_is_opened_ever_less_often(pauses: list[float]) -> None:
     """A server that keeps none for long was listed every five seconds, for ever."""
     ends: list[Exception | None] = [None] * 9
-    assert await listen(tmp_path, Subscription(ends), TELLS, Era.MODERN) == 9  # what changed meanwhile
+    assert await listen(Subscription(ends), TELLS, Era.MODERN) == 9  # what changed meanwhile
     assert pauses == [5, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
 async def test_a_subscription_that_lasted_is_opened_anew_soon(
-    tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = count(0, 3600)
-    monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=lambda: next(hours)))
-    await listen(tmp_path, Subscription([None] * 4), TELLS, Era.MODERN)
+    monkeypatch.setattr(listenings, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+    await listen(Subscription([None] * 4), TELLS, Era.MODERN)
     assert pauses == [5, 5, 5, 5]
 
 
@@ -121,11 +112,11 @@ async def test_a_subscription_that_lasted_is_opened_anew_soon(
     ],
 )
 async def test_how_it_ended_says_whether_to_ask_again(
-    tmp_path: Path, pauses: list[float], end: Exception, again: bool
+    pauses: list[float], end: Exception, again: bool
 ) -> None:
     """One that the server ended in the proper way, by cancelling it, was not opened again."""
     subscription = Subscription([end])
-    await listen(tmp_path, subscription, TELLS, Era.MODERN)
+    await listen(subscription, TELLS, Era.MODERN)
     assert len(subscription.asked) == 1 + again
 
 

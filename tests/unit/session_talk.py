@@ -7,8 +7,10 @@ from typing import Any
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, ServerConfig
-from mcpzip.proxy.proxy import Context, Proxy
-from mcpzip.server.session import Session, Welcome
+from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.session import Session
 
 Json = dict[str, Any]
 
@@ -25,17 +27,17 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 class Upstreams(Proxy):
     """A proxy whose one tool does what the test says, and that notes what it was asked."""
 
-    def __init__(self, behave: "Callable[[bytes | None, Context], Any] | None" = None) -> None:
+    def __init__(self, behave: "Callable[[bytes | None, Exchange], Any] | None" = None) -> None:
         servers = {"shop": ServerConfig(name="shop", transport="stdio", command="never-run")}
         super().__init__(Config(path="/nowhere/config.json", servers=servers), Catalog())
-        self.asked: list[tuple[str, bytes | None, Context]] = []
+        self.asked: list[tuple[str, bytes | None, Exchange]] = []
         self.behave = behave
 
-    async def call(self, name: str, arguments: bytes | None, context: Context) -> bytes:
-        self.asked.append((name, arguments, context))
+    async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
+        self.asked.append((name, arguments, exchange))
         if self.behave is None:
-            return await super().call(name, arguments, context)
-        return await self.behave(arguments, context)
+            return await super().call(name, arguments, exchange)
+        return await self.behave(arguments, exchange)
 
 
 class Talk:
@@ -44,7 +46,7 @@ class Talk:
     def __init__(self, proxy: Proxy | None = None) -> None:
         proxy = proxy or Upstreams()
         self.lines: list[bytes] = []
-        self.session = Session(proxy, Welcome(proxy), self.lines.append)
+        self.session = Session(Endpoint(proxy), self.lines.append)
 
     def says(self, data: bytes) -> list[Json]:
         """The messages that these bytes bring about at once."""

@@ -16,6 +16,11 @@ JSON = st.recursive(
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
+OWN = ("name", "arguments", "timeout")
+
+NULL = "arguments: null taken as {}"
+ONCE, TWICE = "arguments: JSON string decoded", "arguments: JSON string decoded twice"
+FLAT = "arguments: taken from beside 'name'"
 
 
 def read(members: dict[str, Any]) -> Call:
@@ -30,7 +35,7 @@ def given_arguments(call: Call) -> object:
 def test_an_object_passes_byte_for_byte(arguments: dict[str, Any]) -> None:
     raw = json.dumps(arguments, indent=1).encode()
     call = read_call(b'{"name":"a__b","arguments":%b}' % raw)
-    assert call == Call("a__b", raw, None, ())
+    assert call == Call("a__b", raw, None)
 
 
 @given(OBJECTS, st.integers(1, 2))
@@ -40,22 +45,16 @@ def test_text_of_an_object_is_read_once_or_twice(arguments: dict[str, Any], time
         value = json.dumps(value)
     call = read({"name": "a__b", "arguments": value})
     assert given_arguments(call) == arguments
-    assert call.repairs == ("string",) * times
+    assert call.repairs == ((ONCE, TWICE)[times - 1],)
     assert b"\n" not in call.arguments
 
 
-@given(
-    st.dictionaries(
-        st.text().filter(lambda key: key not in ("name", "arguments", "timeout")),
-        JSON,
-        min_size=1,
-        max_size=4,
-    )
-)
+@given(st.dictionaries(st.text().filter(lambda key: key not in OWN), JSON, min_size=1, max_size=4))
 def test_flat_siblings_are_the_arguments(arguments: dict[str, Any]) -> None:
     call = read({"name": "a__b", **arguments})
     assert given_arguments(call) == arguments
-    assert call.repairs == ("flat",)
+    assert call.repairs == (FLAT,)
+    assert {key: json.loads(value) for key, value in call.beside.items()} == arguments
     assert read({"name": "a__b", **arguments, "arguments": {}}).arguments == call.arguments
 
 
@@ -64,14 +63,14 @@ def test_flat_siblings_are_the_arguments(arguments: dict[str, Any]) -> None:
     [
         (b'{"name":"x"}', b"{}", ()),
         (b'{"name":"x","arguments":{}}', b"{}", ()),
-        (b'{"name":"x","arguments":null}', b"{}", ("null",)),
-        (b'{"name":"x","arguments":""}', b"{}", ("string",)),
-        (b'{"name":"x","arguments":"  "}', b"{}", ("string",)),
-        (b'{"name":"x","arguments":"{}"}', b"{}", ("string",)),
-        (b'{"name":"x","arguments":" {\\"a\\":1.0}\\n"}', b'{"a":1.0}', ("string",)),
+        (b'{"name":"x","arguments":null}', b"{}", (NULL,)),
+        (b'{"name":"x","arguments":""}', b"{}", (ONCE,)),
+        (b'{"name":"x","arguments":"  "}', b"{}", (ONCE,)),
+        (b'{"name":"x","arguments":"{}"}', b"{}", (ONCE,)),
+        (b'{"name":"x","arguments":" {\\"a\\":1.0}\\n"}', b'{"a":1.0}', (ONCE,)),
         (b'{"name":"x","arguments":{"a":1.0,"b":1e5}}', b'{"a":1.0,"b":1e5}', ()),
         (b'{"name":"x","arguments":{"text":"\\ud800"}}', b'{"text":"\\ud800"}', ()),
-        (b'{"name":"x","arguments":"{\\"text\\":\\"\\\\ud800\\"}"}', b'{"text":"\\ud800"}', ("string",)),
+        (b'{"name":"x","arguments":"{\\"text\\":\\"\\\\ud800\\"}"}', b'{"text":"\\ud800"}', (ONCE,)),
         (b'{"name":"x","arguments":{"name":"y","timeout":1}}', b'{"name":"y","timeout":1}', ()),
     ],
 )
@@ -92,6 +91,21 @@ def test_what_can_mean_only_one_thing_is_taken(
         (b'{"name":5}', "'name' is missing"),
         (b"[]", "not a JSON object"),
         (b'"x"', "not a JSON object"),
+        (b'"{', "not a JSON object"),
+        (b'"hello"', "not a JSON object"),
+        (b'{"tool":"x","toolName":"y"}', "'tool' and 'toolName' could both be the 'name'"),
+        (b'{"name":null,"tool":"x"}', "'name' is missing"),
+        (b'{"name":"x","arguments":"{","timeout":0}', "'timeout' is not a number"),
+    ],
+)
+def test_what_would_have_to_be_guessed_is_refused_in_a_sentence(raw: bytes | None, said: str) -> None:
+    with pytest.raises(InvalidArgumentsError, match=said):
+        read_call(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
         (b'{"name":"x","arguments":[1]}', "not a JSON object"),
         (b'{"name":"x","arguments":5}', "not a JSON object"),
         (b'{"name":"x","arguments":true}', "not a JSON object"),
@@ -103,9 +117,45 @@ def test_what_can_mean_only_one_thing_is_taken(
         (b'{"name":"x","arguments":"{\\"a\\":1}","b":2}', "'b' stands beside 'arguments'"),
     ],
 )
-def test_what_would_have_to_be_guessed_is_refused_in_a_sentence(raw: bytes | None, said: str) -> None:
-    with pytest.raises(InvalidArgumentsError, match=said):
-        read_call(raw)
+def test_arguments_that_can_t_be_read_are_told_by_whoever_knows_the_tool(raw: bytes, fault: str) -> None:
+    call = read_call(raw)
+    assert fault in call.fault
+    assert (call.name, call.arguments) == ("x", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "call"),
+    [
+        (b'{"Name":"x"}', Call("x", b"{}", None, ("execute_tool: Name → name",))),
+        (
+            b'{"tool_name":"x","arguments":{"a":1}}',
+            Call("x", b'{"a":1}', None, ("execute_tool: tool_name → name",)),
+        ),
+        (b'{"toolName":"x"}', Call("x", b"{}", None, ("execute_tool: toolName → name",))),
+        (
+            b'{"tool":"x","b":2}',
+            Call("x", b'{"b":2}', None, ("execute_tool: tool → name", FLAT), {"b": b"2"}),
+        ),
+        (
+            b'{"name":"x","arguments":{"a":1},"Time_Out":5}',
+            Call("x", b'{"a":1}', 5.0, ("execute_tool: Time_Out → timeout",)),
+        ),
+        (b'"{\\"name\\":\\"x\\"}"', Call("x", b"{}", None, ("execute_tool: JSON string decoded",))),
+        # Where the right key stands too, or could be meant otherwise, it is an argument
+        (b'{"name":"x","Name":"y"}', Call("x", b'{"Name":"y"}', None, (FLAT,), {"Name": b'"y"'})),
+        (b'{"name":"x","tool":"y"}', Call("x", b'{"tool":"y"}', None, (FLAT,), {"tool": b'"y"'})),
+        (b'{"name":"x","Timeout":5}', Call("x", b'{"Timeout":5}', None, (FLAT,), {"Timeout": b"5"})),
+    ],
+)
+def test_its_own_keys_may_be_spelt_otherwise(raw: bytes, call: Call) -> None:
+    assert read_call(raw) == call
+
+
+def test_a_second_timeout_is_not_dropped() -> None:
+    assert (
+        "'Timeout' stands beside"
+        in read_call(b'{"name":"x","arguments":{"a":1},"timeout":1,"Timeout":5}').fault
+    )
 
 
 def test_a_key_beside_arguments_that_say_nothing_is_not_dropped() -> None:
@@ -142,7 +192,8 @@ def test_a_name_that_unicode_refuses_is_a_name() -> None:
 @given(st.binary(max_size=60))
 def test_no_bytes_bring_it_down(raw: bytes) -> None:
     try:
-        read = read_call(raw).name
-    except InvalidArgumentsError as error:
-        read = str(error)
-    assert read
+        call = read_call(raw)
+    except InvalidArgumentsError:
+        return
+    assert call.name
+    assert isinstance(json.loads(call.arguments), dict)

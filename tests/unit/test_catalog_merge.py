@@ -35,6 +35,14 @@ UPDATES = st.lists(
         TIMES,
         st.sampled_from([None, "2025-11-25"]),
         st.sampled_from(["", "f1"]),
+        prompts=st.lists(st.sampled_from([b'{"name":"p"}', b'{"name":"q"}', b"{}"]), max_size=2).map(tuple),
+        resources=st.lists(st.sampled_from([b'{"uri":"x:y"}', b'{"uri":"x:y","a":1}', b"7"]), max_size=2).map(
+            tuple
+        ),
+        templates=st.lists(st.just(b'{"uriTemplate":"x:{y}"}'), max_size=2).map(tuple),
+        capabilities=st.sampled_from([b"{}", b'{"prompts":{}}', b"[]"]),
+        info=st.sampled_from([b"", b'{"name":"n"}', b"junk"]),
+        ttl=st.sampled_from([None, 1.0, 60.0]),
     )
     | st.builds(Failed, SERVERS, st.sampled_from(["it is down", "it is slow"]), TIMES),
     max_size=6,
@@ -147,6 +155,80 @@ def test_the_bytes_of_a_tool_are_kept_without_the_space_around_them():
     assert merge(Catalog(), [listed("slack", b"\n\t" + raw + b"\r\n ")]).entries[0].raw == raw
 
 
+def offer(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("field", "word", "key"),
+    [
+        ("prompts", "prompt", "name"),
+        ("resources", "resource", "uri"),
+        ("templates", "resource template", "uriTemplate"),
+    ],
+)
+def test_what_else_a_server_offers_is_kept_as_it_came_by_name(field, word, key):
+    b, a = b'{ "%b" : "b", "x":1.0 }' % key.encode(), b'{"x":[1E2],"%b":"a"}' % key.encode()
+    wrong = [b"", b"junk", b"[]", b"{}", offer(**{key: 7}), offer(**{key: ""}), b'{"x":' + b"[" * 5000]
+    update = Listed("docs", (), 1.0, **{field: (b"\n " + b + b"\r\n", *wrong, a, offer(**{key: "b"}))})
+    record = merge(Catalog(), [update]).servers["docs"]
+    assert getattr(record, field) == (a, b)
+    assert record.warnings[-1] == f"'docs' lists the {word} 'b' more than once; the first is used."
+    for warning in record.warnings[:-1]:
+        assert warning.startswith(f"a {word} of 'docs' ")
+        assert warning.endswith("; it is left out.")
+    assert f"a {word} of 'docs' has no {key}; it is left out." in record.warnings
+
+
+def test_what_a_server_says_of_itself_is_kept_as_it_came():
+    update = Listed(
+        "docs", (), 1.0, capabilities=b' {"prompts":{ }, "tools":null}', info=b'{"name" : "D"}', ttl=60
+    )
+    record = merge(Catalog(), [update]).servers["docs"]
+    assert (record.capabilities, record.info) == (b'{"prompts":{ }, "tools":null}', b'{"name" : "D"}')
+    assert (record.ttl, record.warnings) == (60, ())
+    assert [record.declares(each) for each in ("prompts", "tools", "resources")] == [True, False, False]
+
+
+@pytest.mark.parametrize("raw", [b"7", b"[]", b"{", b'{"a":"\xff"}', b'{"a":' + b"[" * 5000])
+def test_what_is_not_an_object_says_nothing_of_a_server(raw):
+    record = merge(Catalog(), [Listed("docs", (), 1.0, capabilities=raw, info=raw)]).servers["docs"]
+    assert (record.capabilities, record.info) == (b"{}", b"")
+    assert record.warnings == (
+        "what 'docs' says of its capabilities is not a JSON object; it is left out.",
+        "what 'docs' says of its serverInfo is not a JSON object; it is left out.",
+    )
+
+
+def test_a_server_that_fails_or_is_configured_anew_keeps_what_else_it_offers():
+    update = Listed("docs", (), 1.0, None, "old", prompts=(offer(name="p"),), capabilities=b'{"prompts":{}}')
+    known = merge(Catalog(), [update])
+    for later in (merge(known, [Failed("docs", "it is down", 2.0)]), retain(known, {"docs": "new"})):
+        assert later.servers["docs"].stale
+        assert later.servers["docs"].prompts == update.prompts
+        assert later.servers["docs"].declares("prompts")
+
+
+def test_every_list_has_a_version_of_its_own():
+    def versions(**fields: object) -> tuple[str, str, str]:
+        catalog = merge(Catalog(), [Listed("a", (tool("x"),), 1.0, **fields)])
+        return catalog.version, catalog.prompts_version, catalog.resources_version
+
+    base = versions()
+    assert base == versions(capabilities=b'{"a":1}', info=b'{"b":1}', ttl=5.0)
+    prompts = [versions(prompts=(offer(name=name),)) for name in "pq"]
+    assert len({base[1], *(version for _, version, _ in prompts)}) == 3
+    assert {(first, last) for first, _, last in prompts} == {(base[0], base[2])}
+    resources = [
+        versions(resources=(offer(uri="p"),)),
+        versions(templates=(offer(uriTemplate="p"),)),
+        versions(resources=(offer(uri="p", uriTemplate="p"),)),
+        versions(templates=(offer(uri="p", uriTemplate="p"),)),
+    ]
+    assert len({base[2], *(version for _, _, version in resources)}) == 5
+    assert {(first, second) for first, second, _ in resources} == {base[:2]}
+
+
 def test_retain_drops_servers_gone_from_the_config():
     catalog = merge(Catalog(), [listed("a", "x", fingerprint="f"), listed("b", "y", fingerprint="g")])
     kept = retain(catalog, {"b": "g", "new": "h"})
@@ -200,6 +282,18 @@ def test_only_what_the_config_allows_can_be_seen(fields, seen):
     visible = allowed(TWO, configured(**fields))
     assert names(visible) == seen
     assert [name for name in map(visible.get, names(TWO)) if name] == list(visible.entries)
+
+
+@pytest.mark.parametrize(
+    ("fields", "seen"), [({}, True), ({"tools_allow": ()}, True), ({"disabled": True}, False)]
+)
+def test_what_else_a_server_offers_is_seen_when_the_server_is(fields, seen):
+    update = Listed("a", (), 1.0, prompts=(offer(name="p"),), resources=(offer(uri="r"),))
+    known = merge(Catalog(), [update])
+    visible = allowed(known, configured(**fields))
+    assert ([record.prompts for record in visible.servers.values()] == [update.prompts]) == seen
+    assert (visible.prompts_version == known.prompts_version) == seen
+    assert (visible.resources_version == known.resources_version) == seen
 
 
 def test_a_server_that_keeps_all_its_tools_keeps_its_record():

@@ -23,6 +23,17 @@ FULL = merge(
     [
         Listed("slack", RAW, 1.5, "2025-11-25", "abcd1234", "Slack", "Use it well.\nSecond line"),
         Listed("twice", (RAW[0], RAW[0]), 2.0),
+        Listed(
+            "docs",
+            (),
+            2.5,
+            prompts=(b'{ "name":"p" , "x":1E2}', b'{"name":"q"}'),
+            resources=(b'{"uri" : "file:///a", "\\u00e9":"\xc3\xa9\\/" }',),
+            templates=(b'{"uriTemplate":"file:///{+path}", "x":1.0}',),
+            capabilities=b'{"prompts":{ }, "resources":{"subscribe":true}}',
+            info=b'{"name":"Docs", "version":"1"}',
+            ttl=60.5,
+        ),
         Listed("empty", (), 3.0),
         Failed("empty", "it is down", 4.25),
         Failed("never", "no such command: \udcff", 5.0),
@@ -93,6 +104,12 @@ RECORDS = st.builds(
     st.sampled_from(["", "0123abcd"]),
     st.text(max_size=5),
     st.text(max_size=5),
+    st.lists(TOOLS, max_size=2).map(tuple),
+    st.lists(st.sampled_from([b'{"uri":"a:b", "x":1.0}', b'{"uri":"\xc3\xa9"}']), max_size=2).map(tuple),
+    st.lists(st.sampled_from([b'{"uriTemplate":"a:{b}"}', b"{}"]), max_size=2).map(tuple),
+    st.sampled_from([b"{}", b"{ }", b'{"prompts":{}}']),
+    st.sampled_from([b"", b'{"name":"n"}']),
+    st.none() | st.floats(0, 1e6),
 ) | st.builds(Failed, st.sampled_from(["a", "f"]), st.text(max_size=5), st.floats(0, 2e9))
 
 
@@ -213,6 +230,26 @@ def test_a_tool_that_is_none_is_left_out_and_the_rest_kept(path):
     )
 
 
+def test_a_file_of_before_there_were_prompts_is_read(path):
+    write(path, head(servers={"a": {"tools": [{"name": "x"}], "fetched_at": 1.0}}))
+    catalog, warnings = snapshot.load(path, CONFIG)
+    record = catalog.servers["a"]
+    assert (record.prompts, record.resources, record.templates) == ((), (), ())
+    assert (record.capabilities, record.info, record.ttl, warnings) == (b"{}", b"", None, ())
+
+
+def test_a_prompt_that_is_none_is_left_out_and_the_rest_kept(path):
+    said = {"tools": [], "prompts": [{"name": "p"}, 7], "resources": [{"url": "r"}], "capabilities": []}
+    write(path, head(servers={"a": said}))
+    catalog, warnings = snapshot.load(path, CONFIG)
+    assert catalog.servers["a"] == ServerRecord("a", prompts=(b'{"name": "p"}',))
+    assert warnings == (
+        f"{path}: a prompt of 'a' is not a JSON object; it is left out.",
+        f"{path}: a resource of 'a' has no uri; it is left out.",
+        f"{path}: what 'a' says of its capabilities is not a JSON object; it is left out.",
+    )
+
+
 def test_a_server_that_cannot_be_named_is_left_out_and_the_rest_kept(path):
     write(path, head(servers={"a__b": {"tools": []}, "c": {"tools": []}}))
     catalog, warnings = snapshot.load(path, CONFIG)
@@ -303,6 +340,7 @@ def test_one_tool_nested_nearly_too_deeply_does_not_lose_the_rest(path):
     limit = sys.getrecursionlimit()
     for depth in range(limit - 120, limit + 5, 5):
         deep = b'{"name":"deep","a":' + b"[" * depth + b"]" * depth + b"}"
-        catalog = merge(Catalog(), [Listed("s", (b'{"name":"flat"}', deep), 1.0)])
+        update = Listed("s", (b'{"name":"flat"}', deep), 1.0, prompts=(deep,), capabilities=deep, info=deep)
+        catalog = merge(Catalog(), [update])
         assert snapshot.save(path, CONFIG, catalog) == ()
         assert snapshot.load(path, CONFIG) == (catalog, ())

@@ -118,7 +118,9 @@ ERRORS = [
         "found a number",
         "in double quotes",
     ),
-    (one(command="x", pin="a"), "mcpServers.a.pin", "found a string", "write a list of tool names"),
+    (one(command="x", pin="a"), "mcpServers.a.pin", "found a string", "write true, or a list of tool names"),
+    (one(command="x", pin=1), "mcpServers.a.pin", "found a number", "write true, or a list of tool names"),
+    (one(command="x", pin=[True]), "mcpServers.a.pin[0]", "found true", "in double quotes"),
     ({"idle_timeout_minutes": "5"}, "idle_timeout_minutes", "found a string", "write a number of minutes"),
     ({"idle_timeout_minutes": -1}, "idle_timeout_minutes", "found -1", "above 0 and up to 525,600"),
     ({"call_timeout_seconds": []}, "call_timeout_seconds", "found a list", "write a number of seconds"),
@@ -136,6 +138,19 @@ ERRORS = [
     ),
     ({"search": {"model": {}}}, "search.model", "found an object", "write a string"),
     ({"expose": "all"}, "expose", "found 'all'", 'write "meta", "direct" or "transparent"'),
+    (
+        {"expose": "transparent", "mcpServers": {"b": {"command": "x"}, "a": {"url": "https://x"}}},
+        "expose",
+        '"transparent" stands for exactly one server, and these are enabled: a, b',
+        'disable all servers but one, or write "direct" or "meta"',
+    ),
+    (
+        {"expose": "transparent", "mcpServers": {"a": {"command": "x", "disabled": True}}},
+        "expose",
+        "none is enabled",
+        'enable one, or write "direct" or "meta"',
+    ),
+    ({"expose": "transparent"}, "expose", "none is enabled", "enable one"),
 ]
 
 
@@ -253,10 +268,6 @@ WARNINGS = [
         one(command="x", args=["${env:T}"]),
         "mcpServers.a.args[0]: ${env:T} is taken as it stands; environment",
     ),
-    (
-        one(command="x", pin=["y"]),
-        "mcpServers.a.pin: not used by this version; it may stay, and does nothing.",
-    ),
     ({**GOOD, "search": {"model": "m"}}, "search.model: not used by this version; it may stay"),
     ({**GOOD, "search": {"threshold": 0.5}}, "search.threshold: not used by this version; it may stay"),
     ({**GOOD, "search": {"semantic": "ollama"}}, "search.semantic: not used by this version; it may stay"),
@@ -264,7 +275,6 @@ WARNINGS = [
         {**GOOD, "search": {"semantic": "http://[::1]:11434/v1"}},
         "search.semantic: not used by this version; it may",
     ),
-    ({**GOOD, "expose": "direct"}, "expose: not used by this version; it may stay, and does nothing."),
     (
         {**GOOD, "gemini_api_key": "k"},
         "gemini_api_key: not used by this version; it may stay, and does nothing.",
@@ -299,6 +309,11 @@ def test_a_variable_that_is_not_set_outside_of_a_server_is_done_without():
     [
         {**GOOD, "$schema": "https://x", "_comment": "mine", "//": "yours"},
         {**GOOD, "search": {"semantic": "off"}, "expose": "meta"},
+        {**GOOD, "expose": "direct"},
+        {**GOOD, "expose": "transparent"},
+        one(command="x", pin=["y", "get_*"]),
+        one(command="x", pin=True),
+        one(command="x", pin=False),
         {**GOOD, "search": None, "expose": None, "idle_timeout_minutes": None, "call_timeout_seconds": None},
         one(
             command="x",

@@ -89,6 +89,21 @@ def test_what_is_ours_on_top_is_read():
 
 
 @pytest.mark.parametrize(
+    ("said", "pin"),
+    [(True, ("*",)), (False, ()), (None, ()), ([], ()), (["get_*", "${T:-send}"], ("get_*", "send"))],
+)
+def test_tools_are_pinned_all_or_by_name(said, pin):
+    assert server(command="a", pin=said).pin == pin
+
+
+@pytest.mark.parametrize("expose", ["meta", "direct", "transparent"])
+def test_a_config_says_how_tools_are_shown(expose):
+    servers = {"a": {"command": "a"}, "off": {"command": "b", "disabled": True}}
+    config = read({"mcpServers": servers, "expose": "${E}"}, E=expose)
+    assert (config.expose, config.warnings) == (expose, ())
+
+
+@pytest.mark.parametrize(
     ("said", "transport"),
     [
         ("http", "http"),

@@ -18,15 +18,18 @@ from mcpzip.config import Config, ServerConfig
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
 from mcpzip.server.app import card_of
+from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.frontdesk import FrontDesk, attend
-from mcpzip.server.session import Session, Welcome
+from mcpzip.server.session import Session
 
 SERVERS = {
     name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")
 }
 PROXY = Proxy(Config(path="/nowhere/config.json", servers=SERVERS), Catalog())
-WELCOME = Welcome(PROXY)
-CARD = card_of(WELCOME, stamp=["a stamp"])
+ENDPOINT = Endpoint(PROXY)
+WORDS = ENDPOINT.told_first()
+assert WORDS is not None
+CARD = card_of(WORDS, stamp=["a stamp"])
 
 STAMP = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,7 +52,7 @@ LIST, MODERN_LIST = line("tools/list"), line("tools/list", {"_meta": STAMP})
 
 def session_alone(pieces: Sequence[bytes]) -> bytes:
     said: list[bytes] = []
-    session = Session(PROXY, WELCOME, said.append)
+    session = Session(ENDPOINT, said.append)
     for piece in pieces:
         session.receive(piece)
     session.end()
@@ -60,7 +63,7 @@ def desk_then_session(pieces: Sequence[bytes], handover: int) -> bytes:
     """The desk hears the pieces before ``handover``, the session those after it."""
     desk = FrontDesk(CARD)
     said = [desk.receive(piece) for piece in pieces[:handover]]
-    session = Session(PROXY, WELCOME, said.append)
+    session = Session(ENDPOINT, said.append)
     session.replay(desk.answered)
     session.receive(desk.rest())
     for piece in pieces[handover:]:
@@ -212,7 +215,7 @@ def config(tmp_path: Path) -> str:
 
 
 def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
-    card = card_of(WELCOME, cards.stamp(config))
+    card = card_of(WORDS, cards.stamp(config))
     cards.write(config, card)
     assert cards.read(config) == card
 
@@ -232,7 +235,7 @@ def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
     ],
 )
 def test_a_spoilt_card_is_no_card(config: str, spoil: Callable[[Path], object]) -> None:
-    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    cards.write(config, card_of(WORDS, cards.stamp(config)))
     spoil(next(Path(config).parent.glob("cache/*.front.json")))
     assert cards.read(config) is None
 
@@ -249,6 +252,9 @@ SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
         ({"mcpServers": {**SERVERS, "new": {"command": "a"}}}, False),
         ({"mcpServers": {"slack": {"command": "a"}}}, False),
         ({"mcpServers": SERVERS, "search": {"default_limit": 7}}, False),
+        ({"mcpServers": SERVERS, "expose": "direct"}, False),
+        ({"mcpServers": {**SERVERS, "slack": {"command": "a", "pin": ["send"]}}}, False),
+        ({"mcpServers": {**SERVERS, "slack": {"command": "a", "pin": "${WHAT}"}}}, False),
         ({"mcpServers": [1]}, False),
         ({"mcpServers": {"slack": 1}}, False),
         ({"search": []}, False),
@@ -257,14 +263,14 @@ SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
 )
 def test_a_card_is_for_what_of_a_config_shows_in_it(config: str, config_says: object, good: bool) -> None:
     Path(config).write_text(json.dumps({"mcpServers": SERVERS}))
-    card = card_of(WELCOME, cards.stamp(config))
+    card = card_of(WORDS, cards.stamp(config))
     cards.write(config, card)
     Path(config).write_text(json.dumps(config_says))
     assert cards.read(config) == (card if good else None)
 
 
 def test_a_card_is_for_one_config_only(config: str, tmp_path: Path) -> None:
-    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    cards.write(config, card_of(WORDS, cards.stamp(config)))
     assert cards.read(str(tmp_path / "other.json")) is None
     Path(config).write_text("{")
     assert cards.read(config) is None
@@ -292,7 +298,7 @@ def attended(
 
 
 def test_it_answers_before_anything_is_loaded(config: str) -> None:
-    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    cards.write(config, card_of(WORDS, cards.stamp(config)))
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
     heard: list[bytes] = []
 
@@ -309,7 +315,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
 
 
 def test_the_end_of_input_while_loading_is_told(config: str) -> None:
-    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    cards.write(config, card_of(WORDS, cards.stamp(config)))
     (loaded, answered, rest, ended), wrote = attended(config, INITIALIZE + LIST[:9], lambda: "loaded")
     assert (loaded, answered, rest) == ("loaded", INITIALIZE, LIST[:9])
     assert ended or rest == LIST[:9]
@@ -317,7 +323,7 @@ def test_the_end_of_input_while_loading_is_told(config: str) -> None:
 
 
 def test_an_error_of_loading_comes_through(config: str) -> None:
-    cards.write(config, card_of(WELCOME, cards.stamp(config)))
+    cards.write(config, card_of(WORDS, cards.stamp(config)))
 
     def load() -> str:
         raise ZeroDivisionError

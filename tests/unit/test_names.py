@@ -1,10 +1,21 @@
-"""A joined name says its server and its tool, whatever they are called."""
+"""A joined name says its server and its tool, whatever they are called; hosts can take a shown one."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.model.names import SEPARATOR, join, server_name_problem, split
+from mcpzip.model.names import (
+    SEPARATOR,
+    join,
+    join_uri,
+    server_name_problem,
+    shown_name,
+    shown_names,
+    split,
+    split_uri,
+)
 
 server_names = st.text("abAB01_.-", min_size=1, max_size=12).filter(
     lambda name: server_name_problem(name) is None
@@ -64,3 +75,86 @@ def test_a_name_without_a_separator_is_no_tool_of_a_server(name):
 @pytest.mark.parametrize("tool", ["a__b", "__", "_x", "x_", "a.b/c d", "送信", "🙂"])
 def test_the_first_separator_splits(tool):
     assert split(f"slack__{tool}") == ("slack", tool)
+
+
+uris = st.text(max_size=20) | st.from_regex(r"[a-z]+:(//)?[a-z./{}%_?#]*", fullmatch=True)
+
+
+@given(server=server_names, uri=uris)
+def test_split_uri_undoes_join_uri(server, uri):
+    assert split_uri(join_uri(server, uri)) == (server, uri)
+
+
+@given(one=st.tuples(server_names, uris), other=st.tuples(server_names, uris))
+def test_no_two_resources_have_the_same_uri(one, other):
+    assert (join_uri(*one) == join_uri(*other)) == (one == other)
+
+
+@given(outer=server_names, inner=server_names, uri=uris)
+def test_behind_another_mcpzip_a_uri_is_taken_apart_one_by_one(outer, inner, uri):
+    assert split_uri(join_uri(outer, join_uri(inner, uri))) == (outer, join_uri(inner, uri))
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [
+        ("mcpzip://docs/file:///a b?c#d", ("docs", "file:///a b?c#d")),
+        ("MCPZIP://Docs/test://x/{id}", ("Docs", "test://x/{id}")),
+        ("mcpzip://docs/", ("docs", "")),
+        ("mcpzip://docs", None),
+        ("mcpzip:/docs/x", None),
+        ("file:///mcpzip://docs/x", None),
+        ("", None),
+    ],
+)
+def test_a_uri_is_joined_or_is_not(uri, parts):
+    assert split_uri(uri) == parts
+
+
+HOSTS_TAKE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+pairs = st.tuples(server_names, st.text("ab_.é ", min_size=1, max_size=4) | st.text("a", max_size=80))
+
+
+@given(pair=st.tuples(server_names | st.text("a.", min_size=1, max_size=90), tool_names) | pairs)
+def test_a_shown_name_is_one_that_hosts_take_and_the_joined_one_where_that_is(pair):
+    shown = shown_name(*pair)
+    assert HOSTS_TAKE.fullmatch(shown)
+    assert (shown == join(*pair)) == bool(HOSTS_TAKE.fullmatch(join(*pair)))
+
+
+@given(pairs=st.lists(pairs, unique=True, max_size=12), random=st.randoms(use_true_random=False))
+def test_every_tool_is_shown_by_a_name_of_its_own(pairs, random):
+    names = [join(*pair) for pair in pairs]
+    shown = shown_names(names)
+    assert sorted(shown.values()) == sorted(names)
+    assert all(HOSTS_TAKE.fullmatch(name) for name in shown)
+    assert shown_names(random.sample(names, len(names))) == shown
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "shown"),
+    [
+        ("slack", "send_message", "slack__send_message"),
+        ("slack", "send.message", "slack__send_message_0c468bd2"),
+        ("a.b", "x", "a_b__x_030d9b2f"),
+        ("s", "t" * 61, "s__" + "t" * 61),
+        ("s", "t" * 62, "s__" + "t" * 52 + "_bb3f79b2"),
+        ("s", "送信🙂", "s______6818784a"),
+    ],
+)
+def test_shown_names_are_the_same_in_every_run(server, tool, shown):
+    assert shown_name(server, tool) == shown
+
+
+def test_a_likeness_gives_way_to_a_tool_that_is_really_called_so():
+    taken = shown_name("a", "b.c")
+    names = {"a__b.c", taken}
+    assert taken.startswith("a__b_c_")
+    shown = shown_names(names)
+    assert shown.pop(taken) == taken
+    ((other, joined),) = shown.items()
+    assert joined == "a__b.c"
+    assert other != taken
+    assert other.startswith("a__b_c_")
+    # However many of its likenesses are taken.
+    assert len(shown_names({*names, other})) == 3

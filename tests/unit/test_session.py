@@ -35,7 +35,13 @@ def test_initialize_agrees_on_a_version(asked: str, given: str) -> None:
     assert result["protocolVersion"] == given
     assert result["serverInfo"]["name"] == "mcpzip"
     assert "shop" in result["instructions"]
-    assert result["capabilities"] == {"tools": {}}
+    assert result["capabilities"] == {
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"subscribe": True, "listChanged": True},
+        "completions": {},
+        "logging": {},
+    }
 
 
 def test_the_modern_era_needs_no_handshake() -> None:
@@ -110,8 +116,9 @@ def modern(method: str, meta: object = STAMP, **params: object) -> tuple[str, Js
         (Talk, "server/discover", {"_meta": {f"{META}clientCapabilities": {}}}, INVALID_PARAMS),
         (Talk, *modern("tools/list", {**STAMP, f"{META}protocolVersion": "2025-11-25"}), UNSUPPORTED),
         (Talk, *modern("ping"), METHOD_NOT_FOUND),
-        (Talk().begun, "resources/list", None, METHOD_NOT_FOUND),
-        (Talk().begun, "prompts/list", {}, METHOD_NOT_FOUND),
+        (Talk().begun, "tasks/list", None, METHOD_NOT_FOUND),
+        (Talk().begun, "subscriptions/listen", {}, METHOD_NOT_FOUND),
+        (Talk().begun, "tools/call", {}, INVALID_PARAMS),
         (Talk().begun, "", None, METHOD_NOT_FOUND),
         (Talk().begun, "tools/list", {"cursor": ""}, INVALID_PARAMS),
         (Talk().begun, "tools/list", {"cursor": "page-2"}, INVALID_PARAMS),

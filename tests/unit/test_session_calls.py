@@ -21,14 +21,15 @@ from session_talk import (
 )
 
 from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
-from mcpzip.proxy.proxy import Context
+from mcpzip.proxy.counterpart import Call, Request
+from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
 
 
 async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None:
     gates = {"1": asyncio.Event(), "2": asyncio.Event()}
 
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         await gates[str(json.loads(arguments or b""))].wait()
         return text_result(f"done {arguments!r}")
 
@@ -47,7 +48,7 @@ async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None
 
 
 async def one_call(
-    behave: Callable[[bytes | None, Context], Any] | None, params: Json, *, modern: bool = False
+    behave: Callable[[bytes | None, Exchange], Any] | None, params: Json, *, modern: bool = False
 ) -> Json:
     """The answer to one tools/call; nothing else is said."""
     talk = Talk(Upstreams(behave))
@@ -102,7 +103,7 @@ async def test_wrong_arguments_are_told_to_the_model(params: Json, said: str) ->
 async def test_the_result_passes_byte_for_byte() -> None:
     odd = b'{"z":1.0,"content":[ ],"a":1e2,"z2":"\\ud800","big":12345678901234567890}'
 
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         return odd
 
     talk = Talk(Upstreams(behave)).begun()
@@ -113,7 +114,7 @@ async def test_the_result_passes_byte_for_byte() -> None:
 
 
 async def test_a_modern_result_is_stamped_and_else_untouched() -> None:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         return b'{"resultType":"input_required","content":[],"_meta":{"x":1.50}}'
 
     answer = await one_call(behave, {"name": "x"}, modern=True)
@@ -144,8 +145,8 @@ async def test_arguments_pass_byte_for_byte(arguments: bytes) -> None:
     assert [asked[1] for asked in proxy.asked] == [arguments]
 
 
-def answering(result: bytes) -> Callable[[bytes | None, Context], Any]:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+def answering(result: bytes) -> Callable[[bytes | None, Exchange], Any]:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         return result
 
     return behave
@@ -171,7 +172,7 @@ async def test_meta_that_is_no_object_means_nothing(meta: object, passed: bytes 
 
 
 async def test_an_upstreams_error_keeps_code_message_and_data() -> None:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         raise UpstreamRpcError("shop", -31999, "no “money”", b'{"a":1.0}')
 
     talk = Talk(Upstreams(behave)).begun()
@@ -183,14 +184,14 @@ async def test_an_upstreams_error_keeps_code_message_and_data() -> None:
 
 
 async def test_a_defect_of_ours_leaves_nobody_waiting() -> None:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         raise ZeroDivisionError("oh")
 
     assert (await one_call(behave, {"name": "x"}))["error"]["code"] == INTERNAL_ERROR
 
 
 async def test_an_unknown_tool_found_late_is_an_error() -> None:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         raise UnknownToolError("x", ("shop__pay",))
 
     error = (await one_call(behave, {"name": "x"}))["error"]
@@ -203,10 +204,10 @@ async def test_an_unknown_tool_found_late_is_an_error() -> None:
 
 @pytest.mark.parametrize("token", [7, 0, "abc", "ü", 12345678901234567890])
 async def test_progress_goes_under_the_clients_token_and_before_the_result(token: object) -> None:
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
-        assert context.on_progress is not None
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
+        call = Call(exchange, Request("shop", "tools/call", {}, timeout=1))
         for step in (1, 2, 3):
-            context.on_progress(b'{"progressToken":99,"progress":%d,"total":3.0,"extra":[1.0]}' % step)
+            call.progress(b'{"progressToken":99,"progress":%d,"total":3.0,"extra":[1.0]}' % step)
         return text_result("done")
 
     talk = Talk(Upstreams(behave)).begun()
@@ -228,7 +229,7 @@ async def test_without_a_token_there_is_no_progress(meta: object) -> None:
     talk = Talk(proxy).begun()
     talk.calls(1, {"name": "x", "_meta": meta})
     await talk.session.finish(1)
-    assert [asked[2].on_progress for asked in proxy.asked] == [None]
+    assert [asked[2].progress_token for asked in proxy.asked] == [None]
 
 
 class Stuck:
@@ -237,7 +238,7 @@ class Stuck:
     def __init__(self) -> None:
         self.begun, self.cancelled = 0, 0
 
-    async def __call__(self, arguments: bytes | None, context: Context) -> bytes:
+    async def __call__(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         self.begun += 1
         try:
             await asyncio.Event().wait()
@@ -298,7 +299,7 @@ async def test_a_second_request_under_an_open_id_is_refused() -> None:
 async def test_finish_gives_calls_a_moment() -> None:
     gate = asyncio.Event()
 
-    async def behave(arguments: bytes | None, context: Context) -> bytes:
+    async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
         await gate.wait()
         return b'{"content":[]}'
 

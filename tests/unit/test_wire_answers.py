@@ -116,7 +116,7 @@ def test_an_error_beside_a_null_result_is_an_error() -> None:
 def test_an_answer_that_is_none_fails_its_request(role: Role, line: bytes, reason: str) -> None:
     peer = Peer(role=role)
     peer.request("tools/call")
-    assert peer.receive(line + b"\n") == [Error(1, RpcError(INTERNAL_ERROR, reason))]
+    assert peer.receive(line + b"\n") == [Error(1, RpcError(INTERNAL_ERROR, reason), ours=True)]
     assert peer.open_requests == ()
 
 
@@ -131,7 +131,7 @@ def test_an_answer_that_is_none_fails_its_request(role: Role, line: bytes, reaso
 def test_an_answer_too_long_fails_its_request(line: bytes) -> None:
     peer = client_that_asked(max_frame=4000)
     reason = f"the answer can't be read: a message of {len(line)} bytes is too long"
-    assert peer.receive(line + b"\n") == [Error(1, RpcError(INTERNAL_ERROR, reason))]
+    assert peer.receive(line + b"\n") == [Error(1, RpcError(INTERNAL_ERROR, reason), ours=True)]
     peer.request("tools/call")
     assert peer.receive(b'{"id":2,"result":{}}\n') == [Result(2, b"{}")]
 
@@ -250,3 +250,14 @@ def test_what_a_server_writes_that_is_no_message_is_junk(line: bytes) -> None:
 )
 def test_a_servers_own_bad_request_is_answered(line: bytes, invalid: Invalid) -> None:
     assert client_that_asked().receive(line + b"\n") == [invalid]
+
+
+@pytest.mark.parametrize("id", [b"01", b'"\\q"', b"1e", b"-", b'"\xff"'])
+@pytest.mark.parametrize("order", [b'{"jsonrpc":"2.0","id":%b,"method":"%b"}', b'{"method":"%b","id":%b}'])
+def test_an_id_that_is_no_json_is_not_sent_back(id: bytes, order: bytes) -> None:
+    """Found by fuzzing: the error for a line too long repeated such an id."""
+    long = b"x" * 3000
+    line = order % ((id, long) if order.endswith(b'"}') else (long, id))
+    peer = Peer(role=Role.SERVER, max_frame=2500)
+    event = only(peer.receive(line + b"\n"))
+    assert event == Invalid(None, INVALID_REQUEST, f"a message of {len(line)} bytes is too long")

@@ -100,7 +100,7 @@ def test_the_end_closes_what_is_open() -> None:
         (b'{"id":1,"result":{}}', [Result(1, b"{}"), Closed(())]),
         (
             b'{"id":1,"result":{}',
-            [Error(1, RpcError(INTERNAL_ERROR, "the answer can't be read: not JSON")), Closed(())],
+            [Error(1, RpcError(INTERNAL_ERROR, "the answer can't be read: not JSON"), ours=True), Closed(())],
         ),
         (b'{"id":1,"res', [Junk(b'{"id":1,"res', "not JSON"), Closed((1,))]),
         (b"  ", [Closed((1,))]),

@@ -10,12 +10,13 @@ from mcpzip.wire import (
     is_json,
     join_object,
     quote,
+    shallow,
     split_object,
     unquote,
     with_members,
     without_members,
 )
-from mcpzip.wire.shallow import members, scan
+from mcpzip.wire.shallow import check_utf8, members, scan, without_surrogates
 
 Pairs = list[tuple[str, object]]
 
@@ -264,3 +265,26 @@ def test_unquote_refuses_what_is_no_string(text: bytes) -> None:
 )
 def test_is_json(text: bytes, answer: bool) -> None:
     assert is_json(text) is answer
+
+
+@patient
+@given(objects | spread_objects, st.integers(6, 40))
+def test_long_texts_are_read_in_stretches(text: bytes, stretch: int) -> None:
+    whole, fields = without_surrogates(text), split_object(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shallow, "_STRETCH", stretch)
+        assert without_surrogates(text) == whole
+        assert split_object(text) == fields
+        check_utf8(text)
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x98"])
+def test_what_is_not_utf8_is_found_in_any_stretch(bad: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shallow, "_STRETCH", 8)
+        for at in range(20):
+            text = "é".encode() * at + bad
+            with pytest.raises(UnicodeDecodeError):
+                check_utf8(text + b"x" * (20 - at))
+            with pytest.raises(UnicodeDecodeError):
+                check_utf8(text)

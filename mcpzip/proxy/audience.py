@@ -1,0 +1,164 @@
+"""Who is told that something changed.
+
+The rules (spec 2025-11-25: basic/transports, server/resources; 2026-07-28: basic/patterns/subscriptions): a
+legacy client hears of every list it was shown, unasked, and of the resources it subscribed to; a modern one
+hears what it asked for with `subscriptions/listen`, as long as that request is open and tagged with its id.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
+
+TOOLS, PROMPTS, RESOURCES = "tools", "prompts", "resources"
+UPDATED = "notifications/resources/updated"
+
+_FILTERS = {
+    "toolsListChanged": TOOLS,
+    "promptsListChanged": PROMPTS,
+    "resourcesListChanged": RESOURCES,
+}
+_NOTICES = {
+    TOOLS: "notifications/tools/list_changed",
+    PROMPTS: "notifications/prompts/list_changed",
+    RESOURCES: "notifications/resources/list_changed",
+}
+
+Place = tuple[str, str]
+"""A resource: its server, and the server's own URI for it."""
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """An open `subscriptions/listen`."""
+
+    exchange: Exchange
+    filters: tuple[str, ...]
+    resources: Mapping[Place, str]
+
+    @property
+    def lists(self) -> set[str]:
+        """Which of TOOLS, PROMPTS and RESOURCES it wants to hear of."""
+        return {_FILTERS[key] for key in self.filters}
+
+    def acknowledge(self) -> None:
+        """Says what it will hear of."""
+        granted = dict.fromkeys(self.filters, b"true")
+        if self.resources:
+            granted["resourceSubscriptions"] = b"[%b]" % b",".join(map(quote, self.resources.values()))
+        params = join_object({"notifications": join_object(granted)})
+        self.tell("notifications/subscriptions/acknowledged", params)
+
+    def tell(self, method: str, params: bytes) -> None:
+        """Sends a notification, tagged as this subscription's."""
+        meta = with_members(_object(members(params).get("_meta")), {SUBSCRIPTION_ID_KEY: self.exchange.id})
+        self.exchange.tell(method, with_members(params, {"_meta": meta}))
+
+
+@dataclass(slots=True)
+class Audience:
+    """The clients that can hear, and what they want to."""
+
+    _clients: dict[Client, dict[Place, str]] = field(default_factory=dict)
+    _own: set[tuple[Client, Place]] = field(default_factory=set)
+    _subscriptions: set[Subscription] = field(default_factory=set)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def joined(self, client: Client) -> None:
+        """``client`` can be told things until it has `left`."""
+        self._clients.setdefault(client, {})
+
+    def left(self, client: Client) -> set[str]:
+        """Returns the servers of which it watched resources."""
+        self._own = {(one, place) for one, place in self._own if one is not client}
+        return {server for server, _ in self._clients.pop(client, {})}
+
+    def close(self) -> None:
+        """Ends every subscription, as a server does that goes away."""
+        self._closing.set()
+
+    def changed(self, lists: Iterable[str]) -> None:
+        """These of TOOLS, PROMPTS and RESOURCES are not what they were."""
+        for name in lists:
+            for client in self._clients:
+                if client.era is Era.LEGACY:
+                    client.tell(_NOTICES[name], None)
+            for subscription in self._subscriptions:
+                if name in subscription.lists:
+                    subscription.tell(_NOTICES[name], b"{}")
+
+    def watch(self, client: Client, place: Place, shown: str, *, own: bool) -> None:
+        """``client`` wants to hear of the resource at ``place``, which it calls ``shown``. own: it will, on a
+        connection of its own.
+        """
+        self._clients.setdefault(client, {})[place] = shown
+        if own:
+            self._own.add((client, place))
+
+    def unwatch(self, client: Client, place: Place) -> None:
+        """It no longer does."""
+        self._clients.get(client, {}).pop(place, None)
+        self._own.discard((client, place))
+
+    def watched(self, server: str) -> set[str]:
+        """The URIs of ``server`` that anybody watches who has no connection of its own for it."""
+        kept = [(client, place) for client, places in self._clients.items() for place in places]
+        places = [place for client, place in kept if (client, place) not in self._own]
+        places += [place for one in self._subscriptions for place in one.resources]
+        return {uri for owner, uri in places if owner == server}
+
+    def updated(self, server: str, params: bytes, only: Client | None = None) -> None:
+        """``server`` said so of a resource. only: the client it said it to, None when it is for all."""
+        uri = _text(members(params).get("uri"))
+        for client, places in self._clients.items():
+            if only in (None, client) and (shown := _shown(places, server, uri)):
+                client.tell(UPDATED, with_members(params, {"uri": quote(shown)}))
+        if only is None:
+            untagged = members(params)
+            untagged.pop("_meta", None)  # the tag of our own subscription upstream
+            for one in self._subscriptions:
+                if shown := _shown(one.resources, server, uri):
+                    one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
+
+    def subscribed(self, exchange: Exchange, resources: Mapping[Place, str]) -> Subscription:
+        """A `subscriptions/listen` that begins. resources: those it asks for that there are."""
+        asked = members(exchange.fields.get("notifications"))
+        lists = [key for key in _FILTERS if asked.get(key) == b"true"]
+        subscription = Subscription(exchange, tuple(lists), resources)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    async def listen(self, subscription: Subscription) -> bytes:
+        """Serves it until its client ends it (by cancelling this), or we do. Returns its result."""
+        subscription.acknowledge()
+        await self._closing.wait()
+        return join_object({"_meta": join_object({SUBSCRIPTION_ID_KEY: subscription.exchange.id})})
+
+    def ended(self, subscription: Subscription) -> None:
+        """Nobody listens to it any more."""
+        self._subscriptions.discard(subscription)
+
+
+def _shown(places: Mapping[Place, str], server: str, uri: str) -> str | None:
+    """What a client that watches ``places`` calls ``uri``, if it is one of them or lies under one of them
+    (spec: server/resources "Subscriptions": it may be a sub-resource).
+    """
+    if shown := places.get((server, uri)):
+        return shown
+    for (owner, above), shown in places.items():
+        if owner == server and uri.startswith(above.rstrip("/") + "/"):
+            return shown + uri[len(above) :]
+    return None
+
+
+def _object(text: bytes | None) -> bytes:
+    return text if text is not None and text.startswith(b"{") else b"{}"
+
+
+def _text(text: bytes | None) -> str:
+    try:
+        return unquote(text or b'""')
+    except ValueError:
+        return ""

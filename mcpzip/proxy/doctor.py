@@ -1,0 +1,281 @@
+"""The argument doctor: a call that is nearly right, made right by what the catalog knows (pure).
+
+The rules:
+
+1. A repair is made where exactly one reading fits; otherwise the call is left as it is, for the upstream or
+   an error to judge. No value is changed or invented, no key is lost.
+2. A name that names a configured server never comes to mean another server's tool, and what the config
+   hides counts as a candidate but is never the answer: no call lands elsewhere because its tool is away.
+3. A slip of a letter is mended only inside a word that no tool has: ``get_user`` and ``set_user``, ``user``
+   and ``users``, ``v1`` and ``v2`` are one letter apart, and not slips.
+4. Every repair is named in the result, under ``_meta["mcpzip/repair"]``.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
+
+import msgspec
+
+from mcpzip.catalog import Catalog
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
+from mcpzip.model.names import join, split
+from mcpzip.model.signature import signature
+from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
+from mcpzip.proxy.reply import META_PREFIX
+from mcpzip.search.vocabulary import Measure
+from mcpzip.wire import NotAnObject, quote, split_object, with_members
+from mcpzip.wire.shallow import members
+
+REPAIR = META_PREFIX + "repair"
+
+SHORTEST_MENDED = 8
+"""Characters; in a shorter name one slip is as likely as another tool."""
+
+_SHORT = ("arguments", "args", "params", "parameters", "input")
+_LONG = ("toolarguments", "toolargs", "toolparams", "toolparameters", "toolinput")
+_ALIASES = frozenset((*_SHORT, *_LONG))
+"""What other proxies call ``arguments``, folded."""
+
+
+def mend_name(
+    name: str, catalog: Catalog, *, known: Catalog | None = None, servers: Collection[str] = ()
+) -> tuple[Entry, str | None]:
+    """The tool meant by ``name``, and what was repaired.
+
+    catalog: what a client may see; known: the same and what the config hides; servers: all that are
+    configured. Raises UnknownToolError when no tool, or more than one, could be meant.
+    """
+    entry = catalog.get(name)
+    if entry is not None:
+        return entry, None
+    known = catalog if known is None else known
+    if known.get(name) is None:  # else it is hidden: no other tool is meant
+        found = _of_its_server(name, known.alike(name), servers)
+        if not found:
+            found = _of_its_server(name, _slips(name, known), servers)
+        entry = catalog.get(found[0]) if len(found) == 1 else None
+    if entry is None:
+        raise UnknownToolError(name, catalog.nearest(name))
+    return entry, f"name: {name} {ARROW} {entry.name}"
+
+
+def fit(call: Call, entry: Entry) -> Call:
+    """``call`` as ``entry`` can take it; the very same where nothing is wrong. What still doesn't fit is the
+    upstream's to judge.
+
+    Raises InvalidArgumentsError, with the tool's signature, when the arguments can't be read.
+    """
+    if call.fault:
+        raise InvalidArgumentsError(f"{call.fault} {signature(entry)}")
+    if call.beside:
+        call = _unwrapped(call, entry)
+    arguments, repairs = mend_keys(entry, call.arguments)
+    return replace(call, arguments=arguments, repairs=(*call.repairs, *repairs)) if repairs else call
+
+
+def mend_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """``arguments`` (a JSON object) with the tool's own spelling of its keys, and what was repaired.
+
+    A top-level key that is no property takes the name of the one property that is equal but for case and
+    separators, if that isn't given too. Nothing else changes by a byte.
+    """
+    spelt = _spelling(entry.raw)
+    if not spelt.folded:
+        return arguments, ()
+    given = _keys(arguments)
+    if given <= spelt.known:
+        return arguments, ()
+    meant: dict[str, list[str]] = {}
+    for key in given - spelt.known:
+        if right := spelt.folded.get(folded(key)):
+            meant.setdefault(right, []).append(key)
+    wrong = {keys[0]: right for right, keys in meant.items() if len(keys) == 1 and right not in given}
+    return _renamed(arguments, wrong) if wrong else (arguments, ())
+
+
+def repair_meta(result: bytes, repairs: Iterable[str]) -> bytes:
+    """``result`` with ``repairs`` named in its ``_meta``; everything else byte for byte.
+
+    A result that is no object, or whose ``_meta`` is none, stays as it is.
+    """
+    told = b",".join(map(quote, repairs))
+    if not told:
+        return result
+    try:
+        meta = split_object(result).get("_meta", b"null")
+        meta = b"{}" if meta == b"null" else meta
+        theirs = split_object(meta).get(REPAIR, b"")  # of an mcpzip behind this one
+        if theirs.startswith(b"[") and (listed := theirs[1:-1].strip()):
+            told = b"%b,%b" % (listed, told)
+        return with_members(result, {"_meta": with_members(meta, {REPAIR: b"[%b]" % told})})
+    except NotAnObject:
+        return result
+
+
+# --- names --------------------------------------------------------------------------------------------------
+
+_EDGE = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_PIECES = 5
+
+
+def _of_its_server(name: str, candidates: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
+    """Those of the server that ``name`` begins with; all of them if it begins with none."""
+    parts = split(name)
+    own = [server for server in servers if parts and folded(server) == folded(parts[0])]
+    return tuple(each for each in candidates if not own or any(each.startswith(join(o, "")) for o in own))
+
+
+def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:
+    """The one tool a slip of a letter away from ``name``, when no other is even two away."""
+    if len(name) < SHORTEST_MENDED:
+        return ()
+    # Two mistakes touch no more than four pieces: one of five is left whole.
+    size = -(-len(name) // _PIECES)
+    pieces = [name[at : at + size] for at in range(0, len(name), size)]
+    distance = Measure(name).distance
+    near: list[str] = []
+    for entry in catalog.entries:
+        other = entry.name
+        if abs(len(other) - len(name)) <= 2 and any(map(other.__contains__, pieces)) and distance(other) <= 2:
+            near.append(other)
+    if len(near) != 1 or distance(near[0]) != 1 or not _inside_a_word(name, near[0]):
+        return ()
+    words = set(chain.from_iterable(_words(entry.name) for entry in catalog.entries))
+    return () if words.issuperset(_words(name)) else (near[0],)
+
+
+def _inside_a_word(name: str, other: str) -> bool:
+    """Whether the two differ in letters only, with a letter on either side."""
+    first = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), 0)
+    last = 0
+    while last < min(len(name), len(other)) - first and name[-1 - last] == other[-1 - last]:
+        last += 1
+    differing = name[first : len(name) - last] + other[first : len(other) - last]
+    around = name[first - 1 : first] + name[len(name) - last : len(name) - last + 1]
+    return differing.isalpha() and len(around) == 2 and around.isalpha()
+
+
+def _words(name: str) -> list[str]:
+    return [word.casefold() for word in _EDGE.split(name)]
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+
+
+class _Schema(msgspec.Struct):
+    """The keywords that say which keys an object may have (JSON Schema 2020-12, core 10)."""
+
+    properties: dict[str, msgspec.Raw] = {}
+    pattern: dict[str, msgspec.Raw] = msgspec.field(default={}, name="patternProperties")
+    additional: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"false"), name="additionalProperties")
+    unevaluated: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"false"), name="unevaluatedProperties")
+    reference: msgspec.Raw | None = msgspec.field(default=None, name="$ref")
+    dynamic: msgspec.Raw | None = msgspec.field(default=None, name="$dynamicRef")
+    dependent: msgspec.Raw | None = msgspec.field(default=None, name="dependentSchemas")
+    then: msgspec.Raw | None = None
+    otherwise: msgspec.Raw | None = msgspec.field(default=None, name="else")
+    all: list[dict[str, msgspec.Raw]] = msgspec.field(default=[], name="allOf")
+    any: list[dict[str, msgspec.Raw]] = msgspec.field(default=[], name="anyOf")
+    one: list[dict[str, msgspec.Raw]] = msgspec.field(default=[], name="oneOf")
+
+    @property
+    def closed(self) -> bool:
+        """Whether no key is welcome but those of ``properties``, as far as anybody cared to say."""
+        elsewhere = (self.reference, self.dynamic, self.dependent, self.then, self.otherwise)
+        parts = chain(self.all, self.any, self.one)
+        return (
+            not self.pattern
+            and bytes(self.additional) == bytes(self.unevaluated) == b"false"
+            and elsewhere == (None,) * len(elsewhere)
+            and all(part.keys() <= {"required", "title", "description"} for part in parts)
+        )
+
+
+class _Tool(msgspec.Struct):
+    schema: _Schema = msgspec.field(name="inputSchema")
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """known: the properties. closed: whether no other key is welcome. folded: each property by its spelling
+    without case and separators, where no other has the same; empty unless closed.
+    """
+
+    known: frozenset[str] = frozenset()
+    closed: bool = False
+    folded: Mapping[str, str] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=512)
+def _spelling(raw: bytes) -> _Spelling:
+    try:
+        schema = msgspec.json.decode(raw, type=_Tool).schema
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Spelling()
+    known = frozenset(schema.properties)
+    if not schema.closed:
+        return _Spelling(known)
+    alike: dict[str, list[str]] = {}
+    for name in known:
+        alike.setdefault(folded(name), []).append(name)
+    return _Spelling(known, True, {key: names[0] for key, names in alike.items() if key and len(names) == 1})
+
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _keys(arguments: bytes) -> frozenset[str]:
+    try:
+        return frozenset(_decode(arguments))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return frozenset(split_object(arguments))  # it has escapes that msgspec refuses
+
+
+def _renamed(arguments: bytes, names: Mapping[str, str]) -> tuple[bytes, tuple[str, ...]]:
+    pieces: list[bytes] = []
+    told: dict[str, None] = {}
+    done = 0
+    for member in members(arguments):
+        if right := names.get(member.key):
+            colon = arguments[member.start : member.value].rstrip(b" \t\r\n")[:-1].rstrip(b" \t\r\n")
+            pieces += arguments[done : member.start], quote(right)
+            done = member.start + len(colon)
+            told[f"{member.key} {ARROW} {right}"] = None
+    return b"".join([*pieces, arguments[done:]]), tuple(told)
+
+
+# --- arguments that stood beside the name -------------------------------------------------------------------
+
+
+def _unwrapped(call: Call, entry: Entry) -> Call:
+    """``call`` when one of the keys beside ``name`` is ``arguments`` by another name.
+
+    Raises InvalidArgumentsError when a key could be the tool's as well as our own.
+    """
+    spelt = _spelling(entry.raw)
+    if call.timeout is not None and "timeout" in spelt.known:
+        raise InvalidArgumentsError(
+            "'timeout' could be the tool's or execute_tool's; put the tool's arguments inside 'arguments'. "
+            + signature(entry)
+        )
+    if len(call.beside) != 1:
+        return call
+    [(key, value)] = call.beside.items()
+    alias = folded(key)
+    ours = alias == "arguments"
+    if alias not in _ALIASES or key in spelt.known or alias in spelt.folded:
+        return call
+    if not spelt.closed or not (spelt.known or ours):
+        return call
+    try:
+        arguments, repairs = read_object("arguments", value)
+    except InvalidArgumentsError:
+        return call
+    if arguments == b"{}" and not (ours or value.startswith(b"{")):  # `input: ""` is no object
+        return call
+    renamed = f"execute_tool: {key} {ARROW} arguments"
+    return replace(call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), beside={})

@@ -1,0 +1,92 @@
+"""Who asks, and the ways back to it.
+
+The rule: nothing below the server floor knows how a client is connected. A `Client` lives as long as a client
+can be told from others (a stdio process, a legacy HTTP session; a modern HTTP request is a client of its
+own); an `Exchange` lives as long as one of its requests.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mcpzip.wire import Era, NotAnObject, progress_token, split_object
+
+Tell = Callable[[str, bytes | None], None]
+"""Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
+Ask = Callable[[str, bytes | None], Awaitable[bytes]]
+"""Sends the client a request and returns the result's JSON text. Raises transport.base.RpcFaultError when the
+client answers with an error or can't be asked; cancelling it cancels the request.
+"""
+
+_INTERACTIVE = ("sampling", "elicitation", "roots")
+
+
+def unheard(method: str, params: bytes | None) -> None:
+    """The way back to a client that has none."""
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """A downstream client.
+
+    era: how it speaks, None where that means nothing (a command). capabilities: what it can be asked, JSON
+    text, as it declared it. lasting: whether it is more than one request. tell: what is said to it outside
+    any request. ask: the same for questions, None where there is no such way. log_level: the lowest level of
+    log messages it wants, None when it never said.
+    """
+
+    era: Era | None = None
+    capabilities: bytes = b"{}"
+    lasting: bool = True
+    tell: Tell = unheard
+    ask: Ask | None = None
+    log_level: str | None = None
+    alone: bool = False
+    """Whether it is the only client there can be, as on stdio."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether it declared that it can be asked anything."""
+        return any(key in members(self.capabilities) for key in _INTERACTIVE)
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One request of a client.
+
+    id: of the request, JSON text as the client spelt it. params: JSON text as received, None for none. tell,
+    ask: as in `Client`, on this request's own stream where the transport has one; ask is None in the modern
+    era, which has no requests from server to client. log_level: from which log messages are wanted.
+    """
+
+    client: Client
+    id: bytes = b"null"
+    params: bytes | None = None
+    tell: Tell = unheard
+    ask: Ask | None = None
+    capabilities: bytes = b"{}"
+    log_level: str | None = None
+
+    @cached_property
+    def fields(self) -> dict[str, bytes]:
+        """The members of the params, each as JSON text."""
+        return members(self.params)
+
+    @cached_property
+    def meta(self) -> bytes | None:
+        """The request's ``_meta``; None when it has none that is an object."""
+        meta = self.fields.get("_meta", b"")
+        return meta if meta.startswith(b"{") else None
+
+    @cached_property
+    def progress_token(self) -> bytes | None:
+        """The token under which the client wants progress, as JSON text; None when it wants none."""
+        return progress_token(self.params)
+
+
+def members(text: bytes | None) -> dict[str, bytes]:
+    """The members of a JSON object, each as JSON text; none when it is no object."""
+    try:
+        return split_object(text or b"{}")
+    except (NotAnObject, RecursionError):
+        return {}

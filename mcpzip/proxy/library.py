@@ -1,0 +1,133 @@
+"""The catalog as it is now: in memory, in the search index, on disk, and as clients are shown it.
+
+The rules: the catalog is replaced, never changed; what is on disk and in the index follows what is in memory;
+clients hear of a list that changed when what they are shown of it did.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
+from mcpzip.config import Config, paths
+from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
+from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.search import ADMIN_TOOLS
+from mcpzip.search import Searcher
+from mcpzip.system.threads import in_thread
+
+SAVE_AFTER = 0.5
+"""Seconds the catalog may differ from its snapshot."""
+
+T = TypeVar("T")
+
+
+class Library:
+    """Keeps the catalog of one config. Everything runs on one event loop.
+
+    catalog: all that is known. visible: what of it a client may see. exposure: how clients are shown it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        catalog: Catalog,
+        warn: Callable[[str], None],
+        changed: Callable[[Iterable[str]], None],
+    ) -> None:
+        """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it. changed:
+        is told which of TOOLS, PROMPTS and RESOURCES clients are to list anew.
+        """
+        self._config, self._warn, self._changed = config, warn, changed
+        self._warned: set[str] = set()
+        self.catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
+        self.visible = allowed(self.catalog, config.servers)
+        self.exposure = Exposure(config, self.visible)
+        self._searcher = Searcher()
+        self._indexed = ""
+        self._indexing: asyncio.Task[None] | None = None
+        self._saving: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def merge(self, update: Update) -> None:
+        """Takes in what a server said, or that it said nothing."""
+        before = self.exposure
+        self.catalog = merge(self.catalog, [update])
+        self.visible = allowed(self.catalog, self._config.servers)
+        self.exposure = Exposure(self._config, self.visible)
+        if self._saving is None:
+            self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
+        self.index_soon()
+        if changes := _changes(before, self.exposure):
+            self._changed(changes)
+
+    async def searcher(self) -> Searcher:
+        """The search over what is visible now."""
+        while self._indexed != self.visible.version:
+            self.index_soon()
+            if self._indexing is not None:
+                await asyncio.shield(self._indexing)
+        return self._searcher
+
+    def index_soon(self) -> "asyncio.Task[None] | None":
+        """Begins to index what isn't yet. Returns the indexing under way, if one is."""
+        if self._indexing is None and self._indexed != self.visible.version:
+            self._indexing = asyncio.create_task(self._index(), name="index")
+        return self._indexing
+
+    async def _index(self) -> None:
+        try:
+            visible = self.visible
+            entries = (*visible.entries, *ADMIN_TOOLS)
+            await in_thread(lambda: self._searcher.index(entries, visible.version), "index")
+            self._indexed = visible.version
+        finally:
+            self._indexing = None
+        self.index_soon()
+
+    async def stop_indexing(self) -> None:
+        """Nobody will search any more."""
+        if self._indexing is not None:
+            self._indexing.cancel()
+            await asyncio.wait({self._indexing})
+
+    async def close(self) -> None:
+        """The catalog is on disk afterwards."""
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+        if self._saving is not None:
+            self._saving.cancel()
+            self._tell(self.save())
+
+    def save(self) -> tuple[str, ...]:
+        """Writes the snapshot now. Returns warnings."""
+        self._saving = None
+        path = self._config.path
+        return snapshot.save(paths.snapshot_path(path), path, self.catalog)
+
+    def _save_in_background(self) -> None:
+        self._saving = None
+        self._writing = asyncio.create_task(self._write(self._writing, self.catalog), name="save")
+
+    async def _write(self, before: "asyncio.Task[None] | None", catalog: Catalog) -> None:
+        if before is not None:  # an older catalog must not land on top of a newer one
+            await asyncio.wait({before})
+        path = self._config.path
+        self._tell(await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save"))
+
+    def _tell(self, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._warn(warning)
+
+
+def _changes(before: Exposure, now: Exposure) -> list[str]:
+    found = []
+    if before.tools_version != now.tools_version:
+        found.append(TOOLS)
+    if before.prompts_version != now.prompts_version:
+        found.append(PROMPTS)
+    if before.resources_version != now.resources_version:
+        found.append(RESOURCES)
+    return found

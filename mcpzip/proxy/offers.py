@@ -1,0 +1,155 @@
+"""Prompts, resources and resource templates of all servers: how a client sees them, and whose each is.
+
+The rules:
+
+1. What is shown is what the server said, byte for byte, but for the name or the URI, which says the server
+   too. With one server that everything goes through, not even that.
+2. A name or a URI that says its server goes to that server, listed or not: it knows best what it has.
+3. A bare one, as results have them, goes to the one server that can have meant it. It is never guessed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from mcpzip.catalog import Catalog, ServerRecord
+from mcpzip.catalog.nearest import Names
+from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
+from mcpzip.model.names import join, join_uri, split, split_uri
+from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE, Kind, key_of
+from mcpzip.model.templates import matches
+from mcpzip.proxy.listing import Listing
+from mcpzip.wire import quote, with_members
+
+Route = tuple[str, str]
+"""A server, and its own name or URI for what is asked of it."""
+
+_NEAREST = 3
+
+
+class _Offer(NamedTuple):
+    server: str
+    key: str
+    raw: bytes
+
+
+class Offers:
+    """What the servers of a catalog offer besides tools."""
+
+    def __init__(self, servers: Iterable[str], catalog: Catalog, through: str | None = None) -> None:
+        """servers: all that are enabled, listed or not. catalog: as a client may see it. through: the server
+        that everything goes through untouched, if there is one.
+        """
+        self._servers, self._catalog, self._through = tuple(servers), catalog, through
+
+    def prompts_page(self, cursor: str | None = None) -> bytes:
+        """The result of `prompts/list`. Raises InvalidCursorError."""
+        return self._prompt_list.page(cursor)
+
+    def resources_page(self, cursor: str | None = None) -> bytes:
+        """The result of `resources/list`. Raises InvalidCursorError."""
+        return self._resource_list.page(cursor)
+
+    def templates_page(self, cursor: str | None = None) -> bytes:
+        """The result of `resources/templates/list`. Raises InvalidCursorError."""
+        return self._template_list.page(cursor)
+
+    def route_prompt(self, name: str) -> Route:
+        """Whose prompt ``name`` is. Raises UnknownPromptError."""
+        if self._through is not None:
+            return self._through, name
+        if said := self._said(split(name)):
+            return said
+        having = [offer.server for offer in self._prompts if offer.key == name]
+        if len(having) == 1:
+            return having[0], name
+        if having:
+            raise UnknownPromptError(name, [join(server, name) for server in having], several=True)
+        names = Names((offer.server, offer.key) for offer in self._prompts)
+        raise UnknownPromptError(name, names.nearest(name, _NEAREST))
+
+    def route_uri(self, uri: str) -> Route:
+        """Whose resource, or resource template, ``uri`` is. Raises UnknownResourceError.
+
+        A bare URI goes to the server that lists it; else to the one with a template it can come from; else
+        to the only one that has resources.
+        """
+        if self._through is not None:
+            return self._through, uri
+        said = split_uri(uri)
+        if route := self._said(said):
+            return route
+        for having in (self._listing(uri), self._expanding(uri)):
+            if len(having) == 1:
+                return having[0], uri
+            if having:
+                raise UnknownResourceError(uri, [join_uri(server, uri) for server in having], several=True)
+        owners = [name for name, record in self._catalog.servers.items() if _has_resources(record)]
+        if len(owners) == 1:
+            return owners[0], uri
+        uris = {join(offer.server, offer.key): join_uri(offer.server, offer.key) for offer in self._resources}
+        names = Names((offer.server, offer.key) for offer in self._resources)
+        nearest = names.nearest(join(*said) if said else uri, _NEAREST)
+        raise UnknownResourceError(uri, [uris[name] for name in nearest])
+
+    def _said(self, said: Route | None) -> Route | None:
+        """The route that a name says itself: URL libraries write hosts in lower case, so case is forgiven."""
+        if said is None:
+            return None
+        server, key = said
+        if server in self._servers:
+            return said
+        alike = [each for each in self._servers if each.lower() == server.lower()]
+        return (alike[0], key) if len(alike) == 1 else None
+
+    def _listing(self, uri: str) -> list[str]:
+        offers = (*self._resources, *self._templates)
+        return sorted({offer.server for offer in offers if offer.key == uri})
+
+    def _expanding(self, uri: str) -> list[str]:
+        return sorted({offer.server for offer in self._templates if matches(offer.key, uri)})
+
+    @cached_property
+    def _prompts(self) -> list[_Offer]:
+        return _offers(PROMPT, self._catalog, lambda record: record.prompts)
+
+    @cached_property
+    def _resources(self) -> list[_Offer]:
+        return _offers(RESOURCE, self._catalog, lambda record: record.resources)
+
+    @cached_property
+    def _templates(self) -> list[_Offer]:
+        return _offers(TEMPLATE, self._catalog, lambda record: record.templates)
+
+    @cached_property
+    def _prompt_list(self) -> Listing:
+        return self._list("prompts", PROMPT, self._prompts, join)
+
+    @cached_property
+    def _resource_list(self) -> Listing:
+        return self._list("resources", RESOURCE, self._resources, join_uri)
+
+    @cached_property
+    def _template_list(self) -> Listing:
+        return self._list("resourceTemplates", TEMPLATE, self._templates, join_uri)
+
+    def _list(
+        self, member: str, kind: Kind, offers: Iterable[_Offer], joined: Callable[[str, str], str]
+    ) -> Listing:
+        if self._through is not None:
+            untouched = {offer.key: offer.raw for offer in offers}
+            return Listing(member, untouched, untouched.__getitem__)
+        raws: Mapping[str, bytes] = {joined(offer.server, offer.key): offer.raw for offer in offers}
+        return Listing(member, raws, lambda shown: with_members(raws[shown], {kind.key: quote(shown)}))
+
+
+def _offers(kind: Kind, catalog: Catalog, raws: Callable[[ServerRecord], tuple[bytes, ...]]) -> list[_Offer]:
+    return [
+        _Offer(name, key_of(kind, name, raw), raw)
+        for name, record in catalog.servers.items()
+        for raw in raws(record)
+    ]
+
+
+def _has_resources(record: ServerRecord) -> bool:
+    return bool(record.resources or record.templates) or record.declares("resources")

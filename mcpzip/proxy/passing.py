@@ -1,0 +1,177 @@
+"""Requests that pass through to the server they are about: prompts, resources, completions.
+
+The rule: a name or URI of ours is put back into the server's own on the way there, and again into ours where
+the client would look for it in the answer; everything else passes as it is. In ``transparent`` even that is
+left out, and so every request passes, known to us or not.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from mcpzip.config import Config
+from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.model.names import join_uri
+from mcpzip.proxy.audience import Audience, Place
+from mcpzip.proxy.calls import Caller
+from mcpzip.proxy.counterpart import RefusedError, Request
+from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exposure import Exposure
+from mcpzip.transport.pool import Pool
+from mcpzip.wire import INVALID_PARAMS, Era, RpcError, quote, unquote, with_members
+
+_NOT_FIELDS = ("_meta", "inputResponses", "requestState")
+
+
+class Shown(Protocol):
+    """What is shown now."""
+
+    @property
+    def exposure(self) -> Exposure: ...
+
+
+class Passing:
+    """Makes such requests. Everything runs on one event loop."""
+
+    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, audience: Audience) -> None:
+        self._config, self._shown, self._pool = config, shown, pool
+        self._caller, self._audience = caller, audience
+        self._unwatching: set[asyncio.Task[None]] = set()
+
+    async def through(self, method: str, exchange: Exchange, server: str) -> bytes:
+        """The answer of ``server`` to a request as it is."""
+        return await self._ask(method, exchange, server, {})
+
+    async def prompt(self, exchange: Exchange) -> bytes:
+        """The answer to `prompts/get`. Raises RefusedError, UnknownPromptError, UpstreamError."""
+        server, name = self._shown.exposure.route_prompt(_text(exchange, "name"))
+        return await self._ask("prompts/get", exchange, server, {"name": quote(name)})
+
+    async def complete(self, exchange: Exchange) -> bytes:
+        """The answer to `completion/complete`. Raises as `prompt` and `resource` do."""
+        ref = members(exchange.fields.get("ref"))
+        exposure = self._shown.exposure
+        if "uri" in ref:
+            (server, own), key = exposure.route_uri(_unquoted(ref["uri"], "ref.uri")), "uri"
+        else:
+            (server, own), key = exposure.route_prompt(_unquoted(ref.get("name"), "ref.name")), "name"
+        changed = with_members(exchange.fields["ref"], {key: quote(own)})
+        return await self._ask("completion/complete", exchange, server, {"ref": changed})
+
+    async def resource(self, exchange: Exchange) -> bytes:
+        """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
+        shown = _text(exchange, "uri")
+        server, uri = self._shown.exposure.route_uri(shown)
+        result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
+        return result if shown == uri else _renamed(result, lambda own: _ours(server, own, uri, shown))
+
+    async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
+        """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
+        client, shown = exchange.client, _text(exchange, "uri")
+        server, uri = self._shown.exposure.route_uri(shown)
+        greeting = await self._pool.greeting(server, self._caller.origin(client))
+        counterpart = self._caller.counterpart(client)
+        own = greeting.dialect.era is Era.LEGACY and counterpart.key is not None
+        result = b"{}"
+        if own:
+            method = "resources/subscribe" if wanted else "resources/unsubscribe"
+            result = await self._ask(method, exchange, server, {"uri": quote(uri)})
+            (counterpart.resources[server].add if wanted else counterpart.resources[server].discard)(uri)
+        if wanted:
+            self._audience.watch(client, (server, uri), shown, own=own)
+        else:
+            self._audience.unwatch(client, (server, uri))
+        if not own:
+            await self.watch(server)
+        return result
+
+    async def watch(self, server: str) -> None:
+        """Has ``server`` tell of what those watch that have no connection of their own. Raises
+        UpstreamError.
+        """
+        await self._pool.watch(server, self._audience.watched(server))
+
+    async def listen(self, exchange: Exchange) -> bytes:
+        """Serves `subscriptions/listen`. Raises RefusedError."""
+        places: dict[Place, str] = {}
+        for shown in _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions")):
+            try:
+                places[self._shown.exposure.route_uri(shown)] = shown
+            except McpzipError:
+                pass  # what is not granted is left out of the acknowledgement
+        subscription = self._audience.subscribed(exchange, places)
+        servers = {server for server, _ in places}
+        try:
+            await self._watch_all(servers)
+            return await self._audience.listen(subscription)
+        finally:
+            self._audience.ended(subscription)
+            if servers:
+                task = asyncio.create_task(self._watch_all(servers), name="unwatch")
+                self._unwatching.add(task)
+                task.add_done_callback(self._unwatching.discard)
+
+    async def _watch_all(self, servers: Iterable[str]) -> None:
+        for server in servers:
+            try:
+                await self.watch(server)
+            except UpstreamError:
+                pass  # the subscription stands; it is made upstream as soon as there is a connection
+
+    async def close(self) -> None:
+        """Stops whatever is under way."""
+        for task in self._unwatching:
+            task.cancel()
+        await asyncio.gather(*self._unwatching, return_exceptions=True)
+
+    async def forget(self, client: Client) -> None:
+        """``client`` is gone: nothing is watched for it any more."""
+        await self._watch_all(self._audience.left(client))
+
+    async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
+        fields = {key: value for key, value in exchange.fields.items() if key not in _NOT_FIELDS}
+        timeout = self._config.servers[server].timeout or self._config.call_timeout
+        request = Request(server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call")
+        return await self._caller.send(exchange, request)
+
+
+def _text(exchange: Exchange, key: str) -> str:
+    return _unquoted(exchange.fields.get(key), key)
+
+
+def _unquoted(raw: bytes | None, key: str) -> str:
+    try:
+        if raw is not None:
+            return unquote(raw)
+    except ValueError:
+        pass
+    raise RefusedError(RpcError(INVALID_PARAMS, f"{key!r} is missing, or is not a string."))
+
+
+def _texts(raw: bytes | None) -> list[str]:
+    try:
+        return msgspec.json.decode(raw or b"[]", type=list[str])
+    except msgspec.DecodeError:
+        return []
+
+
+def _ours(server: str, own: str, asked: str, shown: str) -> str:
+    """What a client calls the resource that ``server`` calls ``own``, when it asked for ``shown``."""
+    return shown if own == asked else join_uri(server, own)
+
+
+def _renamed(result: bytes, rename: Callable[[str], str]) -> bytes:
+    """The result of `resources/read` with its URIs renamed; whatever isn't as it should be stays so."""
+    contents = members(result).get("contents", b"")
+    try:
+        parts = msgspec.json.decode(contents, type=list[msgspec.Raw])
+        renamed = []
+        for part in map(bytes, parts):
+            uri = members(part).get("uri")
+            said = None if uri is None else unquote(uri)
+            renamed.append(part if said is None else with_members(part, {"uri": quote(rename(said))}))
+    except ValueError:
+        return result
+    return with_members(result, {"contents": b"[%b]" % b",".join(renamed)})

@@ -1,0 +1,186 @@
+"""Where to listen over HTTP, and who may come in.
+
+The rules: without a word it is this machine only; whoever opens it to others needs a token, and names the
+hosts it is reached by. What stands between a web page and us is the Host and Origin of its requests (spec:
+basic/transports/streamable-http, "Security Warning"), so loopback is checked as well.
+"""
+
+import errno
+import ipaddress
+import re
+import socket
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+
+from mcpzip.model.errors import ConfigError
+from mcpzip.system.files import others_may_read, read_bytes_limited
+
+TOKEN_VARIABLE = "MCPZIP_TOKEN"
+SHORTEST_TOKEN = 16
+"""Bytes: as many as 128 bits need at least; fewer can be guessed."""
+LONGEST_TOKEN = 4096
+"""Bytes: more would not fit among the headers of a request."""
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = "127.0.0.1"
+
+_WRITTEN = re.compile(r"(?:(?P<host>\[[^\[\]]+\]|[^:\[\]]*):)?(?P<port>[0-9]{1,5})")
+_TOKEN = re.compile(rb"[!-~]+")  # what stands in a header without ending it
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?P<port>:[0-9]{1,5})?", re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://[^/\s*]+|[a-z][a-z0-9+.-]*://[^/\s*]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. host: as it was given, without brackets; ip: what it stands for; port: 0 for any."""
+
+    host: str
+    ip: str
+    port: int
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self.ip else socket.AF_INET
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.ip).is_loopback
+
+    @property
+    def is_wildcard(self) -> bool:
+        return ipaddress.ip_address(self.ip).is_unspecified
+
+    def url(self, port: int) -> str:
+        """Where a client finds it, once it has this port."""
+        return f"http://{_bracketed(self.ip)}:{port}/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may come in.
+
+    token: what has to follow ``Bearer``, None when nothing has to. hosts, origins: the values of these
+    headers that are let in, in lower case; one that ends in ``:*`` stands for every port.
+    """
+
+    token: bytes | None
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+
+
+def read_address(text: str) -> Address:
+    """``8931``, ``:8931``, ``HOST:8931`` or ``[::1]:8931``; without a host it is loopback.
+
+    Raises ConfigError.
+    """
+    written = _WRITTEN.fullmatch(text)
+    if written is None or int(written["port"]) > 65535:
+        raise _wrong("--http", f"{text!r} is no address", "write HOST:PORT, for example 127.0.0.1:8931")
+    host = (written["host"] or LOOPBACK).strip("[]")
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise _wrong("--http", f"there is no host {host!r}", "write one this machine has") from error
+    by_preference = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return Address(host, str(by_preference[0][4][0]), int(written["port"]))
+
+
+def take(address: Address) -> socket.socket:
+    """A socket that listens at ``address``. Raises ConfigError when the port is taken or not ours to take."""
+    try:
+        listening = socket.create_server(
+            (address.ip, address.port),
+            family=address.family,
+            dualstack_ipv6=address.is_wildcard
+            and address.family == socket.AF_INET6
+            and socket.has_dualstack_ipv6(),
+        )
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        reason = "is in use" if taken else f"can't be had ({error.strerror})"
+        remedy = "end what listens there, or choose another port" if taken else "choose another"
+        raise _wrong("--http", f"port {address.port} of {address.host} {reason}", remedy) from error
+    # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
+    # message waits for the acknowledgement of the last.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def access_to(address: Address, token: bytes | None, hosts: Sequence[str], origins: Sequence[str]) -> Access:
+    """Who may come in at ``address``. hosts, origins: what is let in besides its own. Raises ConfigError."""
+    if token is None and not address.is_loopback:
+        raise _wrong(
+            "--http",
+            f"{address.host} can be reached from other machines",
+            f"put a token into ${TOKEN_VARIABLE} or a file for --token-file, or listen on {LOOPBACK}",
+        )
+    if address.is_wildcard and not hosts:
+        raise _wrong(
+            "--http",
+            f"{address.host} stands for every address of this machine",
+            "say with --allow-host by which names clients reach it",
+        )
+    own = LOOPBACK_NAMES if address.is_wildcard else (*LOOPBACK_NAMES, _bracketed(address.host.lower()))
+    names = list(dict.fromkeys(own))
+    return Access(
+        token,
+        (*_with_ports(names), *(each for host in hosts for each in _hosts(host))),
+        (*_with_ports([f"http://{name}" for name in names]), *map(_origin, origins)),
+    )
+
+
+def read_token(path: str | None, environ: MutableMapping[str, str]) -> tuple[bytes | None, str | None]:
+    """The token of a file, else of the environment, and what is to be warned of. Raises ConfigError.
+
+    It is taken out of ``environ``, so that no process of ours inherits it.
+    """
+    from_environment = environ.pop(TOKEN_VARIABLE, None)
+    if path is None:
+        if from_environment is None:
+            return None, None
+        token = from_environment.encode("utf-8", "surrogateescape")
+        return _checked(token, f"${TOKEN_VARIABLE}"), None
+    try:
+        token = read_bytes_limited(path, LONGEST_TOKEN + 2)
+    except OSError as error:
+        raise _wrong(
+            path, f"it can't be read ({error.strerror})", "give --token-file a readable file"
+        ) from error
+    warning = f"{path} can be read by others; chmod 600 it." if others_may_read(path) else None
+    return _checked(token, path), warning
+
+
+def _checked(token: bytes, where: str) -> bytes:
+    token = token.rstrip(b"\r\n")
+    if len(token) < SHORTEST_TOKEN:
+        found = f"a token of {len(token)} bytes" if token else "no token"
+        remedy = f"make it {SHORTEST_TOKEN} or more, such as `openssl rand -hex 32` prints"
+        raise _wrong(where, found, remedy)
+    if len(token) > LONGEST_TOKEN or not _TOKEN.fullmatch(token):
+        raise _wrong(where, "this token fits in no header", "use ASCII letters and digits, on one line")
+    return token
+
+
+def _hosts(text: str) -> list[str]:
+    written = _HOST.fullmatch(text)
+    if written is None:
+        raise _wrong("--allow-host", f"{text!r} is no host", "write NAME or NAME:PORT, without http://")
+    return [text.lower()] if written["port"] else _with_ports([text.lower()])
+
+
+def _origin(text: str) -> str:
+    if not _ORIGIN.fullmatch(text):
+        raise _wrong("--allow-origin", f"{text!r} is no origin", "write it like https://app.example.org")
+    return text.lower()
+
+
+def _with_ports(names: Sequence[str]) -> list[str]:
+    return [each for name in names for each in (name, f"{name}:*")]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _wrong(where: str, found: str, remedy: str) -> ConfigError:
+    return ConfigError(where, "", found, remedy)

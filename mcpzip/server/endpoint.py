@@ -1,0 +1,336 @@
+"""What a client's request is answered with, whatever carried it.
+
+The rules: every method that either era has is answered, or refused as the specification says; what is told a
+client of us follows from the config and the catalog; a modern result carries the stamp of its era, a legacy
+one nothing of it.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+
+from mcpzip import __version__
+from mcpzip.config import Config
+from mcpzip.model.errors import (
+    InvalidCursorError,
+    McpzipError,
+    UnknownPromptError,
+    UnknownResourceError,
+    UnknownToolError,
+    UpstreamError,
+    UpstreamRpcError,
+)
+from mcpzip.proxy.counterpart import LOG_LEVELS, RefusedError
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.metatools import instructions
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.wire import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MODERN_VERSIONS,
+    Era,
+    RpcError,
+    join_object,
+    negotiate,
+    quote,
+    stamp_result,
+    unquote,
+)
+
+SERVER_INFO = join_object({"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)})
+CAPABILITIES = (
+    b'{"tools":{"listChanged":true},"prompts":{"listChanged":true},'
+    b'"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}'
+)
+LISTING_TTL = 3_600_000
+"""Milliseconds a modern client may keep what follows from the config only."""
+NO_TTL = 0
+"""The same for what an upstream may change at any time."""
+
+_LEGACY_ONLY = frozenset(
+    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+)
+_MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
+_FOR_UPSTREAMS = ("notifications/roots/list_changed",)
+_FOR_US = ("notifications/initialized", "notifications/cancelled", "notifications/progress")
+_CACHEABLE = frozenset(
+    {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
+)
+
+
+class FaultError(Exception):
+    """A request to be answered with this error."""
+
+    def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
+        self.error = RpcError(code, message, data)
+        super().__init__(message)
+
+
+class Welcome:
+    """What a client is told first, as JSON texts. Follows from the config, in ``transparent`` from the
+    upstream.
+    """
+
+    def __init__(self, capabilities: bytes, info: bytes, said: str | None) -> None:
+        greeting = {"capabilities": capabilities, "serverInfo": info}
+        spoken = {} if said is None else {"instructions": quote(said)}
+        self.info = info
+        self.initialize = join_object({**greeting, **spoken})
+        versions = b",".join(quote(version) for version in MODERN_VERSIONS)
+        self.discover = stamp_result(
+            join_object({"supportedVersions": b"[%b]" % versions, "capabilities": capabilities, **spoken}),
+            server_info=info,
+            ttl_ms=LISTING_TTL,
+            cache_scope="private",
+        )
+
+    @classmethod
+    def of(cls, config: Config) -> "Welcome":
+        """Ours."""
+        names = [name for name, server in config.servers.items() if not server.disabled]
+        said = instructions(names) if config.expose == "meta" else None
+        return cls(CAPABILITIES, SERVER_INFO, said)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWords:
+    """Results as JSON texts: `initialize` (less the version), `server/discover`, and `tools/list` in either
+    era, None where it depends on more than the config.
+    """
+
+    initialize: bytes
+    discover: bytes
+    tools: bytes | None
+    modern_tools: bytes | None
+
+
+Answer = bytes | Coroutine[None, None, bytes]
+"""A result, or the work that will bring it."""
+
+
+class Endpoint:
+    """Answers the requests of all clients of one proxy."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+        self._welcome = None if proxy.exposure.through is not None else Welcome.of(proxy.config)
+
+    def joined(self, client: Client) -> None:
+        """A client that lasts is here."""
+        self._proxy.joined(client)
+
+    async def left(self, client: Client) -> None:
+        """It has gone: what was kept for it ends."""
+        await self._proxy.left(client)
+
+    async def answer(self, method: str, exchange: Exchange) -> bytes:
+        """The result, as JSON text. Raises FaultError; cancelling it cancels the request upstream."""
+        try:
+            found = self.begin(method, exchange)
+            result = found if isinstance(found, bytes) else await found
+        except FaultError:
+            raise
+        except Exception as error:
+            raise fault_of(error) from error
+        return self.finished(method, exchange, result)
+
+    def begin(self, method: str, exchange: Exchange) -> Answer:
+        """What `finished` makes the result of, at once where it takes no waiting. Raises FaultError."""
+        modern = exchange.client.era is Era.MODERN
+        if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
+            raise FaultError(METHOD_NOT_FOUND, f"There is no {method} in this version of the protocol.")
+        try:
+            return self._begin(method, exchange)
+        except McpzipError as error:
+            raise fault_of(error) from error
+
+    def _begin(self, method: str, exchange: Exchange) -> Answer:
+        proxy, passing = self._proxy, self._proxy.passing
+        match method:
+            case "initialize":
+                return self._initialize(exchange)
+            case "server/discover":
+                return self._discover()
+            case "ping":
+                return b"{}"
+            case "subscriptions/listen":
+                return passing.listen(exchange)
+            case "logging/setLevel":
+                return self._set_level(exchange)
+            case "tools/call":
+                return proxy.call(_name(exchange), _arguments(exchange), exchange)
+            case "resources/subscribe" | "resources/unsubscribe":
+                return passing.subscribe(exchange, wanted=method == "resources/subscribe")
+        if (server := proxy.exposure.through) is not None:
+            return self._through(method, exchange, server)
+        match method:
+            case "tools/list" if proxy.exposure.fixed:
+                return proxy.exposure.tools_page(_cursor(exchange))
+            case "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list":
+                if proxy.unsettled:
+                    return self._page(method, exchange)
+                return _PAGES[method](proxy.exposure, _cursor(exchange))
+            case "prompts/get":
+                return passing.prompt(exchange)
+            case "resources/read":
+                return passing.resource(exchange)
+            case "completion/complete":
+                return passing.complete(exchange)
+        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}.")
+
+    def finished(self, method: str, exchange: Exchange, result: bytes) -> bytes:
+        """``result`` as the client's era has it."""
+        if exchange.client.era is not Era.MODERN or method == "server/discover":
+            return result
+        if method not in _CACHEABLE:
+            return stamp_result(result, server_info=self._info)
+        fixed = method == "tools/list" and self._proxy.exposure.fixed
+        return self._stamped(result, LISTING_TTL if fixed else NO_TTL)
+
+    def notified(
+        self, client: Client, method: str, params: bytes | None
+    ) -> Coroutine[None, None, None] | None:
+        """What a client says without asking: the work that hands it on, None when it concerns us only."""
+        through = self._proxy.exposure.through is not None
+        if method in _FOR_UPSTREAMS or (through and method not in _FOR_US):
+            return self._proxy.tell_all(client, method, params)
+        return None
+
+    def input_schema(self, name: str) -> dict[str, object] | None:
+        """The schema of a tool that is shown under ``name``; None when there is none."""
+        entry = self._proxy.exposure.target(name)
+        return None if entry is None else entry.input_schema()
+
+    def told_first(self) -> "FirstWords | None":
+        """What `begin` and `finished` make of the first requests of every client, as far as it stays so for
+        as long as the config does; None when it isn't known yet.
+        """
+        proxy = self._proxy
+        if self._welcome is None and (known := proxy.known_greeting()) is not None:
+            self._welcome = Welcome(*known)
+        if self._welcome is None:
+            return None
+        tools = proxy.exposure.tools_page() if proxy.exposure.fixed else None
+        modern = None if tools is None else self._stamped(tools, LISTING_TTL)
+        return FirstWords(self._welcome.initialize, self._welcome.discover, tools, modern)
+
+    def _stamped(self, result: bytes, ttl: int) -> bytes:
+        return stamp_result(result, server_info=self._info, ttl_ms=ttl, cache_scope="private")
+
+    @property
+    def _info(self) -> bytes:
+        return SERVER_INFO if self._welcome is None else self._welcome.info
+
+    def _initialize(self, exchange: Exchange) -> Answer:
+        fields = exchange.fields
+        version = negotiate(_text(fields.get("protocolVersion")) or "")
+        exchange.client.capabilities = fields.get("capabilities", b"{}")
+        said = b'{"protocolVersion":' + quote(version) + b","
+        if self._welcome is not None:
+            return said + self._welcome.initialize[1:]
+        return self._greeted(lambda welcome: said + welcome.initialize[1:])
+
+    def _discover(self) -> Answer:
+        if self._welcome is not None:
+            return self._welcome.discover
+        return self._greeted(lambda welcome: welcome.discover)
+
+    def _greeted(self, said: Callable[[Welcome], bytes]) -> Answer:
+        """In ``transparent``: what the upstream says of itself, from the catalog if it is known."""
+        known = self._proxy.known_greeting()
+        if known is not None:
+            self._welcome = Welcome(*known)
+            return said(self._welcome)
+        return self._asked_for_greeting(said)
+
+    async def _asked_for_greeting(self, said: Callable[[Welcome], bytes]) -> bytes:
+        try:
+            self._welcome = Welcome(*await self._proxy.greeting())
+        except McpzipError:  # it can't be reached: whoever asks something of it is told so
+            return said(Welcome(CAPABILITIES, SERVER_INFO, None))
+        return said(self._welcome)
+
+    async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
+        try:
+            return await self._proxy.passing.through(method, exchange, server)
+        except UpstreamRpcError:
+            raise
+        except UpstreamError:
+            # What is known is better than nothing, and instant while the server starts anew.
+            known = self._known(method, exchange)
+            if known is None:
+                raise
+            return known
+
+    def _known(self, method: str, exchange: Exchange) -> bytes | None:
+        if "cursor" in exchange.fields or not self._proxy.catalog.servers:
+            return None
+        return _PAGES[method](self._proxy.exposure, None) if method in _PAGES else None
+
+    async def _page(self, method: str, exchange: Exchange) -> bytes:
+        cursor = _cursor(exchange)
+        return _PAGES[method](await self._proxy.listed(), cursor)
+
+    async def _set_level(self, exchange: Exchange) -> bytes:
+        level = _text(exchange.fields.get("level"))
+        if level not in LOG_LEVELS:
+            raise FaultError(INVALID_PARAMS, f"'level' is none of {', '.join(LOG_LEVELS)}.")
+        await self._proxy.set_level(exchange.client, level)
+        return b"{}"
+
+
+_PAGES: Mapping[str, Callable[[Exposure, str | None], bytes]] = {
+    "tools/list": Exposure.tools_page,
+    "prompts/list": Exposure.prompts_page,
+    "resources/list": Exposure.resources_page,
+    "resources/templates/list": Exposure.templates_page,
+}
+
+
+def fault_of(error: Exception) -> FaultError:
+    """The answer to a request that failed with ``error``."""
+    match error:
+        case FaultError():
+            return error
+        case UpstreamRpcError(code=code, message=message, data=data):
+            return FaultError(code, message, data)
+        case RefusedError(error=refusal):
+            return FaultError(refusal.code, refusal.message, refusal.data)
+        case UnknownResourceError(name=uri):
+            return FaultError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
+        case UnknownToolError() | UnknownPromptError() | InvalidCursorError():
+            return FaultError(INVALID_PARAMS, str(error))
+        case McpzipError():
+            return FaultError(INTERNAL_ERROR, str(error))
+        case _:  # a defect of ours must not leave the client waiting
+            return FaultError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {error}")
+
+
+def _cursor(exchange: Exchange) -> str | None:
+    raw = exchange.fields.get("cursor", b"null")
+    if raw == b"null":
+        return None
+    cursor = _text(raw)
+    if cursor is None:
+        raise FaultError(INVALID_PARAMS, "'cursor' is not a string.")
+    return cursor
+
+
+def _name(exchange: Exchange) -> str:
+    name = _text(exchange.fields.get("name"))
+    if name is None:
+        raise FaultError(INVALID_PARAMS, "tools/call needs the 'name' of a tool, as a string.")
+    return name
+
+
+def _arguments(exchange: Exchange) -> bytes | None:
+    raw = exchange.fields.get("arguments", b"null")
+    return None if raw == b"null" else raw
+
+
+def _text(raw: bytes | None) -> str | None:
+    try:
+        return None if raw is None else unquote(raw)
+    except ValueError:
+        return None

@@ -1,0 +1,83 @@
+"""`mcpzip serve --http`: many clients on one proxy.
+
+The rule: nothing is begun that a wrong word on the command line would have to end: address, token and config
+are read first, and the port is taken, before the first server is started.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+
+from mcpzip.config import config_path
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.access import Access, Address, access_to, read_address, read_token, take
+from mcpzip.server.app import Prepared, prepare
+from mcpzip.system.signals import stop_on_signals
+from mcpzip.system.threads import in_thread
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the command line says. address: as for `read_address`; the others: as for `access_to`."""
+
+    address: str
+    token_file: str | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+def main(explicit_config: str | None, offer: Offer) -> int:
+    """Serves until told to end. Returns the exit code. Raises ConfigError."""
+    address = read_address(offer.address)
+    token, warning = read_token(offer.token_file, os.environ)
+    access = access_to(address, token, offer.hosts, offer.origins)
+    prepared = prepare(config_path(explicit_config, os.environ))
+    listening = take(address)
+    for each in (warning, *prepared.warnings):
+        if each is not None:
+            _warn(each)
+    try:
+        asyncio.run(_serve(prepared, address, access, listening))
+    finally:
+        listening.close()
+    return 0
+
+
+def _warn(warning: str) -> None:
+    print(f"mcpzip: {warning}", file=sys.stderr)
+
+
+async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:
+    done = asyncio.Event()
+    stop_on_signals(done)
+    proxy = Proxy(prepared.config, prepared.catalog, _warn)
+    try:
+        proxy.start()
+
+        await in_thread(_load, "import-http")
+        from mcpzip.server.endpoint import Endpoint
+        from mcpzip.server.site import Site
+
+        site = Site(Endpoint(proxy), access, _warn)
+        url = address.url(listening.getsockname()[1])
+
+        def ready() -> None:
+            print(f"listening {url}", file=sys.stderr, flush=True)
+
+        await site.serve(listening, done, ready, proxy.audience.close)
+    finally:
+        await proxy.close()
+
+
+def _load() -> None:
+    """Brings the SDK, which takes half a second, in which servers start.
+
+    A connection to a server over HTTP brings its own half of it, in a thread as well, and begins with the
+    first of these modules: whoever comes second waits for the other there. Where two begin at different ends
+    they meet halfway, each with modules that are not ready.
+    """
+    for name in ("mcpzip.transport.http", "mcpzip.server.site"):
+        import_module(name)

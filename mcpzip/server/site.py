@@ -1,0 +1,188 @@
+"""The HTTP server: uvicorn around the gate, the gate around the SDK's session manager.
+
+The rule: it begins and ends by `serve` alone, which takes no signals and leaves no task, connection or
+session behind.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Generator
+from typing import Any
+
+import h11
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mcpzip.server.access import Access
+from mcpzip.server.downstream import Downstream
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.gate import LIMITS, Gate, Limits
+from mcpzip.server.verbatim import Seal
+
+PATIENCE = 0.5
+"""Seconds that calls under way are given after we were told to end."""
+LETTING_GO = 0.3
+"""Seconds that what was cancelled may take to tell its server, and its answers then to leave."""
+
+# What they print is for who runs a server of his own; what matters here is told through `warn`.
+for _name in ("mcp", "uvicorn", "sse_starlette"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
+
+
+class Site:
+    """One endpoint, served over HTTP to whom ``access`` lets in. warn: is told what goes wrong with us."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        access: Access,
+        warn: Callable[[str], None],
+        limits: Limits = LIMITS,
+    ) -> None:
+        seal = Seal()
+        self._downstream = Downstream(endpoint, seal, limits)
+        self._manager = StreamableHTTPSessionManager(
+            self._downstream.server,
+            json_response=False,  # over plain JSON a client could not be asked anything, nor told of progress
+            stateless=False,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate's
+            session_idle_timeout=limits.session_idle,
+            max_request_body_size=limits.body,
+            max_sessions=limits.sessions,
+        )
+        self._gate = Gate(
+            self._manager.asgi_app,
+            access,
+            seal,
+            limits=limits,
+            on_stream=self._downstream.stream,
+            warn=warn,
+        )
+        self._server = _Server(self._gate, limits)
+
+    async def serve(
+        self,
+        listening: socket.socket,
+        done: asyncio.Event,
+        ready: Callable[[], None],
+        leaving: Callable[[], None],
+    ) -> None:
+        """Serves until ``done``; closes ``listening``. ready: is called once connections are taken; leaving:
+        when no more are, to end what would not by itself.
+        """
+        async with self._manager.run():
+            await self._server.begin(listening)
+            ready()
+            try:
+                await done.wait()
+            finally:
+                self._server.take_no_more()
+                leaving()
+                await self._downstream.finish(PATIENCE, LETTING_GO)
+                await self._gate.settle(LETTING_GO)
+        await self._server.end(LETTING_GO)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, begun and ended step by step."""
+
+    def __init__(self, app: Gate, limits: Limits) -> None:
+        def protocol(*args: Any, **keys: Any) -> "_Protocol":
+            return _Protocol(limits.head_time, *args, **keys)
+
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            loop="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=limits.head,
+            limit_concurrency=limits.connections,
+            backlog=limits.backlog,
+            timeout_keep_alive=round(limits.keep_alive),
+        )
+        super().__init__(config)
+        config.load()
+        config.http_protocol_class = protocol  # type: ignore[assignment] # which it only calls
+        self._clock: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leaves signals to whoever runs us."""
+        yield
+
+    async def begin(self, listening: socket.socket) -> None:
+        """Takes connections."""
+        self.lifespan = self.config.lifespan_class(self.config)
+        await self.on_tick(0)  # sets the headers that every response has
+        await self.startup([listening])
+        self._clock = asyncio.create_task(self.main_loop())
+
+    def take_no_more(self) -> None:
+        """Takes no more connections, nor requests on those there are."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+
+    async def end(self, patience: float) -> None:
+        """Gives what is being answered ``patience`` seconds, then closes every connection."""
+        for _ in range(2):
+            if self.server_state.tasks:
+                await asyncio.wait(list(self.server_state.tasks), timeout=patience)
+            for task in list(self.server_state.tasks):
+                task.cancel()
+        for connection in list(self.server_state.connections):
+            connection.transport.close()
+        if self._clock is not None:
+            self._clock.cancel()
+            await asyncio.wait({self._clock})
+
+
+class _Protocol(H11Protocol):
+    """A connection, on which the head of a request takes no longer than ``head_time`` seconds."""
+
+    def __init__(self, head_time: float, *args: Any, **keys: Any) -> None:
+        super().__init__(*args, **keys)
+        self._head_time = head_time
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._expect()  # part of a head is there
+        else:
+            self._forget()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self._head_time, self._give_up)
+
+    def _forget(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            said = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(said)
+            self.transport.close()

@@ -1,0 +1,58 @@
+"""What the pool keeps of one server.
+
+The rule: one connection serves everybody who is spoken to in the same way; a legacy one that a partner has to
+itself is that partner's only.
+"""
+
+import asyncio
+from collections.abc import Hashable
+
+from mcpzip.config import ServerConfig
+from mcpzip.transport.base import Partner
+from mcpzip.transport.circuit import Circuit
+from mcpzip.transport.connection import Connection
+from mcpzip.wire import Era
+
+
+class Line:
+    """The place of one connection to a server, which comes and goes."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.connecting: asyncio.Task[Connection] | None = None
+        self.unused_at = 0.0
+        self.expiry: asyncio.TimerHandle | None = None
+
+
+Place = tuple[Era | None, Hashable]
+"""Which of a server's connections: the era that is wanted, and the key of the partner that it is for."""
+
+
+class Slot:
+    """What the pool remembers of one server between connections.
+
+    speaks: the era that it speaks to somebody who would like to speak the other.
+    """
+
+    def __init__(self, server: ServerConfig, protocol: str | None) -> None:
+        self.server, self.protocol = server, protocol
+        self.circuit = Circuit()
+        self.lines: dict[Place, Line] = {}
+        self.speaks: dict[Era | None, Era] = {}
+        self.watched: frozenset[str] = frozenset()
+
+    def connections(self) -> list[Connection]:
+        """Those that can be used, the one used last at the end."""
+        live = [line for line in self.lines.values() if line.connection is not None and line.connection.alive]
+        return [line.connection for line in sorted(live, key=lambda line: line.unused_at) if line.connection]
+
+    def place(self, era: Era | None, partner: Partner | None) -> Place:
+        """Where the connection for such a client is."""
+        spoken = self.speaks.get(era, era)
+        # A modern connection is no session: everybody can share it.
+        return spoken, None if partner is None or spoken is Era.MODERN else partner.key
+
+    def watches(self, connection: Connection) -> bool:
+        """Whether somebody waits to hear something on ``connection``."""
+        partner = None if connection.modern else connection.partner
+        return bool(self.watched if partner is None else partner.watched(self.server.name))
