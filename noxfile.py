@@ -48,6 +48,16 @@ def e2e(session: nox.Session) -> None:
 
 
 @nox.session
+def suite(session: nox.Session) -> None:
+    """The official conformance suite: `nox -s suite -- --leg direct` runs only one leg."""
+    install(session)
+    session.install("-q", "-r", "tests/suite/requirements.txt")
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+    session.run("npm", "ci", "--prefix", "tests/suite", *options, external=True)
+    session.run("python", "tests/suite/run.py", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """ruff: rules and format. `nox -s lint -- --fix` mends what it can."""
     session.install("-q", "ruff>=0.9")

@@ -50,6 +50,9 @@ class StdioServer:
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._seen_request = False
         self._partial = bytearray()
+        self._alone = asyncio.Lock()
+        self._torn = False
+        self._held: list[bytes] = []
         self.done = asyncio.Event()
 
     # Bytes in
@@ -166,17 +169,33 @@ class StdioServer:
             self._send(line)
             return
         steps: list[Step] = distort(line, firing)
-        for step in steps:
-            match step:
-                case Write():
-                    self._send(step.data)
-                case Pause():
-                    await asyncio.sleep(step.seconds)
-                case Exit():
-                    self.output.flush()
-                    process.leave(self._record, "crash", step.code, step.text)
+        async with self._alone:  # nothing comes between the pieces of a torn reply
+            left = iter(steps)
+            try:
+                for step in left:
+                    match step:
+                        case Write():
+                            self._put(step.data)
+                        case Pause():
+                            self._torn = True
+                            await asyncio.sleep(step.seconds)
+                        case Exit():
+                            self.output.flush()
+                            process.leave(self._record, "crash", step.code, step.text)
+            finally:
+                self._torn = False
+                pieces = [step.data for step in left if isinstance(step, Write)]
+                for data in pieces + self._held:
+                    self._put(data)
+                self._held.clear()
 
     def _send(self, data: bytes) -> None:
+        if self._torn:
+            self._held.append(data)
+        else:
+            self._put(data)
+
+    def _put(self, data: bytes) -> None:
         if data:
             self._record.message("out", data)
             try:

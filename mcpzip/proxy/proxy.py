@@ -293,12 +293,13 @@ class Proxy:
 
     @property
     def unsettled(self) -> bool:
-        """Whether a server that was never listed is being listed now."""
-        never = (name for name in self._enabled if self._never_listed(name))
-        return bool(self._refresher.first_rests()) or any(map(self._refresher.listing, never))
+        """Whether there is a server that was never listed, or not to the end."""
+        return bool(self._refresher.first_rests()) or any(map(self._never_listed, self._enabled))
 
     async def listed(self) -> Exposure:
         """What is shown, once every server has been listed that never was; after a moment, without them."""
+        for name in filter(self._never_listed, self._enabled):
+            self._refresher.start(name)
         await self._first_listings(self._enabled, lambda: FIRST_LISTING)
         if rests := self._refresher.first_rests():
             await asyncio.wait(rests, timeout=FIRST_LISTING)

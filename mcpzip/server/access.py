@@ -60,12 +60,14 @@ class Access:
     """Who may come in.
 
     token: what has to follow ``Bearer``, None when nothing has to. hosts, origins: the values of these
-    headers that are let in, in lower case; one that ends in ``:*`` stands for every port.
+    headers that are let in, in lower case; one that ends in ``:*`` stands for every port. pages: the origins
+    whose web pages may read what we answer (CORS): those that were asked for.
     """
 
     token: bytes | None
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
+    pages: tuple[str, ...] = ()
 
 
 def read_address(text: str) -> Address:
@@ -122,10 +124,12 @@ def access_to(address: Address, token: bytes | None, hosts: Sequence[str], origi
         )
     own = LOOPBACK_NAMES if address.is_wildcard else (*LOOPBACK_NAMES, _bracketed(address.host.lower()))
     names = list(dict.fromkeys(own))
+    pages = tuple(map(_origin, origins))
     return Access(
         token,
         (*_with_ports(names), *(each for host in hosts for each in _hosts(host))),
-        (*_with_ports([f"http://{name}" for name in names]), *map(_origin, origins)),
+        (*_with_ports([f"http://{name}" for name in names]), *pages),
+        pages,
     )
 
 

@@ -164,6 +164,7 @@ class Downstream:
     async def _answered(self, ctx: ServerRequestContext[object], received: Received) -> HandlerResult:
         channel = ctx.session._request_outbound
         outbox = Outbox(self._notifying(channel), self._limits.untold)
+        received.running = True
         try:
             exchange = self._exchange(ctx, received, channel, outbox)
             text = await self._answer(received.method, exchange, outbox)
@@ -173,6 +174,8 @@ class Downstream:
             raise MCPError(fault.error.code, "", self._seal.answer) from None
         finally:
             outbox.close()
+            received.running = False
+            received.after()
         received.answer = verbatim.result(received.id, text)
         return self._seal.answer
 

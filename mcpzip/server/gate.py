@@ -9,6 +9,7 @@ import asyncio
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcpzip.server import verbatim
 from mcpzip.server.access import Access
+from mcpzip.server.outgoing import Header, Outgoing
 from mcpzip.server.verbatim import Received, Seal
 from mcpzip.wire import INTERNAL_ERROR, INVALID_REQUEST, LEGACY_VERSIONS, MAX_FRAME, RpcError
 from mcpzip.wire.envelope import peer_id
@@ -23,8 +25,6 @@ from mcpzip.wire.envelope import peer_id
 PATH = "/mcp"
 RECEIVED = "mcpzip.received"
 """Where in the scope of a POST the message is, as it came (`verbatim.Received`)."""
-
-Header = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,12 @@ class Gate:
         warn: Callable[[str], None],
     ) -> None:
         self._app, self._token, self._seal = app, access.token, seal
+        self._pages = {origin.encode() for origin in access.pages}
         self._limits, self._on_stream, self._warn = limits, on_stream, warn
         self._security = TransportSecurityMiddleware(
             TransportSecuritySettings(allowed_hosts=list(access.hosts), allowed_origins=list(access.origins))
         )
-        self._open: set[tuple[bytes, bytes]] = set()
+        self._open: dict[tuple[bytes, bytes], tuple[Received, asyncio.Event]] = {}
         self._posts: set[asyncio.Task[object]] = set()
         self._too_large = _Refusal(413, f"The body is larger than {limits.body:,} bytes.")
 
@@ -116,21 +117,31 @@ class Gate:
         """See ASGI 3.0."""
         if scope["type"] != "http":  # neither websockets nor lifespan are offered
             return
-        outgoing = _Outgoing(send, self._seal, self._limits.event)
+        page = self._page(scope)
+        outgoing = Outgoing(send, self._seal, self._limits.event, _readable_by(page) if page else ())
         try:
-            await self._pass(scope, receive, outgoing)
+            if page and scope["method"] == "OPTIONS" and scope["path"] == PATH:
+                await outgoing.plain(_allowed(_header(scope, b"access-control-request-headers")))
+                await outgoing.plain({"type": "http.response.body", "body": b""})
+            else:
+                await self._pass(scope, receive, outgoing)
         except Exception as defect:
             self._warn(f"a request over HTTP failed: {type(defect).__name__}: {defect}")
             if not outgoing.started:
                 failure = _Refusal(500, f"mcpzip failed: {type(defect).__name__}.")
-                await self._refuse(failure, receive, send, INTERNAL_ERROR)
+                await self._refuse(failure, receive, outgoing.plain, INTERNAL_ERROR)
+
+    def _page(self, scope: Scope) -> bytes | None:
+        """The origin of a web page that may read what we answer; None for any other."""
+        origin = _header(scope, b"origin")
+        return origin if origin and origin.lower() in self._pages else None
 
     async def settle(self, patience: float) -> None:
         """Returns once every POST is answered, after ``patience`` seconds at the latest."""
         if self._posts:
             await asyncio.wait(list(self._posts), timeout=patience)
 
-    async def _pass(self, scope: Scope, receive: Receive, outgoing: "_Outgoing") -> None:
+    async def _pass(self, scope: Scope, receive: Receive, outgoing: Outgoing) -> None:
         refusal = await self._refusal(scope)
         if refusal is not None:
             await self._refuse(refusal, receive, outgoing.plain)
@@ -150,9 +161,7 @@ class Gate:
         else:
             await self._app(scope, receive, outgoing)
 
-    async def _post(
-        self, session: bytes | None, scope: Scope, receive: Receive, outgoing: "_Outgoing"
-    ) -> None:
+    async def _post(self, session: bytes | None, scope: Scope, receive: Receive, outgoing: Outgoing) -> None:
         body = await self._body(receive)
         if body is None:
             return  # its sender is gone
@@ -169,18 +178,29 @@ class Gate:
             return
         # Within a session the SDK tells requests by their ids, and 7 is "7" to it.
         key = (session, received.id.strip(b'"')) if legacy and session and received and received.id else None
-        if key is None:
+        if key is None or received is None:
             await self._app(scope, _Replay(given, receive), outgoing)
-        elif key in self._open:
-            await self._refuse(_SAME_ID, receive, outgoing.plain)
-        else:
-            self._open.add(key)
-            try:
-                await self._app(scope, _Replay(given, receive), outgoing)
-            finally:
-                self._open.discard(key)
+            return
+        while earlier := self._open.get(key):
+            if not earlier[0].answer:
+                await self._refuse(_SAME_ID, receive, outgoing.plain)
+                return
+            await earlier[1].wait()  # it is answered; what the SDK kept for it is about to go
+        ended = asyncio.Event()
+        self._open[key] = received, ended
+        try:
+            await self._app(scope, _Replay(given, receive), outgoing)
+        finally:
+            if received.running:  # a legacy client that hangs up hasn't cancelled
+                received.after = partial(self._free, key)
+            else:
+                self._free(key)
 
-    async def _stream(self, session: str, scope: Scope, receive: Receive, outgoing: "_Outgoing") -> None:
+    def _free(self, key: tuple[bytes, bytes]) -> None:
+        _, ended = self._open.pop(key)
+        ended.set()
+
+    async def _stream(self, session: str, scope: Scope, receive: Receive, outgoing: Outgoing) -> None:
         outgoing.on_stream = lambda: self._on_stream(session, True)
         try:
             await self._app(scope, receive, outgoing)
@@ -273,65 +293,24 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-class _Outgoing:
-    """``send`` that puts messages in the place of their stand-ins.
+def _readable_by(page: bytes) -> tuple[Header, ...]:
+    return (
+        (b"access-control-allow-origin", page),
+        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate"),
+        (b"vary", b"origin"),
+    )
 
-    received: the request that is answered. may_change: whether a stream that was begun for its answer alone
-    may become plain JSON. started: whether anything was sent; streams: whether it is an event stream. plain:
-    ``send`` itself.
+
+def _allowed(headers: bytes | None) -> Message:
+    """The beginning of the answer to a page's question whether it may ask (Fetch standard, "CORS-preflight").
+    It asks before it sends its token, and learns nothing but that it may.
     """
-
-    def __init__(self, send: Send, seal: Seal, longest_event: int) -> None:
-        self._send, self._seal, self._longest = send, seal, longest_event
-        self._held: Message | None = None
-        self._pieces: list[bytes] = []
-        self._ended = False
-        self.received: Received | None = None
-        self.may_change = self.started = self.streams = False
-        self.on_stream: Callable[[], None] = lambda: None
-
-    async def plain(self, message: Message) -> None:
-        self.started = True
-        await self._send(message)
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            kinds = dict(message.get("headers", ()))
-            self.streams = kinds.get(b"content-type", b"").startswith(b"text/event-stream")
-            self._held = message  # whether it fits isn't known yet
-            if self.streams and not self.may_change:
-                await self._begin()
-                self.on_stream()
-        elif self._ended:
-            pass  # the end of a stream that was not needed
-        elif self.streams:
-            await self._stream(message)
-        else:
-            self._pieces.append(message.get("body", b""))
-            if not message.get("more_body", False):
-                await self._whole(self._seal.body(b"".join(self._pieces), self.received))
-
-    async def _begin(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            await self.plain(held)
-
-    async def _stream(self, message: Message) -> None:
-        body = message.get("body", b"")
-        answer = self.received.answer if self.received else b""
-        if self._held is not None and len(answer) > self._longest and self._seal.answers(body):
-            await self._whole(answer, ((b"content-type", b"application/json"),))
-            return
-        await self._begin()
-        await self.plain({**message, "body": self._seal.events(body, self.received)})
-
-    async def _whole(self, body: bytes, changed: tuple[Header, ...] = ()) -> None:
-        self._ended = True
-        if self._held is not None:
-            new = {**dict(changed), b"content-length": b"%d" % len(body)}
-            kept = [header for header in self._held.get("headers", ()) if header[0] not in new]
-            await self.plain({**self._held, "headers": [*kept, *new.items()]})
-        await self.plain({"type": "http.response.body", "body": body, "more_body": False})
+    told = [
+        (b"access-control-allow-methods", b"GET, POST, DELETE"),
+        (b"access-control-allow-headers", headers or b"content-type"),
+        (b"access-control-max-age", b"600"),
+    ]
+    return {"type": "http.response.start", "status": 204, "headers": told}
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:

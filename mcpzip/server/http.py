@@ -5,6 +5,7 @@ are read first, and the port is taken, before the first server is started.
 """
 
 import asyncio
+import gc
 import os
 import socket
 import sys
@@ -17,6 +18,7 @@ from mcpzip.server.access import Access, Address, access_to, read_address, read_
 from mcpzip.server.app import Prepared, prepare
 from mcpzip.system.signals import stop_on_signals
 from mcpzip.system.threads import in_thread
+from mcpzip.transport.connection import IMPORTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
         proxy.start()
 
         await in_thread(_load, "import-http")
+        gc.freeze()  # what is loaded by now lives as long as we do
         from mcpzip.server.endpoint import Endpoint
         from mcpzip.server.site import Site
 
@@ -73,11 +76,6 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
 
 def _load() -> None:
-    """Brings the SDK, which takes half a second, in which servers start.
-
-    A connection to a server over HTTP brings its own half of it, in a thread as well, and begins with the
-    first of these modules: whoever comes second waits for the other there. Where two begin at different ends
-    they meet halfway, each with modules that are not ready.
-    """
-    for name in ("mcpzip.transport.http", "mcpzip.server.site"):
-        import_module(name)
+    """Brings the SDK, which takes half a second, in which servers start."""
+    with IMPORTING:
+        import_module("mcpzip.server.site")

@@ -12,8 +12,8 @@ gets them whole; what is acted upon is still the text.
 import re
 import secrets
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from mcpzip.wire import NotAnObject, RpcError, join_object, quote, split_object, unquote
 from mcpzip.wire.envelope import read_error
@@ -30,13 +30,16 @@ _MEMBERS = ("jsonrpc", "id", "method")
 @dataclass(slots=True)
 class Received:
     """A request or notification as it came. id: JSON text, empty for a notification; params: JSON text, None
-    for none. answer: the message that answers it, once there is one.
+    for none. answer: the message that answers it, once there is one. running: whether it is being worked on;
+    after: is called when it no longer is.
     """
 
     id: bytes
     method: str
     params: bytes | None
     answer: bytes = b""
+    running: bool = False
+    after: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
 class Seal:

@@ -100,13 +100,14 @@ class Connection:
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
+        self._retired = False
         self._owner: asyncio.Task[None] | None = None
         self._failure: UpstreamUnavailableError | None = None
 
     @property
     def alive(self) -> bool:
         """Whether requests can be sent."""
-        return self._ready.is_set() and not self._stop.is_set()
+        return self._ready.is_set() and not self._stop.is_set() and not self._retired
 
     async def connect(self, timeout: float) -> None:
         """Opens the channel and shakes hands. timeout: seconds. Raises UpstreamUnavailableError, after
@@ -185,11 +186,12 @@ class Connection:
             error = fault.error
             raise UpstreamRpcError(name, error.code, error.message, error.data) from fault
         except ChannelClosedError as closed:
-            if closed.fatal:
-                self._stop.set()
+            self._retired |= closed.fatal  # what else is under way on it may still come to its end
             raise self._lost(closed) from closed
         finally:
             self.open_requests -= 1
+            if self._retired and not self.open_requests:
+                self._stop.set()
             if origin.on_notice is not None:
                 self._waiting.remove(origin)
 
@@ -215,6 +217,10 @@ class Connection:
         for method, which in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(which):
                 await self.request(method, join_object({"uri": quote(uri)}), timeout=WATCH_TIMEOUT)
+
+    async def ended(self) -> None:
+        """Waits until it is of no more use to anybody."""
+        await self._stop.wait()
 
     async def close(self, grace: float = GRACE) -> None:
         """Ends the channel and its process. Safe to call twice."""
@@ -342,19 +348,22 @@ class Connection:
 _HttpOpener = Callable[[str, Mapping[str, str], Incoming], AbstractAsyncContextManager[Channel]]
 
 
-_IMPORTING = threading.Lock()
+IMPORTING = threading.Lock()
 """One import of the SDK at a time: its modules import each other in circles, where two threads deadlock."""
 
 
 def _http_opener() -> _HttpOpener:
-    with _IMPORTING:
+    with IMPORTING:
         from mcpzip.transport.http import open_http
+        from mcpzip.transport.witness import tls
+
+        tls()
 
     return open_http
 
 
 def _sse_opener() -> _HttpOpener:
-    with _IMPORTING:
+    with IMPORTING:
         from mcpzip.transport.sse import open_sse
 
     return open_sse

@@ -119,8 +119,13 @@ async def greet(channel: Channel, ourselves: Ourselves, *, first: Era, sure: boo
     except RpcFaultError as refusal:
         try:
             return await _discover(channel, ourselves)
-        except RpcFaultError:
-            raise refusal from None
+        except RpcFaultError as other:
+            raise _telling(refusal, other) from None
+    except _OtherEraError as otherwise:
+        try:
+            return await _discover(channel, ourselves)
+        except (RpcFaultError, ChannelClosedError):
+            raise otherwise from None
     except ChannelClosedError as error:
         if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
             return await _discover(channel, ourselves)
@@ -136,12 +141,15 @@ async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting
         if discovering.done():
             try:
                 return discovering.result()
-            except _NotModernError as error:
+            except _OtherEraError as error:
                 return await _initialize_instead(channel, ourselves, error)
             except RpcFaultError as fault:
                 if _names_our_version(fault.error):
                     return await _discover(channel, ourselves)
-                return await _initialize(channel, ourselves)
+                try:
+                    return await _initialize(channel, ourselves)
+                except RpcFaultError as other:
+                    raise _telling(other, fault) from None
             except ChannelClosedError as error:
                 if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
                     return await _initialize(channel, ourselves)
@@ -155,6 +163,11 @@ async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting
         )
     finally:
         await _stop(discovering)
+
+
+def _telling(initialize: RpcFaultError, discover: RpcFaultError) -> RpcFaultError:
+    """Which of two refusals says more: that of the handshake the server knows."""
+    return discover if initialize.error.code == UNSUPPORTED_PROTOCOL_VERSION else initialize
 
 
 async def _initialize_instead(
@@ -183,8 +196,8 @@ class _Refusal(msgspec.Struct):
     supported: list[str] = []
 
 
-class _NotModernError(ChannelClosedError):
-    """A server answered `server/discover`, and speaks no modern version that we do."""
+class _OtherEraError(ChannelClosedError):
+    """A server answered the handshake of one era, and speaks no version of it that we do."""
 
 
 async def _first_answer(
@@ -220,7 +233,7 @@ async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
     params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
     opening = _read(await channel.request("server/discover", params, cancellable=False))
     if MODERN_VERSION not in opening.supported_versions:
-        raise _NotModernError(
+        raise _OtherEraError(
             f"it speaks only protocol versions {', '.join(opening.supported_versions) or 'we do not know'}",
             sent=False,
         )
@@ -237,7 +250,7 @@ async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
     opening = _read(await channel.request("initialize", params, cancellable=False))
     version = opening.protocol_version
     if version not in LEGACY_VERSIONS:
-        raise ChannelClosedError(f"it speaks protocol version {version!r}, which we do not", sent=False)
+        raise _OtherEraError(f"it speaks protocol version {version!r}, which we do not", sent=False)
     channel.dialect = Dialect(Era.LEGACY, version)
     await channel.notify("notifications/initialized")
     return Greeting(

@@ -19,11 +19,8 @@ async def open_http(url: str, headers: Mapping[str, str], incoming: Incoming) ->
     """
     witness = Witness(url, soften=False)
     timeout = httpx2.Timeout(30.0, connect=CONNECT_TIMEOUT, read=STREAM_READ_TIMEOUT, pool=None)
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     async with (
-        httpx2.AsyncClient(
-            headers=dict(headers), transport=witness, timeout=timeout, limits=limits
-        ) as client,
+        httpx2.AsyncClient(headers=dict(headers), transport=witness, timeout=timeout) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
         dispatching(JSONRPCDispatcher(read, write), witness, incoming) as channel,
     ):

@@ -370,7 +370,10 @@ class Pool:
         connection = Connection(slot.server, self, self._guardian, first=first, sure=sure, partner=partner)
         try:
             if old is not None:
-                await old.close(QUICK_GRACE)
+                if old.open_requests:
+                    self._in_background(self._drained(old), f"drain-{slot.server.name}")
+                else:
+                    await old.close(QUICK_GRACE)
             await connection.connect(CONNECT_TIMEOUT)
         except McpzipError as error:
             slot.circuit.failed(time.monotonic(), _told(error))
@@ -404,6 +407,13 @@ class Pool:
             self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
         self._keep(slot, line, self._idle_timeout)
         return connection
+
+    async def _drained(self, connection: Connection) -> None:
+        """Closes ``connection`` when what is under way on it has come to its end."""
+        try:
+            await connection.ended()
+        finally:
+            await connection.close(QUICK_GRACE)
 
     async def _watch_again(self, slot: Slot, connection: Connection) -> None:
         try:

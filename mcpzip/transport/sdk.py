@@ -40,6 +40,7 @@ from mcpzip.transport.base import (
 )
 from mcpzip.transport.witness import Fault, Witness
 from mcpzip.wire import Era, RpcError, with_progress_token
+from mcpzip.wire.envelope import read_error
 
 MIRRORS = b"x-mcp-header"
 """What a schema says of a parameter that is to be repeated in a header."""
@@ -52,6 +53,12 @@ _SUBSTITUTES = {"Server returned an error response", "Not Found", "Session termi
 
 # How the SDK words a loss of its own, under a code that servers use for errors of any kind.
 _LOSSES = ("Connection closed", "SSE stream ")
+
+# How it words that an answer came which it can't read; what was called has run, or may have.
+_UNREADABLE = {
+    "Failed to parse ": "its answer is not JSON-RPC",
+    "Unexpected content type": "it answered with something else than JSON or an event stream",
+}
 
 # Its loggers print tracebacks for bad upstream lines to our stderr; what matters is told through errors.
 for _name in ("mcp", "httpx2", "httpcore2"):
@@ -120,12 +127,18 @@ class SdkChannel:
             "headers": {**self._headers(method, body), **self._mirrored(definition, body)},
             "cancel_on_abandon": cancellable,
         }
-        sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, body, options))
+        shown = body
+        if method not in _READ_BY_THE_SDK:
+            self._witness.verbatim.params[number] = params or b"{}"
+            shown = {}
+        sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, shown, options))
         try:
             return await self._outcome(method, number, sending)
         finally:
             self._progress.pop(number, None)
             self._witness.faults.pop(number, None)
+            self._witness.verbatim.params.pop(number, None)
+            self._witness.verbatim.answers.pop(number, None)
             if not sending.done():
                 sending.cancel()
                 await asyncio.wait({sending})
@@ -138,19 +151,26 @@ class SdkChannel:
             result = sending.result()
         except MCPError as error:
             raise self._failure(number, error) from error
+        if (answer := self._witness.verbatim.answers.get(number)) is not None:
+            return answer.text
         if method == "tools/list" and self.dialect is not None and self.dialect.era is Era.MODERN:
             result = _without_invalid(result)
         return encode_json(result)
 
     def _failure(self, number: int, error: MCPError) -> Exception:
+        answer = self._witness.verbatim.answers.get(number)
+        if answer is not None:
+            return RpcFaultError(read_error(answer.text))
         fault = self._witness.faults.get(number)
-        lost_session = fault is not None and fault.status == 404 and fault.in_session
-        if fault is not None and (lost_session or error.message in _SUBSTITUTES):
+        if fault is not None and (fault.counts or error.message in _SUBSTITUTES):
             return self._closed_by(fault)
         if error.code == CONNECTION_CLOSED and error.message.startswith(_LOSSES):
             return ChannelClosedError(
                 self._gone or "the connection was lost", sent=True, fatal=self._gone is not None
             )
+        for beginning, reason in _UNREADABLE.items():
+            if error.message.startswith(beginning):
+                return ChannelClosedError(reason, sent=True, fatal=False)
         data = None if error.data is None else encode_json(error.data)
         return RpcFaultError(RpcError(error.code, error.message, data))
 
@@ -161,13 +181,13 @@ class SdkChannel:
             self._end("the server forgot our session")
             return ChannelClosedError("the server forgot our session", sent=False, status=404)
         # A status is an answer: the request arrived. Refusals by class, before anything ran, are safe to send
-        # again.
-        refused = fault.status in (401, 403, 404, 405, 406, 413, 415, 421, 429)
+        # again. A server that forgot a session may say so with a 400, too.
+        refused = fault.status in (307, 308, 401, 403, 404, 405, 406, 413, 415, 421, 429)
         return ChannelClosedError(
             fault.reason,
             sent=fault.sent and not refused,
             remedy=fault.remedy,
-            fatal=not refused or fault.status == 401,
+            fatal=not fault.sent or fault.status == 401 or (fault.status == 400 and fault.in_session),
             status=fault.status,
         )
 
@@ -268,6 +288,7 @@ def _claimed_version(params: Mapping[str, object]) -> str | None:
     return version if isinstance(version, str) else None
 
 
+_READ_BY_THE_SDK = ("initialize", "server/discover", "tools/list")
 # Strings are matched to be stepped over.
 _NOT_JSON = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|Infinity|NaN')
 _JSON_FOR = {"Infinity": "1e999", "NaN": "null"}

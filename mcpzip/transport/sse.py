@@ -12,7 +12,15 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from mcpzip.transport.base import ChannelClosedError, Incoming
 from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
-from mcpzip.transport.witness import CONNECT_TIMEOUT, UNREACHABLE, Witness, remedy, unreachable
+from mcpzip.transport.witness import (
+    CONNECT_TIMEOUT,
+    FOLLOW,
+    UNREACHABLE,
+    Witness,
+    led_away,
+    remedy,
+    unreachable,
+)
 
 # The SDK caps one SSE event at 1 MiB and gives `sse_client` no way to say otherwise; a listing of 1,000 tools
 # is more.
@@ -59,6 +67,10 @@ async def open_sse(url: str, headers: Mapping[str, str], incoming: Incoming) -> 
 def _sse_refused(url: str, error: BaseException) -> BaseException:
     for leaf in _leaves(error):
         match leaf:
+            case httpx2.HTTPStatusError(response=response) if response.has_redirect_location:
+                target = str(response.url.join(response.headers["location"]))
+                status = response.status_code
+                return ChannelClosedError(led_away(target), sent=False, status=status, remedy=FOLLOW)
             case httpx2.HTTPStatusError():
                 code = leaf.response.status_code
                 reason = f"it answered HTTP {code} {leaf.response.reason_phrase}".rstrip()

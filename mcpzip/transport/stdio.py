@@ -122,8 +122,10 @@ class StdioChannel:
     ) -> bytes:
         if not self._waiting:
             self._look_after_child()
-        if self._gone is not None or self._last_words is not None:
-            raise ChannelClosedError(self._gone or "it is ending", sent=False)
+        if self._last_words is not None and self._gone is None:
+            await asyncio.wait({self._last_words})
+        if self._gone is not None:
+            raise ChannelClosedError(self._gone, sent=False)
         if on_progress is not None:
             params = with_progress_token(params, b"%d" % self._peer.next_id)
         number, frame = self._peer.request(method, params)
@@ -170,9 +172,10 @@ class StdioChannel:
             case Result(id=number, result=result):
                 if (answer := self._waiting.get(number)) and not answer.done():
                     answer.set_result(result)
-            case Error(id=number, error=error):
+            case Error(id=number, error=error, ours=ours):
                 if (answer := self._waiting.get(number)) and not answer.done():
-                    answer.set_exception(RpcFaultError(error))
+                    unreadable = ChannelClosedError(error.message, sent=True, fatal=False)
+                    answer.set_exception(unreadable if ours else RpcFaultError(error))
             case Progress(id=number, params=params):
                 if sink := self._progress.get(number):
                     sink(params)

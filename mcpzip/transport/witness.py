@@ -6,12 +6,16 @@ of a server that can't.
 """
 
 import asyncio
+import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
+
+from mcpzip.transport.verbatim import Verbatim
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to open a TCP or TLS connection."""
@@ -19,6 +23,7 @@ _SESSION_HEADER = "mcp-session-id"
 _HOLD = 0.2
 """Seconds that the answer to a POST over SSE holds up the next."""
 
+FOLLOW = "If that is the right server, put its address into the config."
 UNREACHABLE = "Start the server, or mend 'url' in the config."
 _REMEDIES = {
     401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
@@ -45,6 +50,11 @@ class Fault:
     status: int | None = None
     in_session: bool = False
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is what went wrong, whatever the SDK made of it."""
+        return self.status is not None and (self.status < 400 or (self.status == 404 and self.in_session))
+
 
 def environment_proxy(url: str) -> str | None:
     """The proxy that ``HTTP_PROXY``, ``HTTPS_PROXY`` or ``ALL_PROXY`` names for ``url``, unless ``NO_PROXY``
@@ -59,7 +69,8 @@ def environment_proxy(url: str) -> str | None:
     return proxies.get(asked.scheme) or proxies.get("all")
 
 
-class _PostedId(msgspec.Struct):
+class _Posted(msgspec.Struct):
+    method: str | None = None
     id: int | str | None = None
 
 
@@ -68,9 +79,11 @@ class Witness(httpx2.AsyncBaseTransport):
 
     def __init__(self, url: str, *, soften: bool) -> None:
         """url: of the server; the environment may name a proxy for it. soften: see `open_sse`."""
-        self._inner = httpx2.AsyncHTTPTransport(proxy=environment_proxy(url))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=environment_proxy(url), limits=limits)
         self._soften = soften
         self.faults: dict[int | str, Fault] = {}
+        self.verbatim = Verbatim()
         self.on_fault = asyncio.Event()
         self._late: set[asyncio.Future[httpx2.Response]] = set()
 
@@ -98,19 +111,30 @@ class Witness(httpx2.AsyncBaseTransport):
         return response
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST":
+            await request.aread()  # one that was redirected is a stream again
         posted = _posted_id(request)
+        request = self.verbatim.sent(request, posted)
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await self.verbatim.received(await self._inner.handle_async_request(request))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             if request.method != "POST":
                 raise
             fault = Fault(unreachable(request.url, error), sent=False, remedy=UNREACHABLE)
-            return self._note(request, posted, fault, 503)
-        except httpx2.TransportError as error:
+            self._note(posted, fault)
+            return self._instead(request)
+        except httpx2.TransportError:
             if request.method != "POST":
                 raise
-            reason = f"the HTTP connection broke ({type(error).__name__})"
-            return self._note(request, posted, Fault(reason, sent=True), 503)
+            self._note(posted, Fault("the connection was lost", sent=True))
+            return self._instead(request)
+        if request.method == "POST" and (away := _led_away(request, response)):
+            fault = Fault(led_away(away), sent=True, remedy=FOLLOW, status=response.status_code)
+            self._note(posted, fault)
+            if self._soften:
+                await response.aclose()
+                return self._instead(request)
+            return response
         if response.status_code >= 400 and request.method == "POST":
             fault = Fault(
                 f"it answered HTTP {response.status_code} {response.reason_phrase}".rstrip(),
@@ -119,21 +143,20 @@ class Witness(httpx2.AsyncBaseTransport):
                 status=response.status_code,
                 in_session=_SESSION_HEADER in request.headers,
             )
-            if posted is not None:
-                self.faults[posted] = fault
-                self.on_fault.set()
+            self._note(posted, fault)
             if self._soften:
                 await response.aclose()
-                return httpx2.Response(202, request=request)
+                return self._instead(request)
         return response
 
-    def _note(
-        self, request: httpx2.Request, posted: int | str | None, fault: Fault, status: int
-    ) -> httpx2.Response:
+    def _note(self, posted: int | str | None, fault: Fault) -> None:
         if posted is not None:
             self.faults[posted] = fault
             self.on_fault.set()
-        return httpx2.Response(202 if self._soften else status, request=request)
+
+    def _instead(self, request: httpx2.Request) -> httpx2.Response:
+        """What the SDK is shown where there is nothing to show it."""
+        return httpx2.Response(202 if self._soften else 503, request=request)
 
     async def settled(self, number: int, sending: "asyncio.Future[dict[str, object]]") -> None:
         """Waits for ``sending``, or for the failure of its POST where the answer would come on another stream
@@ -159,13 +182,39 @@ class Witness(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+def led_away(target: str) -> str:
+    """What is said of a redirect to ``target``."""
+    return f"it redirects to {target}, which is not followed"
+
+
+def _led_away(request: httpx2.Request, response: httpx2.Response) -> str:
+    """Where ``response`` sends a POST that the SDK won't follow: to another origin, or to something that is
+    to be fetched with GET; "" for any other response.
+    """
+    if not response.has_redirect_location:
+        return ""
+    target = request.url.join(response.headers["location"])
+    same = (target.host, target.port) == (request.url.host, request.url.port)
+    upgraded = request.url.scheme == "http" and target.scheme == "https" and target.host == request.url.host
+    if response.status_code in (307, 308) and (same or upgraded):
+        return ""
+    return str(target)
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """What certificates are trusted. Made once: it takes long, and memory for good."""
+    return httpx2.create_ssl_context()
+
+
 def _posted_id(request: httpx2.Request) -> int | str | None:
     if request.method != "POST":
         return None
     try:
-        return msgspec.json.decode(request.content, type=_PostedId).id
+        posted = msgspec.json.decode(request.content, type=_Posted)
     except (msgspec.DecodeError, httpx2.RequestNotRead):
         return None
+    return None if posted.method is None else posted.id  # the id of an answer is the server's, not ours
 
 
 def unreachable(url: httpx2.URL, error: Exception) -> str:

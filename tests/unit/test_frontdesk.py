@@ -81,7 +81,7 @@ IDS = st.sampled_from(
     ["0", "1", "2", "-0", "-7", "1.0", "1e2", '"a"', r'"\u0061"', '"ä"', "null", "true", "[]", str(10**40)]
 )
 METHODS = st.sampled_from(
-    ["initialize", "ping", "tools/list", "server/discover", "resources/list", "notifications/initialized", ""]
+    ["initialize", "ping", "tools/list", "server/discover", "tasks/list", "notifications/initialized", ""]
 )
 METAS = st.sampled_from(
     [

@@ -1,0 +1,126 @@
+"""A Streamable HTTP client in the standard library: one connection, one request at a time.
+
+The rule: what it says and hears is what the specification says (2025-11-25 basic/transports, 2026-07-28
+basic/transports), and nothing of it is mcpzip's own.
+"""
+
+import http.client
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+INFO = {"name": "bench", "version": "1"}
+META = "io.modelcontextprotocol/"
+STAMP = {
+    f"{META}protocolVersion": MODERN,
+    f"{META}clientCapabilities": {},
+    f"{META}clientInfo": INFO,
+}
+PATIENCE = 60.0  # s
+_JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+class RefusedError(Exception):
+    """The server answered with an HTTP status or a JSON-RPC error that a client doesn't expect."""
+
+
+class HttpClient:
+    """One client. era: "legacy" (a session, and a GET stream that stays open) or "modern" (neither)."""
+
+    def __init__(self, url: str, era: str) -> None:
+        parts = urlsplit(url)
+        self._host, self._port, self._path = parts.hostname or "", parts.port, parts.path
+        self._modern = era == "modern"
+        self._number = 0
+        self._session = ""
+        self._line = self._connection()
+        self._stream: http.client.HTTPConnection | None = None
+
+    def begin(self) -> None:
+        """The handshake, and the stream for what the server may say by itself; nothing of it if modern."""
+        if self._modern:
+            return
+        self.ask("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": INFO})
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, 202)
+        self._stream = self._connection()
+        self._stream.request("GET", self._path, headers=self._headers("text/event-stream"))
+        status = self._stream.getresponse().status
+        if status not in (200, 405):
+            raise RefusedError(f"GET: HTTP {status}")
+
+    def call(self, tool: str, arguments: dict[str, object]) -> tuple[str, bool]:
+        """`tools/call`: the text, and whether it reports an error."""
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        content = result["content"]
+        assert isinstance(content, list)
+        return "\n".join(part["text"] for part in content), result.get("isError") is True
+
+    def ask(self, method: str, params: dict[str, object]) -> dict[str, object]:
+        """One request's result. Raises RefusedError."""
+        self._number += 1
+        if self._modern:
+            params = {**params, "_meta": STAMP}
+        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        for answer in self._post(message, 200):
+            if answer.get("id") == self._number:
+                result = answer.get("result")
+                if not isinstance(result, dict):
+                    raise RefusedError(json.dumps(answer)[:300])
+                return result
+        raise RefusedError(f"{method}: the answer to {self._number} isn't in the response")
+
+    def hang_up(self) -> None:
+        """Closes the connections; a session lives on, and is taken up by the next request."""
+        self._line.close()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        self._line = self._connection()
+
+    def leave(self) -> None:
+        """Ends the session and closes the connections."""
+        if self._session:
+            self._line.request("DELETE", self._path, headers=self._headers("application/json"))
+            response = self._line.getresponse()
+            response.read()
+            if response.status not in (200, 202, 204):
+                raise RefusedError(f"DELETE: HTTP {response.status}")
+            self._session = ""
+        self.hang_up()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        era = {"MCP-Protocol-Version": MODERN if self._modern else LEGACY}
+        session = {"Mcp-Session-Id": self._session} if self._session else {}
+        return {"Accept": accept, **era, **session}
+
+    def _post(self, message: dict[str, object], expected: int) -> list[dict[str, object]]:
+        """The messages of the response."""
+        headers = {**self._headers(_JSON["Accept"]), **_JSON}
+        params = message.get("params")
+        if self._modern and isinstance(params, dict):
+            headers |= {"Mcp-Method": str(message["method"]), "Mcp-Name": str(params.get("name", ""))}
+        self._line.request("POST", self._path, json.dumps(message).encode(), headers)
+        response = self._line.getresponse()
+        self._session = response.headers.get("Mcp-Session-Id") or self._session
+        body = response.read()
+        if response.status != expected:
+            raise RefusedError(f"POST: HTTP {response.status}: {body[:300]!r}")
+        if response.headers.get_content_type() == "text/event-stream":
+            return [json.loads(data) for data in events(body)]
+        return [json.loads(body)] if body else []
+
+
+def events(body: bytes) -> Iterator[str]:
+    """The data of each server-sent event (WHATWG HTML, 9.2.6); those without any are left out."""
+    data: list[str] = []
+    for line in (*body.decode().splitlines(), ""):
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line:
+            if any(data):
+                yield "\n".join(data)
+            data = []

@@ -1,0 +1,174 @@
+"""Many calls at once, through one client: each has its own answer, and one that hangs holds up nobody.
+
+The rules of the story: 64 calls are sent without waiting, with calls among them that hang; every good one is
+answered, whatever the order; then the hanging ones are cancelled, here and upstream, and nobody hears of them
+again.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from driver import Answer, Json, serving, until
+
+from fakes.launch import FakeServer
+
+Fake = Callable[..., FakeServer]
+
+CALLS = 64
+SPEEDS = 6
+"""Each server has so many tools that answer, some later than others."""
+EIGHT = ("stdio",) * 4 + ("http",) * 3 + ("sse",)
+
+
+class Downstream(Protocol):
+    """What the tests need of a client."""
+
+    def send_call(self, tool: str, arguments: Json) -> int: ...
+
+    def answer(self, number: object) -> Answer: ...
+
+    def cancel(self, number: int) -> None:
+        """Says that the answer to this call is no longer wanted."""
+        ...
+
+    def status(self) -> str: ...
+
+    def heard_of(self, number: int) -> int:
+        """How many answers to this call there were until now."""
+        ...
+
+
+class OverStdio:
+    """`driver.Client` as a `Downstream`."""
+
+    def __init__(self, folder: Path, era: str, *fakes: FakeServer) -> None:
+        self._folder, self._era, self._fakes = folder, era, fakes
+
+    @contextmanager
+    def open(self) -> Iterator[Downstream]:
+        with serving(self._folder, *self._fakes, begin=False) as client:
+            self._client = client.begin() if self._era == "legacy" else client.begin_modern()
+            yield self
+
+    def send_call(self, tool: str, arguments: Json) -> int:
+        return self._client.send_call(tool, arguments)
+
+    def answer(self, number: object) -> Answer:
+        return self._client.answer(number)
+
+    def cancel(self, number: int) -> None:
+        self._client.tell("notifications/cancelled", {"requestId": number, "reason": "changed my mind"})
+
+    def status(self) -> str:
+        return self._client.status()
+
+    def heard_of(self, number: int) -> int:
+        return sum(json.loads(line).get("id") == number for line in list(self._client.heard))
+
+
+def opened(over: str, folder: Path, era: str, *fakes: FakeServer) -> AbstractContextManager[Downstream]:
+    """A client of ``mcpzip serve`` with these fakes behind it."""
+    kinds = {"stdio": OverStdio}
+    return kinds[over](folder, era, *fakes).open()
+
+
+def story(name: str) -> list[Json]:
+    """The tools of one server: they answer sooner or later with what they were asked, and one never does."""
+    said = {"text": f"{name} {{n}} {{text}}", "fill": True}
+    quick = [{"name": f"t{n}", "result": {**said, "delay": 0.02 * n}} for n in range(SPEEDS)]
+    return [*quick, {"name": "hang", "result": {"delay": 600}}]
+
+
+def fakes_of(fake_mcp: Fake, transports: tuple[str, ...], era: str) -> list[FakeServer]:
+    return [
+        fake_mcp(
+            name=f"shop{n}",
+            transport=transport,
+            era="legacy" if transport == "sse" else era,
+            tools=story(f"shop{n}"),
+        )
+        for n, transport in enumerate(transports)
+    ]
+
+
+def known(client: Downstream, fakes: list[FakeServer]) -> None:
+    """Once all tools of all servers are."""
+    until(lambda: client.status().count(f"{SPEEDS + 1} tools, listed") == len(fakes))
+
+
+def hung(fake: FakeServer) -> dict[int, object]:
+    """The calls that hang there: which, and the id the server knows it by."""
+    lines = [line for line in fake.record.received("tools/call") if line.params["name"] == "hang"]
+    return {line.params["arguments"]["place"]: line.message["id"] for line in lines}
+
+
+@pytest.mark.parametrize("downstream", ["stdio"])
+@pytest.mark.parametrize(
+    ("transports", "upstream_era", "era"),
+    [
+        pytest.param(("stdio",), "legacy", "legacy", id="one stdio, legacy"),
+        pytest.param(("stdio",), "modern", "modern", id="one stdio, modern"),
+        pytest.param(("http",), "legacy", "modern", id="one http, legacy behind modern"),
+        pytest.param(("http",), "modern", "legacy", id="one http, modern behind legacy"),
+        pytest.param(("sse",), "legacy", "legacy", id="one sse"),
+        pytest.param(EIGHT, "legacy", "legacy", id="eight, legacy"),
+        pytest.param(EIGHT, "modern", "modern", id="eight, modern"),
+    ],
+)
+def test_64_calls_in_flight_and_some_that_hang(
+    fake_mcp: Fake,
+    tmp_path: Path,
+    downstream: str,
+    transports: tuple[str, ...],
+    upstream_era: str,
+    era: str,
+) -> None:
+    fakes = fakes_of(fake_mcp, transports, upstream_era)
+    dice = random.Random(len(transports))
+    wanted = [(fakes[n % len(fakes)].name, n % SPEEDS, {"n": n, "text": "ü" * n}) for n in range(CALLS)]
+    dice.shuffle(wanted)
+    with opened(downstream, tmp_path, era, *fakes) as client:
+        known(client, fakes)
+        # One hangs before all others, and one of each server somewhere among them
+        hanging = [(fakes[0], client.send_call("shop0__hang", {"place": -1}), -1)]
+        places = dict(zip(dice.sample(range(CALLS), len(fakes)), fakes, strict=True))
+        numbers = []
+        for place, (server, speed, arguments) in enumerate(wanted):
+            if fake := places.get(place):
+                hanging.append((fake, client.send_call(f"{fake.name}__hang", {"place": place}), place))
+            numbers.append(client.send_call(f"{server}__t{speed}", arguments))
+
+        for number, (server, _, arguments) in zip(numbers, wanted, strict=True):
+            assert client.answer(number).text == f"{server} {arguments['n']} {arguments['text']}"
+
+        # The hanging ones arrived, and nobody has answered them
+        for fake in fakes:
+            asked = {place for of, _, place in hanging if of is fake}
+            until(lambda fake=fake, asked=asked: hung(fake).keys() == asked)
+        assert [client.heard_of(number) for _, number, _ in hanging] == [0] * len(hanging)
+
+        # One is cancelled: that one upstream, and no other
+        fake, number, place = hanging[-1]
+        client.cancel(number)
+        [cancelled] = until(lambda: fake.record.events("cancelled"))
+        assert cancelled.detail["id"] == hung(fake)[place]
+        assert sum(len(each.record.events("cancelled")) for each in fakes) == 1
+
+        # The others too; and the calls after that are as good as the first
+        for _, number, _ in hanging[:-1]:
+            client.cancel(number)
+        until(lambda: sum(len(each.record.events("cancelled")) for each in fakes) == len(hanging))
+        for server in fakes:
+            after = client.send_call(f"{server.name}__t0", {"n": -1, "text": "after"})
+            assert client.answer(after).text == f"{server.name} -1 after"
+        assert [client.heard_of(number) for _, number, _ in hanging] == [0] * len(hanging)
+        assert [client.heard_of(number) for number in numbers] == [1] * CALLS
+    for each in fakes:  # nothing ran twice, or elsewhere
+        mine = sorted(arguments["n"] for server, _, arguments in wanted if server == each.name)
+        ran = [call["arguments"]["n"] for call in each.record.calls() if call["name"] != "hang"]
+        assert sorted(ran) == [-1, *mine]

@@ -1,0 +1,212 @@
+"""What the suite starts for each of its client scenarios: ``client.py [--era legacy|modern] URL``.
+
+The rule: this is an agent's side only. The suite's server is the one upstream of a config, `mcpzip serve`
+stands before it on stdio, names untouched, and what the suite sees on the wire is mcpzip's doing. Which
+scenario is on, and what it hands along, the suite says in the environment.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parents[2]
+_MODERN = "2026-07-28"
+_LEGACY = "2025-11-25"
+_META = "io.modelcontextprotocol/"
+_INFO = {"name": "suite-client", "version": "1.0.0"}
+_CAPABILITIES: Json = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}}
+_ROUNDS = 10
+
+
+class Agent:
+    """A client of mcpzip: requests out, answers in, and answers to what it is asked."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", *, modern: bool) -> None:
+        self._process, self._modern = process, modern
+        self._last = 0
+
+    def introduce(self) -> None:
+        """Open the conversation in its era."""
+        if self._modern:
+            self.request("server/discover")
+            return
+        self.request("initialize", protocolVersion=_LEGACY, capabilities=_CAPABILITIES, clientInfo=_INFO)
+        self._say({"method": "notifications/initialized"})
+
+    def request(self, method: str, **params: object) -> Json:
+        """One result, whatever it asks. RuntimeError when it is an error."""
+        self._last += 1
+        if self._modern:
+            params["_meta"] = {
+                f"{_META}protocolVersion": _MODERN,
+                f"{_META}clientInfo": _INFO,
+                f"{_META}clientCapabilities": _CAPABILITIES,
+            }
+        self._say({"id": self._last, "method": method, "params": params})
+        while True:
+            message = self._hear()
+            if "method" in message:
+                if "id" in message:
+                    answer = reply_to(message["method"], message.get("params", {}))
+                    self._say({"id": message["id"], "result": answer})
+            elif message.get("id") == self._last:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return dict(message["result"])
+
+    def answered(self, method: str, result: Json, **params: object) -> Json:
+        """The result after all the rounds that ``result`` begins."""
+        for _ in range(_ROUNDS):
+            if result.get("resultType") != "input_required":
+                return result
+            asked = result.get("inputRequests", {})
+            replies = {key: reply_to(it["method"], it.get("params", {})) for key, it in asked.items()}
+            state = {"requestState": result["requestState"]} if "requestState" in result else {}
+            result = self.request(method, **params, inputResponses=replies, **state)
+        raise RuntimeError(f"{method}: it never stops asking")
+
+    def call(self, name: str, arguments: Mapping[str, object] | None = None) -> Json:
+        """A call of a tool, to its end."""
+        params = {"name": name, "arguments": dict(arguments or {})}
+        return self.answered("tools/call", self.request("tools/call", **params), **params)
+
+    def tools(self) -> list[Json]:
+        """Every tool, over all pages."""
+        page = self.request("tools/list")
+        tools = list(page["tools"])
+        while "nextCursor" in page:
+            page = self.request("tools/list", cursor=page["nextCursor"])
+            tools += page["tools"]
+        return tools
+
+    def _say(self, message: Json) -> None:
+        assert self._process.stdin
+        line = json.dumps({"jsonrpc": "2.0", **message})
+        print(f"> {line}", file=sys.stderr)  # the suite keeps it with its report
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _hear(self) -> Json:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("mcpzip ended")
+        print(f"< {line.decode().strip()}", file=sys.stderr)
+        return dict(json.loads(line))
+
+
+def reply_to(method: str, params: Json) -> Json:
+    """What this client answers to a question: to a form, the defaults of its fields."""
+    if method == "elicitation/create":
+        fields = params.get("requestedSchema", {}).get("properties", {})
+        return {"action": "accept", "content": {key: _value(field) for key, field in fields.items()}}
+    if method == "sampling/createMessage":
+        text = {"type": "text", "text": "So be it."}
+        return {"role": "assistant", "content": text, "model": "none", "stopReason": "endTurn"}
+    return {"roots": [{"uri": "file:///srv", "name": "srv"}]} if method == "roots/list" else {}
+
+
+def _value(schema: Json) -> object:
+    """Something of the schema's type."""
+    if "default" in schema:
+        return schema["default"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    values: dict[str, object] = {
+        "string": "x", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None,
+    }  # fmt: skip
+    return values.get(schema.get("type", "object"), {})
+
+
+# What each scenario wants its client to do.
+
+
+def _call_everything(agent: Agent) -> None:
+    for tool in agent.tools():
+        fields = tool["inputSchema"].get("properties", {})
+        agent.call(tool["name"], {key: _value(field) for key, field in fields.items()})
+
+
+def _list_tools(agent: Agent) -> None:
+    agent.tools()
+
+
+def _read_everything(agent: Agent) -> None:
+    _call_everything(agent)
+    for resource in agent.request("resources/list")["resources"]:
+        agent.request("resources/read", uri=resource["uri"])
+    for prompt in agent.request("prompts/list")["prompts"]:
+        agent.request("prompts/get", name=prompt["name"])
+
+
+def _call_as_told(agent: Agent) -> None:
+    agent.tools()
+    for told in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
+        agent.call(told["name"], told["arguments"])
+
+
+def _echo_the_schema(agent: Agent) -> None:
+    [schema] = [it["inputSchema"] for it in agent.tools() if it["name"] == "json_schema_2020_12_tool"]
+    agent.call("json_schema_echo", {"schema": schema})
+
+
+def _keep_states_apart(agent: Agent) -> None:
+    """A call of another tool between the rounds, then the answers."""
+    agent.tools()
+    first: Json = {"name": "test_mrtr_echo_state", "arguments": {}}
+    asked = agent.request("tools/call", **first)
+    agent.call("test_mrtr_unrelated")
+    agent.answered("tools/call", asked, **first)
+    agent.call("test_mrtr_no_state")
+    agent.call("test_mrtr_no_result_type")
+
+
+_CONDUCT: Mapping[str, Callable[[Agent], None]] = {
+    "initialize": _list_tools,
+    "request-metadata": _list_tools,
+    "json-schema-ref-no-deref": _list_tools,
+    "http-standard-headers": _read_everything,
+    "http-custom-headers": _call_as_told,
+    "json-schema-2020-12-preservation": _echo_the_schema,
+    "sep-2322-client-request-state": _keep_states_apart,
+}
+"""By scenario; in all the others the client calls every tool there is."""
+
+
+def main() -> None:
+    """Play the scenario that is on."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--era", choices=["legacy", "modern"])
+    parser.add_argument("url")
+    told = parser.parse_args()
+    era = told.era or ("modern" if os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"] == _MODERN else "legacy")
+    conduct = _CONDUCT.get(os.environ["MCP_CONFORMANCE_SCENARIO"], _call_everything)
+    with tempfile.TemporaryDirectory() as home:
+        config = Path(home) / "config.json"
+        config.write_text(json.dumps({"mcpServers": {"suite": {"url": told.url}}, "expose": "transparent"}))
+        environment = {**os.environ, "HOME": home, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(
+            [sys.executable, "-m", "mcpzip.cli.main", "--config", str(config), "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        ) as process:
+            agent = Agent(process, modern=era == "modern")
+            try:
+                agent.introduce()
+                conduct(agent)
+            finally:
+                assert process.stdin
+                process.stdin.close()
+
+
+if __name__ == "__main__":
+    main()
