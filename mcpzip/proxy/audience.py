@@ -37,6 +37,8 @@ class Subscription:
     exchange: Exchange
     filters: tuple[str, ...]
     resources: Mapping[Place, str]
+    own: frozenset[str] = frozenset()
+    """The servers that tell its client so on a connection of its own."""
 
     @property
     def lists(self) -> set[str]:
@@ -106,7 +108,15 @@ class Audience:
         """The URIs of ``server`` that anybody watches who has no connection of its own for it."""
         kept = [(client, place) for client, places in self._clients.items() for place in places]
         places = [place for client, place in kept if (client, place) not in self._own]
-        places += [place for one in self._subscriptions for place in one.resources]
+        places += [place for one in self._subscriptions for place in one.resources if place[0] not in one.own]
+        return {uri for owner, uri in places if owner == server}
+
+    def watched_by(self, client: Client, server: str) -> set[str]:
+        """The URIs of ``server`` that ``client`` watches."""
+        places = [*self._clients.get(client, {})]
+        places += [
+            place for one in self._subscriptions if one.exchange.client is client for place in one.resources
+        ]
         return {uri for owner, uri in places if owner == server}
 
     def updated(self, server: str, params: bytes, only: Client | None = None) -> None:
@@ -115,18 +125,21 @@ class Audience:
         for client, places in self._clients.items():
             if only in (None, client) and (shown := _shown(places, server, uri)):
                 client.tell(UPDATED, with_members(params, {"uri": quote(shown)}))
-        if only is None:
-            untagged = members(params)
-            untagged.pop("_meta", None)  # the tag of our own subscription upstream
-            for one in self._subscriptions:
-                if shown := _shown(one.resources, server, uri):
-                    one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
+        untagged = members(params)
+        untagged.pop("_meta", None)  # the tag of our own subscription upstream
+        for one in self._subscriptions:
+            if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
+                one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
 
-    def subscribed(self, exchange: Exchange, resources: Mapping[Place, str]) -> Subscription:
-        """A `subscriptions/listen` that begins. resources: those it asks for that there are."""
+    def subscribed(
+        self, exchange: Exchange, resources: Mapping[Place, str], own: frozenset[str]
+    ) -> Subscription:
+        """A `subscriptions/listen` that begins. resources: those it asks for that there are. own: the servers
+        that tell its client so on a connection of its own.
+        """
         asked = members(exchange.fields.get("notifications"))
         lists = [key for key in _FILTERS if asked.get(key) == b"true"]
-        subscription = Subscription(exchange, tuple(lists), resources)
+        subscription = Subscription(exchange, tuple(lists), resources, own)
         self._subscriptions.add(subscription)
         return subscription
 

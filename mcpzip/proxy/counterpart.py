@@ -158,6 +158,10 @@ class Counterpart:
         return id(self) if own else None
 
     @property
+    def passing(self) -> bool:
+        return not self.client.lasting
+
+    @property
     def capabilities(self) -> bytes:
         """What a legacy upstream is told that it can ask."""
         return without_members(self.client.capabilities, ("tasks",))
@@ -211,7 +215,7 @@ class Lanes:
         free = self._free[(exchange.capabilities, exchange.log_level)]
         lane = free.pop() if free else None
         if lane is None:
-            client = Client(Era.MODERN, exchange.capabilities, log_level=exchange.log_level)
+            client = Client(Era.MODERN, exchange.capabilities, lasting=False, log_level=exchange.log_level)
             lane = Counterpart(client, ("lane", next(self._numbers)))
         try:
             yield lane

@@ -20,7 +20,10 @@ from mcpzip.proxy.counterpart import RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import INVALID_PARAMS, Era, RpcError, quote, unquote, with_members
+from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
+
+WATCHING = 10.0
+"""Seconds a server may take to subscribe us to a resource."""
 
 _NOT_FIELDS = ("_meta", "inputResponses", "requestState")
 
@@ -70,53 +73,81 @@ class Passing:
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
         client, shown = exchange.client, _text(exchange, "uri")
-        server, uri = self._shown.exposure.route_uri(shown)
-        greeting = await self._pool.greeting(server, self._caller.origin(client))
-        counterpart = self._caller.counterpart(client)
-        own = greeting.dialect.era is Era.LEGACY and counterpart.key is not None
+        place = server, uri = self._shown.exposure.route_uri(shown)
         result = b"{}"
+        own = await self._has_own(client, server)
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            (counterpart.resources[server].add if wanted else counterpart.resources[server].discard)(uri)
+            kept = self._caller.counterpart(client).resources[server]
+            (kept.add if wanted else kept.discard)(uri)
         if wanted:
-            self._audience.watch(client, (server, uri), shown, own=own)
+            self._audience.watch(client, place, shown, own=own)
         else:
-            self._audience.unwatch(client, (server, uri))
+            self._audience.unwatch(client, place)
         if not own:
-            await self.watch(server)
+            try:
+                await self._watch(server)
+            except McpzipError:
+                self._audience.unwatch(client, place)
+                raise
         return result
 
-    async def watch(self, server: str) -> None:
-        """Has ``server`` tell of what those watch that have no connection of their own. Raises
-        UpstreamError.
-        """
-        await self._pool.watch(server, self._audience.watched(server))
-
     async def listen(self, exchange: Exchange) -> bytes:
-        """Serves `subscriptions/listen`. Raises RefusedError."""
+        """Serves `subscriptions/listen`."""
+        client = exchange.client
         places: dict[Place, str] = {}
         for shown in _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions")):
             try:
                 places[self._shown.exposure.route_uri(shown)] = shown
             except McpzipError:
                 pass  # what is not granted is left out of the acknowledgement
-        subscription = self._audience.subscribed(exchange, places)
         servers = {server for server, _ in places}
+        own = frozenset([server for server in servers if await self._has_own(client, server)])
+        subscription = self._audience.subscribed(exchange, places, own)
         try:
-            await self._watch_all(servers)
+            await self._watch_all(client, servers)
             return await self._audience.listen(subscription)
         finally:
             self._audience.ended(subscription)
             if servers:
-                task = asyncio.create_task(self._watch_all(servers), name="unwatch")
+                task = asyncio.create_task(self._watch_all(client, servers), name="unwatch")
                 self._unwatching.add(task)
                 task.add_done_callback(self._unwatching.discard)
 
-    async def _watch_all(self, servers: Iterable[str]) -> None:
+    async def _has_own(self, client: Client, server: str) -> bool:
+        """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
+        UpstreamUnavailableError.
+        """
+        if not client.lasting or self._caller.counterpart(client).key is None:
+            return False
+        greeting = await self._pool.greeting(server, self._caller.origin(client))
+        return greeting.dialect.era is Era.LEGACY
+
+    async def _watch(self, server: str) -> None:
+        """Has ``server`` tell of what those watch that have no connection of their own. Raises
+        UpstreamError.
+        """
+        await self._pool.watch(server, self._audience.watched(server))
+
+    async def _watch_own(self, client: Client, server: str) -> None:
+        """The same on the connection that ``client`` has to itself."""
+        had = self._caller.counterpart(client).resources[server]
+        wanted = self._audience.watched_by(client, server)
+        for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
+            for uri in sorted(uris):
+                params = join_object({"uri": quote(uri)})
+                origin = self._caller.origin(client)
+                await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
+                had.symmetric_difference_update({uri})
+
+    async def _watch_all(self, client: Client, servers: Iterable[str]) -> None:
         for server in servers:
             try:
-                await self.watch(server)
+                if await self._has_own(client, server):
+                    await self._watch_own(client, server)
+                else:
+                    await self._watch(server)
             except UpstreamError:
                 pass  # the subscription stands; it is made upstream as soon as there is a connection
 
@@ -128,7 +159,11 @@ class Passing:
 
     async def forget(self, client: Client) -> None:
         """``client`` is gone: nothing is watched for it any more."""
-        await self._watch_all(self._audience.left(client))
+        for server in self._audience.left(client):
+            try:
+                await self._watch(server)
+            except UpstreamError:
+                pass  # nobody waits for it
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in _NOT_FIELDS}

@@ -156,8 +156,8 @@ class Proxy:
         for name in self._enabled:
             await self._pool.tell(name, counterpart, method, params)
 
-    def _list_changed(self, server: str, which: str | None) -> None:
-        self._refresher.changed(server)
+    def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
+        self._refresher.changed(server, origin)
         if which is not None and self.exposure.through is not None:
             self.audience.changed([which])
 

@@ -35,6 +35,7 @@ class Refresher:
         """merged: takes what was answered. origin: on whose behalf servers are listed."""
         self._servers = {server.name: server for server in servers}
         self._pool, self._merged, self._origin = pool, merged, origin
+        self._told_on: dict[str, Origin] = {}
         self._last: dict[str, Rest] = {}
         self._rests: dict[str, asyncio.Task[None]] = {}
         self._first: set[str] = set()
@@ -74,8 +75,10 @@ class Refresher:
         """Lists ``servers`` concurrently."""
         return list(await asyncio.gather(*(asyncio.shield(self.start(server)) for server in servers)))
 
-    def changed(self, server: str) -> None:
-        """``server`` says that its tools changed."""
+    def changed(self, server: str, origin: Origin | None = None) -> None:
+        """``server`` says that its lists changed. origin: on whose behalf it is to be asked, once."""
+        if origin is not None:
+            self._told_on[server] = origin
         # Never put off: one that says so without end would never be listed.
         timer = self._pending.get(server)
         if timer is None or timer.when() > asyncio.get_running_loop().time() + QUIET:
@@ -103,8 +106,9 @@ class Refresher:
     async def _list(self, name: str) -> Update:
         server = self._servers[name]
         update: Update
+        origin = self._told_on.pop(name, None) or self._origin()
         try:
-            listing = await self._pool.list_tools(name, origin=self._origin())
+            listing = await self._pool.list_tools(name, origin=origin)
             update = self._with_the_last_rest(
                 Listed(
                     name,
@@ -128,7 +132,7 @@ class Refresher:
         self._note(update)
         self._merged(update)
         if isinstance(update, Listed):
-            self._list_rest(update)
+            self._list_rest(update, origin)
         return update
 
     def first_rests(self) -> "set[asyncio.Task[None]]":
@@ -143,13 +147,13 @@ class Refresher:
         """``rest`` is what ``server`` offered beside tools when it was last asked."""
         self._last[server] = rest
 
-    def _list_rest(self, update: Listed) -> None:
+    def _list_rest(self, update: Listed, origin: Origin) -> None:
         name = update.server
         if name not in self._last:
             self._first.add(name)
         if (task := self._rests.get(name)) is not None:
             task.cancel()
-        task = asyncio.create_task(self._rest(update), name=f"list-rest-{name}")
+        task = asyncio.create_task(self._rest(update, origin), name=f"list-rest-{name}")
         self._rests[name] = task
         task.add_done_callback(lambda done: self._rest_done(name, done))
 
@@ -158,9 +162,9 @@ class Refresher:
             del self._rests[name]
             self._first.discard(name)
 
-    async def _rest(self, update: Listed) -> None:
+    async def _rest(self, update: Listed, origin: Origin) -> None:
         try:
-            rest = await self._pool.list_rest(update.server, origin=self._origin())
+            rest = await self._pool.list_rest(update.server, origin=origin)
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
         last = self._last.get(update.server, Rest())

@@ -81,6 +81,10 @@ class Partner(Protocol):
     def key(self) -> Hashable: ...
 
     @property
+    def passing(self) -> bool:
+        """Whether it is now this client and now that."""
+
+    @property
     def capabilities(self) -> bytes: ...
 
     @property

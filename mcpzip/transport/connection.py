@@ -33,7 +33,7 @@ from mcpzip.transport.base import (
     RpcFaultError,
 )
 from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
-from mcpzip.transport.listening import LIST_CHANGED, UPDATED, Listening
+from mcpzip.transport.listening import ACKNOWLEDGED, LIST_CHANGED, UPDATED, Listening
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
@@ -48,16 +48,16 @@ LEEWAY = 0.1
 """Seconds that ending takes beyond the graces."""
 
 _MESSAGE = "notifications/message"
-_OURS = ("notifications/progress", "notifications/cancelled", "notifications/subscriptions/acknowledged")
+_OURS = ("notifications/progress", "notifications/cancelled")
 """What is of one leg only; what is left of it belongs to nobody who still waits."""
 
 
 class Listener(Protocol):
     """Who is told what an upstream says of itself."""
 
-    def list_changed(self, server: str, which: str | None) -> None:
-        """Its tools, prompts or resources are not what they were. which: of these, None when it can't be
-        told.
+    def list_changed(self, connection: "Connection", which: str | None) -> None:
+        """Its server's tools, prompts or resources are not what they were. which: of these, None when it
+        can't be told.
         """
 
     def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
@@ -210,9 +210,9 @@ class Connection:
         """
         wanted, had = frozenset(uris), self._watched
         self._watched = wanted
-        if self._listening is not None:
-            self._listening.resources = wanted
-        if self.modern or self.partner is not None:
+        if self.modern:
+            if self._listening is not None:
+                await self._listening.hear_of(wanted)
             return
         for method, which in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(which):
@@ -270,7 +270,6 @@ class Connection:
             self._ready.set()
             # A modern upstream tells of changes when it is asked to; a legacy one tells unasked.
             self._listening = Listening(channel, self.greeting, self._changed, CLIENT_INFO)
-            self._listening.resources = self._watched
             listening = asyncio.create_task(self._listening.run(), name=f"listen-{self.server.name}")
             try:
                 await self._stop.wait()
@@ -294,7 +293,7 @@ class Connection:
                 pass  # the client heard that when it said it itself, or it is no longer so
 
     def _changed(self) -> None:
-        self._listener.list_changed(self.server.name, None)
+        self._listener.list_changed(self, None)
 
     async def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, ear = self.server, _Ear(self)
@@ -322,6 +321,11 @@ class Connection:
     def modern(self) -> bool:
         """Whether it is known to be spoken in the modern era."""
         return self.greeting is not None and self.greeting.dialect.era is Era.MODERN
+
+    @property
+    def shared(self) -> bool:
+        """Whether what it is subscribed to is for all clients."""
+        return self.modern or self.partner is None or self.partner.passing
 
     def _tell_who_waits(self, method: str, params: bytes | None) -> None:
         """Hands on what belongs to one of the open requests, as far as it can be told whose it is: what was
@@ -413,10 +417,13 @@ class _Ear:
 
     def notified(self, method: str, params: bytes | None) -> None:
         connection, server = self._connection, self._connection.server.name
-        if method in LIST_CHANGED:
-            connection._listener.list_changed(server, LIST_CHANGED[method])
+        if method == ACKNOWLEDGED:
+            if connection._listening is not None:
+                connection._listening.acknowledged()
+        elif method in LIST_CHANGED:
+            connection._listener.list_changed(connection, LIST_CHANGED[method])
         elif method == UPDATED:
-            partner = None if connection.modern else connection.partner
+            partner = None if connection.shared else connection.partner
             connection._listener.resource_updated(server, partner, params or b"{}")
         elif connection.partner is not None and not connection.modern:
             connection.partner.notified(server, method, params)

@@ -1,12 +1,14 @@
 """Hearing of changes from a modern upstream (spec 2026-07-28: basic/patterns/subscriptions).
 
 The rule: it tells only whoever asks, so it is asked for as long as the connection lives, and anew whenever
-what is asked for changes or the subscription ends; less often where the server never keeps one for long.
+what is asked for changes or the subscription ends; less often where the server never keeps one for long. Of
+two subscriptions the old one goes when the new one stands: nothing is missed between them.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from mcpzip.transport.base import Channel, ChannelClosedError, RpcFaultError
 from mcpzip.transport.handshake import Greeting
@@ -26,11 +28,13 @@ server never keeps one for long.
 """
 
 
-class Listening:
-    """The subscription of one connection.
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_STANDS = 5.0
+"""Seconds a server may take to acknowledge a subscription."""
 
-    resources: the URIs to be told of; setting it asks anew.
-    """
+
+class Listening:
+    """The subscription of one connection."""
 
     def __init__(
         self, channel: Channel, greeting: Greeting, changed: Callable[[], None], client_info: bytes
@@ -39,17 +43,24 @@ class Listening:
         self._channel, self._greeting, self._changed = channel, greeting, changed
         self._client_info = client_info
         self._resources: frozenset[str] = frozenset()
-        self._other = asyncio.Event()
+        self._other, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    @property
-    def resources(self) -> frozenset[str]:
-        return self._resources
+    async def hear_of(self, uris: frozenset[str]) -> None:
+        """From now on these resources are to be told of. Waits until that is so, for a while."""
+        if uris == self._resources:
+            return
+        self._resources = uris
+        self._settled.clear()
+        self._other.set()
+        try:
+            async with asyncio.timeout(_STANDS):
+                await self._settled.wait()
+        except TimeoutError:
+            pass  # it acknowledges nothing: it may tell of changes all the same
 
-    @resources.setter
-    def resources(self, uris: frozenset[str]) -> None:
-        if uris != self._resources:
-            self._resources = uris
-            self._other.set()
+    def acknowledged(self) -> None:
+        """The server says that it will tell."""
+        self._acknowledged.set()
 
     def params(self) -> bytes | None:
         """What to ask for; None when there is nothing."""
@@ -68,44 +79,74 @@ class Listening:
         """Listens until it is cancelled, or the server turns out not to do what it promised."""
         if self._greeting.dialect.era is Era.LEGACY:
             return
-        pause, began = LISTEN_AGAIN, time.monotonic()
-        while True:
-            self._other.clear()
-            params = self.params()
-            if params is None:
-                await self._other.wait()
-                continue
-            if await self._listened(params):
-                continue  # what is to be told has changed: nothing was missed but a moment
-            if self._channel_gone:
-                return
-            if time.monotonic() - began > LISTEN_SELDOM:
-                pause = LISTEN_AGAIN
-            await asyncio.sleep(pause)
-            pause, began = min(2 * pause, LISTEN_SELDOM), time.monotonic()
-            self._changed()
-
-    _channel_gone = False
-
-    async def _listened(self, params: bytes) -> bool:
-        """Whether it ended because something else is to be told."""
-        stamped = stamp_request(params, self._greeting.dialect.version, self._client_info, b"{}")
-        asking = asyncio.ensure_future(self._channel.request("subscriptions/listen", stamped))
-        other = asyncio.ensure_future(self._other.wait())
+        pause, subscription = LISTEN_AGAIN, None
         try:
-            await asyncio.wait({asking, other}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                return True
-            try:
-                asking.result()
-            except RpcFaultError as fault:
-                # It promised more than it does: its lists are fetched at the next refresh.
-                self._channel_gone = fault.error.code != REQUEST_CANCELLED
-            except ChannelClosedError as closed:
-                self._channel_gone = closed.fatal
-            return False
+            while True:
+                self._other.clear()
+                began = time.monotonic()
+                subscription = await self._instead_of(subscription)
+                self._settled.set()
+                await _either(subscription, self._other)
+                if self._other.is_set():
+                    continue
+                assert subscription is not None
+                if _is_final(subscription):
+                    return
+                if time.monotonic() - began > LISTEN_SELDOM:
+                    pause = LISTEN_AGAIN
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LISTEN_SELDOM)
+                self._changed()
         finally:
-            other.cancel()
-            if not asking.done():
-                asking.cancel()
-                await asyncio.wait({asking})
+            await _end(subscription)
+
+    async def _instead_of(self, old: "_Subscription | None") -> "_Subscription | None":
+        """The subscription to what is wanted now; ``old`` has ended."""
+        params = self.params()
+        new: _Subscription | None = None
+        try:
+            if params is not None:
+                self._acknowledged.clear()
+                version = self._greeting.dialect.version
+                stamped = stamp_request(params, version, self._client_info, b"{}")
+                new = asyncio.ensure_future(self._channel.request("subscriptions/listen", stamped))
+                await _either(new, self._acknowledged, timeout=_STANDS)
+        except asyncio.CancelledError:
+            await _end(new)
+            raise
+        finally:
+            await _end(old)
+        return new
+
+
+_Subscription = asyncio.Future[bytes]
+
+
+async def _either(one: "_Subscription | None", event: asyncio.Event, timeout: float | None = None) -> None:
+    happening = asyncio.ensure_future(event.wait())
+    awaited: set[asyncio.Future[Any]] = {happening} if one is None else {happening, one}
+    try:
+        await asyncio.wait(awaited, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        happening.cancel()
+
+
+async def _end(subscription: "_Subscription | None") -> None:
+    if subscription is None:
+        return
+    if not subscription.done():
+        subscription.cancel()
+        await asyncio.wait({subscription})
+    if not subscription.cancelled():
+        subscription.exception()  # looked at
+
+
+def _is_final(subscription: "_Subscription") -> bool:
+    """Whether a subscription ended in a way that says there will be no other."""
+    match subscription.exception():
+        case RpcFaultError(error=error):
+            return error.code != REQUEST_CANCELLED  # its lists are fetched at the next refresh
+        case ChannelClosedError(fatal=fatal):
+            return fatal
+        case _:
+            return False

@@ -84,7 +84,7 @@ class Pool:
         *,
         idle_timeout: float,
         protocols: Mapping[str, str] = {},
-        on_list_changed: Callable[[str, str | None], None] = lambda server, which: None,
+        on_list_changed: Callable[[str, str | None, Origin], None] = lambda server, which, origin: None,
         on_resource_updated: Callable[[str, Partner | None, bytes], None] = lambda server, partner, params: (
             None
         ),
@@ -183,7 +183,7 @@ class Pool:
         """
         slot = self._slots[server]
         slot.watched = frozenset(uris)
-        shared = [one for one in slot.connections() if one.modern or one.partner is None]
+        shared = [one for one in slot.connections() if one.shared]
         if not shared and slot.watched:
             async with self._used(slot, NOBODY) as connection:
                 shared = [connection]
@@ -403,7 +403,7 @@ class Pool:
             slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
             slot.lines[place] = line
         line.connection = connection
-        if slot.watched:
+        if slot.watched and connection.shared:
             self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
         self._keep(slot, line, self._idle_timeout)
         return connection
@@ -437,9 +437,11 @@ class Pool:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def list_changed(self, server: str, which: str | None) -> None:
+    def list_changed(self, connection: Connection, which: str | None) -> None:
         """Called by a connection (`connection.Listener`)."""
-        self._on_list_changed(server, which)
+        # What changed may have changed on this connection only: it is to be listed there.
+        origin = Origin(Era.MODERN if connection.modern else Era.LEGACY, connection.partner)
+        self._on_list_changed(connection.server.name, which, origin)
 
     def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
         """Called by a connection (`connection.Listener`)."""

@@ -54,5 +54,6 @@ class Slot:
 
     def watches(self, connection: Connection) -> bool:
         """Whether somebody waits to hear something on ``connection``."""
-        partner = None if connection.modern else connection.partner
-        return bool(self.watched if partner is None else partner.watched(self.server.name))
+        if connection.shared or connection.partner is None:
+            return bool(self.watched)
+        return bool(connection.partner.watched(self.server.name))

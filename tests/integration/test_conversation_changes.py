@@ -1,0 +1,165 @@
+"""What changes upstream is heard of downstream, within a second, by those who can hear it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+
+import mcp_types as t
+import pytest
+from conversing import Talk, client_at, comes, serving_http, talking
+from driver import write_config
+
+from fakes.launch import FakeServer
+
+Fake = Callable[..., FakeServer]
+
+TOOLS = [
+    {"name": "change", "result": {"text": "changed", "changes": ["tools", "prompts", "resources"]}},
+    {"name": "update", "result": {"text": "updated", "updates": ["memo://today"]}},
+    {"name": "new", "late": True},
+]
+PROMPTS = [{"name": "old"}, {"name": "fresh", "late": True}]
+RESOURCES = [
+    {"uri": "memo://today", "name": "today", "text": "Now."},
+    {"uri": "memo://later", "name": "later", "text": "Then.", "late": True},
+]
+COLUMNS = [
+    pytest.param(*column, id="-".join(column).replace("2026-07-28", "modern"))
+    for column in product(
+        ("stdio", "http"), ("legacy", "2026-07-28"), ("stdio", "http"), ("legacy", "modern")
+    )
+]
+
+
+def changing(fake_mcp: Fake, transport: str, era: str, name: str = "shop") -> FakeServer:
+    return fake_mcp(
+        name=name, transport=transport, era=era, tools=TOOLS, prompts=PROMPTS, resources=RESOURCES
+    )
+
+
+@asynccontextmanager
+async def hearing(talk: Talk, mode: str, *resources: str) -> AsyncIterator[set[str]]:
+    """What the client hears of meanwhile: words for lists, URIs for resources."""
+    heard: set[str] = set()
+    if mode == "legacy":
+        for uri in resources:
+            await talk.client.subscribe_resource(uri)
+
+        async def listen(message: object) -> None:
+            match message:
+                case t.ToolListChangedNotification():
+                    heard.add("tools")
+                case t.PromptListChangedNotification():
+                    heard.add("prompts")
+                case t.ResourceListChangedNotification():
+                    heard.add("resources")
+                case t.ResourceUpdatedNotification(params=params):
+                    heard.add(params.uri)
+            talk.news.set()
+
+        talk.on_message = listen
+        yield heard
+        return
+    async with talk.client.listen(
+        tools_list_changed=True,
+        prompts_list_changed=True,
+        resources_list_changed=True,
+        resource_subscriptions=list(resources) or None,
+    ) as events:
+
+        async def take() -> None:
+            async for event in events:
+                name = type(event).__name__
+                heard.add(getattr(event, "uri", "") or name.removesuffix("ListChanged").lower())
+                talk.news.set()
+
+        taking = asyncio.create_task(take())
+        try:
+            yield heard
+        finally:
+            taking.cancel()
+
+
+@pytest.mark.parametrize(("transport", "mode", "upstream", "era"), COLUMNS)
+async def test_lists_that_change_and_resources_that_are_watched(
+    fake_mcp: Fake, tmp_path: Path, transport: str, mode: str, upstream: str, era: str
+) -> None:
+    shop = changing(fake_mcp, upstream, era)
+    async with talking(tmp_path, transport, mode, shop, expose="direct") as talk:
+        assert await names(talk) == (["shop__change", "shop__update"], ["shop__old"], ["today"])
+        async with hearing(talk, mode, "mcpzip://shop/memo://today") as heard:
+            await talk.client.call_tool("shop__change", {})
+            async with asyncio.timeout(3):  # a second is meant, and machines are shared
+                await comes(lambda: {"tools", "prompts", "resources"} <= heard, talk.news)
+            assert await names(talk) == (
+                ["shop__change", "shop__new", "shop__update"],
+                ["shop__fresh", "shop__old"],
+                ["later", "today"],
+            )
+            await talk.client.call_tool("shop__update", {})
+            await comes(lambda: "mcpzip://shop/memo://today" in heard, talk.news)
+
+
+async def names(talk: Talk) -> tuple[list[str], list[str], list[str]]:
+    client = talk.client
+    return (
+        [tool.name for tool in (await client.list_tools()).tools],
+        [prompt.name for prompt in (await client.list_prompts()).prompts],
+        [resource.name for resource in (await client.list_resources()).resources],
+    )
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_through_transparent_all_is_the_upstreams_own(
+    fake_mcp: Fake, tmp_path: Path, mode: str, era: str
+) -> None:
+    shop = changing(fake_mcp, "stdio", era)
+    async with talking(tmp_path, "http", mode, shop, expose="transparent") as talk:
+        assert await names(talk) == (["change", "update"], ["old"], ["today"])
+        async with hearing(talk, mode, "memo://today") as heard:
+            await talk.client.call_tool("change", {})
+            await comes(lambda: {"tools", "prompts", "resources"} <= heard, talk.news)
+            await talk.client.call_tool("update", {})
+            await comes(lambda: "memo://today" in heard, talk.news)
+        (read,) = (await talk.client.read_resource("memo://today")).contents
+        assert read.uri == "memo://today"
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_only_who_watches_a_resource_hears_of_it(fake_mcp: Fake, tmp_path: Path, era: str) -> None:
+    shop = changing(fake_mcp, "stdio", era)
+    uri = "mcpzip://shop/memo://today"
+    async with (
+        serving_http(write_config(tmp_path, shop)) as url,
+        client_at(url, "legacy") as watcher,
+        client_at(url, "legacy") as other,
+        hearing(watcher, "legacy", uri) as heard,
+        hearing(other, "legacy", uri) as overheard,
+    ):
+        await watcher.call("shop__update")
+        await comes(lambda: uri in heard, watcher.news)
+        await other.client.unsubscribe_resource(uri)
+        heard.clear()
+        overheard.clear()
+        await watcher.call("shop__update")
+        await comes(lambda: uri in heard, watcher.news)
+        await other.client.list_tools()  # whatever was under way to it has come
+        assert overheard == set()
+
+
+async def test_a_storm_of_changes_costs_few_listings(fake_mcp: Fake, tmp_path: Path) -> None:
+    storm = {"kind": "list-changed", "tool": "change", "count": 200}
+    shop = fake_mcp(
+        name="shop", era="legacy", tools=[{"name": "change"}], changed_tools=["new"], faults=[storm]
+    )
+    async with talking(tmp_path, "stdio", "legacy", shop, expose="direct") as talk:
+        assert [tool.name for tool in (await talk.client.list_tools()).tools] == ["shop__change"]
+        before = shop.record.methods().count("tools/list")
+        async with hearing(talk, "legacy") as heard:
+            await talk.client.call_tool("shop__change", {})
+            await comes(lambda: "tools" in heard, talk.news)
+        assert [tool.name for tool in (await talk.client.list_tools()).tools] == ["shop__new"]
+        assert shop.record.methods().count("tools/list") - before <= 3
