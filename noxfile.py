@@ -81,6 +81,13 @@ def architecture(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """The wire under made-up conversations: 10 minutes, or `nox -s fuzz -- --minutes 1`."""
+    install(session)
+    session.run("python", "tests/fuzz", *(session.posargs or ["--minutes", "10"]))
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Start-up, latency and memory, measured: `nox -s bench -- startup --rounds 5` runs only one."""
     install(session)

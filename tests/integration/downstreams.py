@@ -5,11 +5,17 @@ ends, is read. None of it is mcpzip's, or the SDK's.
 """
 
 import json
+import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
+
+from driver import command, ended, environment
 
 INITIALIZE = (
     b'{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}'  # legacy
@@ -71,7 +77,7 @@ class OverHttp:
     def ask(self, method: str, params: bytes) -> Reply:
         number = next(self._ids)
         kind, body = self._post(_request(number, method, params))
-        for text in _data_of_events(body) if kind.startswith("text/event-stream") else [body]:
+        for text in data_of_events(body) if kind.startswith("text/event-stream") else [body]:
             message = json.loads(text)
             if message.get("id") == number and "method" not in message:
                 return Reply(number, text)
@@ -93,6 +99,32 @@ class OverHttp:
         return response.headers.get("Content-Type", ""), text
 
 
+@contextmanager
+def serving(config: Path, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """`mcpzip serve`; what it says to its user goes to ``stderr.log``."""
+    # A home of its own: this one is older than the one each test gets.
+    home = {name: str(config.parent) for name in ("HOME", "USERPROFILE")}
+    env = {key: value for key, value in environment(**home).items() if not key.startswith("XDG_")}
+    with (config.parent / "stderr.log").open("ab") as errors:
+        process = subprocess.Popen(
+            [*command("serve", "--config", str(config)), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=env,
+        )
+    with ended(process):
+        yield process
+
+
+def listening_at(config: Path, process: "subprocess.Popen[bytes]") -> str:
+    """The URL it says it serves at; "" as long as it doesn't."""
+    told = (config.parent / "stderr.log").read_text("utf-8")
+    assert process.poll() is None, told
+    said = re.search(r"^listening (\S+)$", told, re.MULTILINE)
+    return said[1] if said else ""
+
+
 def begin(client: Downstream) -> None:
     """The legacy handshake."""
     client.ask("initialize", INITIALIZE)
@@ -107,7 +139,7 @@ def _notification(method: str) -> bytes:
     return b'{"jsonrpc":"2.0","method":"%b"}' % method.encode()
 
 
-def _data_of_events(body: bytes) -> list[bytes]:
+def data_of_events(body: bytes) -> list[bytes]:
     """The data of each event (HTML standard, server-sent events: any of three line ends)."""
     lines = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     found = []
