@@ -65,7 +65,7 @@ LEGACY_OPENING = [
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
     {"jsonrpc": "2.0", "id": "two", "method": "tools/list"},
     {"jsonrpc": "2.0", "id": 3, "method": "ping"},
-    {"jsonrpc": "2.0", "id": 4, "method": "resources/list"},
+    {"jsonrpc": "2.0", "id": 4, "method": "tasks/list"},
     {"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {}},
 ]
 MODERN_OPENING = [
