@@ -160,13 +160,23 @@ OTHERS = {
     "allowedTools": "tools.allow",
     "excludeTools": "tools.deny",
     "disabledTools": "tools.deny",
+    "allow": "tools.allow",
+    "deny": "tools.deny",
 }
-"""What other programs call our keys."""
+"""What other programs, and people in a hurry, call our keys."""
+
+ELSEWHERE = {
+    "expose": 'write it beside "mcpServers": it is for all servers at once',
+    "pin": "write it into a server, as mcpServers.NAME.pin",
+}
+"""Where a key belongs that is looked for in other places too."""
 
 
 def _meant(key: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # slow to import, and wanted only for a slip
 
+    if key in ELSEWHERE:
+        return ELSEWHERE[key]
     other = OTHERS.get(key, "")
     folded = {each.lower(): each for each in known}
     if other.split(".")[0] in known:

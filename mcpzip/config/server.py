@@ -14,7 +14,7 @@ from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
 from mcpzip.config.syntax import member
-from mcpzip.model.names import server_name_problem
+from mcpzip.model.names import join, server_name_problem
 
 TRANSPORTS: Mapping[str, Transport] = {
     "stdio": "stdio",
@@ -59,9 +59,9 @@ def read_server(name: str, node: Node) -> ServerConfig:
         transport=transport,
         disabled=disabled.flag() if disabled else False,
         timeout=timeout.number("seconds", LONGEST) if timeout else None,
-        tools_allow=_globs(tools, "allow"),
-        tools_deny=_globs(tools, "deny") or (),
-        pin=_pin(pin),
+        tools_allow=_globs(tools.get("allow") if tools else None, name),
+        tools_deny=_globs(tools.get("deny") if tools else None, name) or (),
+        pin=_pin(pin, name),
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     own = faults[before:]
@@ -134,17 +134,20 @@ def _remote(node: Node, server: ServerConfig) -> ServerConfig:
     return server
 
 
-def _globs(tools: Node | None, key: str) -> tuple[str, ...] | None:
-    node = tools.get(key) if tools else None
-    return node.texts(_GLOBS) if node else None
+def _globs(node: Node | None, server: str, remedy: str = _GLOBS) -> tuple[str, ...] | None:
+    globs = node.texts(remedy) if node else None
+    for at, glob in enumerate(globs or ()):
+        if node and glob.startswith(join(server, "")):
+            where = Node(node.source, f"{node.path}[{at}]", glob)
+            own = glob.removeprefix(join(server, ""))
+            where.warn("a tool is called here as its server calls it", f"{own!r} may be meant")
+    return globs
 
 
-def _pin(node: Node | None) -> tuple[str, ...]:
-    if node is None:
-        return ()
-    if isinstance(node.value, bool):
+def _pin(node: Node | None, server: str) -> tuple[str, ...]:
+    if node is not None and isinstance(node.value, bool):
         return ("*",) if node.value else ()
-    return node.texts(_PIN)
+    return _globs(node, server, _PIN) or ()
 
 
 def _is_this_proxy(server: ServerConfig, source: Source) -> bool:

@@ -7,6 +7,7 @@ basic/transports/streamable-http, "Security Warning"), so loopback is checked as
 
 import errno
 import ipaddress
+import os
 import re
 import socket
 from collections.abc import MutableMapping, Sequence
@@ -76,8 +77,12 @@ def read_address(text: str) -> Address:
     Raises ConfigError.
     """
     written = _WRITTEN.fullmatch(text)
-    if written is None or int(written["port"]) > 65535:
-        raise _wrong("--http", f"{text!r} is no address", "write HOST:PORT, for example 127.0.0.1:8931")
+    if written is None:
+        remedy = f"write HOST:PORT, for example {LOOPBACK}:8931 or [::1]:8931"
+        raise _wrong("--http", f"{text!r} is no address", remedy)
+    if int(written["port"]) > 65535:
+        remedy = "choose one up to 65535, or 0 for any that is free"
+        raise _wrong("--http", f"there is no port {written['port']}", remedy)
     host = (written["host"] or LOOPBACK).strip("[]")
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -98,14 +103,28 @@ def take(address: Address) -> socket.socket:
             and socket.has_dualstack_ipv6(),
         )
     except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        reason = "is in use" if taken else f"can't be had ({error.strerror})"
-        remedy = "end what listens there, or choose another port" if taken else "choose another"
-        raise _wrong("--http", f"port {address.port} of {address.host} {reason}", remedy) from error
+        raise _not_to_be_had(address, error.errno or 0) from error
     # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
     # message waits for the acknowledgement of the last.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
+
+
+def _not_to_be_had(address: Address, number: int) -> ConfigError:
+    match number:
+        case errno.EADDRINUSE:
+            found = f"port {address.port} of {address.host} is in use"
+            remedy = "end what listens there, or choose another port"
+        case errno.EADDRNOTAVAIL:
+            found = f"{address.host} is no address of this machine"
+            remedy = f"listen on {LOOPBACK} or on one that it has"
+        case errno.EACCES:
+            found = f"port {address.port} is not ours to take"
+            remedy = "choose one above 1023" if address.port < 1024 else "choose another"
+        case _:
+            found = f"port {address.port} of {address.host} can't be had ({os.strerror(number)})"
+            remedy = "choose another"
+    return _wrong("--http", found, remedy)
 
 
 def access_to(address: Address, token: bytes | None, hosts: Sequence[str], origins: Sequence[str]) -> Access:
@@ -157,11 +176,13 @@ def read_token(path: str | None, environ: MutableMapping[str, str]) -> tuple[byt
 def _checked(token: bytes, where: str) -> bytes:
     token = token.rstrip(b"\r\n")
     if len(token) < SHORTEST_TOKEN:
-        found = f"a token of {len(token)} bytes" if token else "no token"
-        remedy = f"make it {SHORTEST_TOKEN} or more, such as `openssl rand -hex 32` prints"
+        found = f"a token of {len(token)} bytes" if token else "there is no token in it"
+        remedy = f"take one of {SHORTEST_TOKEN} or more characters, such as `openssl rand -hex 32` prints"
         raise _wrong(where, found, remedy)
     if len(token) > LONGEST_TOKEN or not _TOKEN.fullmatch(token):
-        raise _wrong(where, "this token fits in no header", "use ASCII letters and digits, on one line")
+        raise _wrong(
+            where, "this token fits in no header", "use ASCII letters and digits, without spaces, on one line"
+        )
     return token
 
 

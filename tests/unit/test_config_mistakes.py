@@ -262,6 +262,27 @@ WARNINGS = [
         one(command="x", tools={"allowed": []}),
         "mcpServers.a.tools.allowed: unknown key, passed over; 'allow' may be",
     ),
+    (
+        one(command="x", expose="direct"),
+        'mcpServers.a.expose: unknown key, passed over; write it beside "mcpServers"',
+    ),
+    (
+        {**GOOD, "pin": ["t"]},
+        "pin: unknown key, passed over; write it into a server, as mcpServers.NAME.pin.",
+    ),
+    (
+        one(command="x", tools={"pin": ["t"]}),
+        "mcpServers.a.tools.pin: unknown key, passed over; write it into",
+    ),
+    (one(command="x", deny=["t"]), "mcpServers.a.deny: unknown key, passed over; 'tools.deny' may be meant."),
+    (
+        one(command="x", pin=["ok", "a__t"]),
+        "mcpServers.a.pin[1]: a tool is called here as its server calls it; 't' may be meant.",
+    ),
+    (
+        one(command="x", tools={"deny": ["a__*"]}),
+        "mcpServers.a.tools.deny[0]: a tool is called here as its server calls it; '*' may be meant.",
+    ),
     (one(command="x", headers={}), "mcpServers.a.headers: not used by a server of type stdio; remove it."),
     (one(url="https://x", args=[]), "mcpServers.a.args: not used by a server of type http; remove it."),
     (

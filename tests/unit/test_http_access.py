@@ -1,6 +1,8 @@
 """Where to listen, and who may come in."""
 
+import errno
 import os
+import socket
 import stat
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import ConfigError
-from mcpzip.server.access import Access, access_to, read_address, read_token
+from mcpzip.server.access import Access, access_to, read_address, read_token, take
 
 TOKEN = "0123456789abcdef"
 
@@ -32,16 +34,48 @@ def test_addresses(text: str, host: str, ip: str, port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "localhost", "::1", "::1:80", "[::1]", "1.2.3.4:", "a:b", "1:65536", "-1"]
+    "text", ["", "localhost", "::1", "::1:80", "[::1]", "1.2.3.4:", "a:b", "-1", "http://127.0.0.1:80"]
 )
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ConfigError, match="HOST:PORT"):
         read_address(text)
 
 
+@pytest.mark.parametrize("text", ["65536", "127.0.0.1:99999"])
+def test_a_port_that_is_not_there(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"there is no port \d{5}; choose one up to 65535"):
+        read_address(text)
+
+
 def test_a_host_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="no host"):
         read_address("a..b:80")
+
+
+def test_an_address_of_another_machine() -> None:
+    with pytest.raises(ConfigError, match=r"--http: 192\.0\.2\.7 is no address of this machine; listen on"):
+        take(read_address("192.0.2.7:0"))
+
+
+@pytest.mark.parametrize(
+    ("number", "port", "told"),
+    [
+        (errno.EACCES, 80, "port 80 is not ours to take; choose one above 1023."),
+        (errno.EACCES, 8931, "port 8931 is not ours to take; choose another."),
+        (errno.EADDRINUSE, 8931, "port 8931 of 127.0.0.1 is in use; end what listens there, or choose"),
+        (errno.ENOMEM, 8931, f"port 8931 of 127.0.0.1 can't be had ({os.strerror(errno.ENOMEM)}); choose"),
+    ],
+)
+def test_a_port_that_can_not_be_had(
+    monkeypatch: pytest.MonkeyPatch, number: int, port: int, told: str
+) -> None:
+    def refuse(*args: object, **keys: object) -> socket.socket:
+        raise OSError(number, "while attempting to bind")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    with pytest.raises(ConfigError) as caught:
+        take(read_address(str(port)))
+    assert str(caught.value).startswith(f"--http: {told}")
 
 
 @given(st.text(max_size=20))
