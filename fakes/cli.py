@@ -48,6 +48,8 @@ def main(
         elif scenario is None:
             raise click.UsageError("name a scenario, or see --list")
         else:
+            if transport == "stdio" and port:
+                raise click.UsageError("--port is for http and sse: add --transport http")
             told = Scenario.load(scenario)
             told = (told.with_era(era) if era else told).over(transport)
             sys.exit(_play(told, transport, port, record, stateless, json_response))

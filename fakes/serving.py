@@ -5,6 +5,7 @@ The rule: it stops at once. Tests start and stop many, and nothing a fake still 
 
 import asyncio
 import contextlib
+import errno
 import socket
 import threading
 from collections.abc import Generator
@@ -13,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from fakes import process
+from fakes.errors import ScenarioError
 from fakes.faults import Plan
 from fakes.http import HttpFake
 from fakes.record import Writer, opened
@@ -102,8 +104,16 @@ def run(
 
 
 def listen(transport: str, port: int) -> tuple[socket.socket, str]:
-    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use."""
-    bound = socket.create_server(("127.0.0.1", port))
+    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use. Raises
+    ScenarioError.
+    """
+    try:
+        bound = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"can't be had ({error.strerror})"
+        raise ScenarioError(
+            "--port", "", f"port {port} of 127.0.0.1 {why}", "choose another, or 0 for a free one"
+        ) from error
     # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
     # message waits for the acknowledgement of the last.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

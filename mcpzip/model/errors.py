@@ -57,9 +57,12 @@ class InvalidCursorError(McpzipError):
 class UnknownToolError(McpzipError):
     """A name the catalog doesn't have, and the names nearest to it (best first)."""
 
-    def __init__(self, name: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, nearest: Sequence[str] = (), otherwise: str = "Find tools with search_tools."
+    ) -> None:
+        """otherwise: what to do where no name is near."""
         self.name, self.nearest = name, tuple(nearest)
-        hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else "Find tools with search_tools."
+        hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else otherwise
         super().__init__(f"There is no tool {name!r}. {hint}")
 
 

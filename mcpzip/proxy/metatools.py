@@ -29,7 +29,8 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 "properties": {
                     "query": {"type": "string", "description": "The task in plain words"},
                     "limit": {
-                        "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": default_limit,
+                        "type": "integer", "minimum": 1, "maximum": MAX_LIMIT,
+                        "default": min(default_limit, MAX_LIMIT),
                     },
                     "server": {"type": "string", "description": "Only this server"},
                 },

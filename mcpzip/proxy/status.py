@@ -1,11 +1,13 @@
 """How each server is doing: the one account behind `proxy_status`, `mcpzip servers` and searching."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from mcpzip.catalog import Catalog
+from mcpzip.catalog import Catalog, ServerRecord
+from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
 from mcpzip.model.ages import age
+from mcpzip.model.names import join
 from mcpzip.transport.pool import Health, State
 
 
@@ -48,8 +50,20 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerSta
         listed_at=record.fetched_at if record else None,
         protocol=record.protocol if record else None,
         reason=failed or health.reason,
-        warnings=record.warnings if record else (),
+        warnings=(*record.warnings, *_of_no_use(server, record, catalog)) if record else (),
     )
+
+
+def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> Iterator[str]:
+    """Sentences about pins that pin nothing."""
+    if record.fetched_at is None:
+        return
+    for glob in server.pin:
+        fits = matcher([glob])
+        if not any(fits(entry.tool) for entry in record.entries):
+            near = [name for name in catalog.nearest(join(server.name, glob)) if name.startswith(server.name)]
+            hint = f"; the nearest is {near[0].removeprefix(join(server.name, ''))!r}" if near else ""
+            yield f"pin: it shows no tool {glob!r}{hint}."
 
 
 def as_text(found: list[ServerStatus], now: float) -> str:

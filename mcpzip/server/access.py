@@ -52,8 +52,8 @@ class Address:
         return ipaddress.ip_address(self.ip).is_unspecified
 
     def url(self, port: int) -> str:
-        """Where a client finds it, once it has this port."""
-        return f"http://{_bracketed(self.ip)}:{port}/mcp"
+        """Where a client on this machine finds it, once it has this port."""
+        return f"http://{LOOPBACK if self.is_wildcard else _bracketed(self.ip)}:{port}/mcp"
 
 
 @dataclass(frozen=True, slots=True)

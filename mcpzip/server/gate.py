@@ -19,7 +19,7 @@ from mcpzip.server import verbatim
 from mcpzip.server.access import Access
 from mcpzip.server.outgoing import Header, Outgoing
 from mcpzip.server.verbatim import Received, Seal
-from mcpzip.wire import INTERNAL_ERROR, INVALID_REQUEST, LEGACY_VERSIONS, MAX_FRAME, RpcError
+from mcpzip.wire import INTERNAL_ERROR, INVALID_REQUEST, LEGACY_VERSIONS, MAX_FRAME, RpcError, is_json
 from mcpzip.wire.envelope import peer_id
 
 PATH = "/mcp"
@@ -70,6 +70,18 @@ class _Refusal:
     """Whether what still arrives of the request is waited for."""
 
 
+_SAID_OF = {
+    400: "A POST carries Content-Type: application/json.",
+    403: "Web pages of this origin are not let in; name it with --allow-origin.",
+    421: "mcpzip is not reached by this Host; name it with --allow-host.",
+}
+"""What the SDK's checks of a request's head come to, by their HTTP status."""
+_NO_MESSAGE = _Refusal(
+    400,
+    'The body is no JSON-RPC message: one object with "jsonrpc": "2.0" and a method, a result or an error.',
+    patient=False,
+)
+_NO_SESSION = _Refusal(400, "There is no Mcp-Session-Id: begin with initialize.", patient=False)
 _UNKNOWN_PATH = _Refusal(404, f"There is nothing here; mcpzip serves {PATH}.")
 _NO_TOKEN = _Refusal(
     401,
@@ -173,6 +185,12 @@ class Gate:
         given, received = self._seal.received(body, legacy=legacy)
         scope[RECEIVED] = outgoing.received = received
         outgoing.may_change = legacy
+        if legacy and received is None and given is body and _is_json(body):
+            await self._refuse(_NO_MESSAGE, receive, outgoing.plain)
+            return
+        if legacy and session is None and received is not None and received.method != "initialize":
+            await self._refuse(_NO_SESSION, receive, outgoing.plain)
+            return
         if received and received.id and peer_id(received.id) is None:
             await self._refuse(_NO_ID, receive, outgoing.plain)  # the SDK takes it for a notification
             return
@@ -217,7 +235,8 @@ class Gate:
         # Names of hosts are the same in any case (RFC 9110, 4.2.3); the SDK compares letters.
         refused = await self._security.validate_request(request, is_post=scope["method"] == "POST")
         if refused is not None:
-            return _Refusal(refused.status_code, bytes(refused.body).decode())
+            status = refused.status_code
+            return _Refusal(status, _SAID_OF.get(status) or bytes(refused.body).decode())
         return self._unauthorized(scope) or self._declared_too_large(scope)
 
     def _unauthorized(self, scope: Scope) -> _Refusal | None:
@@ -291,6 +310,13 @@ class _Replay:
             return await self._receive()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        return is_json(body)
+    except RecursionError:
+        return False  # for all that the SDK can tell
 
 
 def _readable_by(page: bytes) -> tuple[Header, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,17 @@ def test_http_prints_where_it_listens(transport: str, path: str) -> None:
             assert answer.status_code == (200 if transport == "sse" else 400)
         process.terminate()
         assert process.wait(timeout=30) != 0
+
+
+def test_a_port_that_cant_be_had_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run("echo", "--transport", "http", "--port", port)
+    assert done.returncode == 1
+    assert f"port {port} of 127.0.0.1 is in use; choose another, or 0 for a free one" in done.stderr
+    without = run("echo", "--port", port)
+    assert without.returncode == 2
+    assert "--port is for http and sse" in without.stderr
 
 
 def test_list_and_show() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conversing import Talk, client_at, serving_http, talking
-from driver import Json, serving, write_config
+from driver import Json, serving, until, write_config
 from mcp import MCPError
 
 from fakes.launch import FakeServer
@@ -108,3 +108,14 @@ async def test_two_clients_are_shown_the_same(fake_mcp: Fake, tmp_path: Path, mo
     config = write_config(tmp_path, others={"shop": {**shop.config, "pin": True}})
     async with serving_http(config) as url, client_at(url, "legacy") as one, client_at(url, mode) as two:
         assert await asyncio.gather(shown(one), shown(two)) == [[*META, "shop__pay"]] * 2
+
+
+def test_a_pin_that_shows_nothing_is_told(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=["send_message", "rest"])
+    config = {**shop.config, "pin": ["send_mesage", "r*", "nothing_like_it*"]}
+    with serving(tmp_path, others={"shop": config}) as client:
+        until(lambda: "2 tools" in client.status())
+        status = client.status()
+    assert "pin: it shows no tool 'send_mesage'; the nearest is 'send_message'." in status
+    assert "pin: it shows no tool 'nothing_like_it*'." in status
+    assert "'r*'" not in status
