@@ -17,11 +17,19 @@ def install(session: nox.Session) -> None:
 
 
 def install_servers(session: nox.Session) -> None:
-    """Node's test servers, where there is a Node."""
-    if shutil.which("npm"):
-        session.run("npm", "ci", "--prefix", "tests/e2e", "--no-audit", "--no-fund", external=True)
-    else:
-        session.warn("no npm here: the end-to-end tests of Node's servers will be skipped")
+    """Node's test servers and clients, where there is an npm."""
+    if not shutil.which("npm"):
+        session.warn("no npm here: the end-to-end tests of Node's servers and clients will be skipped")
+        return
+    session.run("npm", "ci", "--prefix", "tests/e2e", "--no-audit", "--no-fund", external=True)
+    install_suite(session)
+
+
+def install_suite(session: nox.Session) -> None:
+    """The official suite and the Inspector, and the Node they want."""
+    session.install("-q", "-r", "tests/suite/requirements.txt")
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+    session.run("npm", "ci", "--prefix", "tests/suite", *options, external=True)
 
 
 @nox.session(python=PYTHONS)
@@ -51,9 +59,7 @@ def e2e(session: nox.Session) -> None:
 def suite(session: nox.Session) -> None:
     """The official conformance suite: `nox -s suite -- --leg direct` runs only one leg."""
     install(session)
-    session.install("-q", "-r", "tests/suite/requirements.txt")
-    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
-    session.run("npm", "ci", "--prefix", "tests/suite", *options, external=True)
+    install_suite(session)
     session.run("python", "tests/suite/run.py", *session.posargs)
 
 

@@ -1,4 +1,5 @@
-"""What the proxy adds to a call of a stdio upstream, against none and against a relay that looks at nothing.
+"""What the proxy adds to a call: over stdio, against none and against a relay that looks at nothing; where a
+leg is HTTP, against a direct call over HTTP.
 
     python -m bench.latency [--mcpzip PATH] [--rounds N]
 
@@ -6,6 +7,8 @@ Every subject stands the whole time and all take turns in every round. It report
 """
 
 import argparse
+import json
+import os
 import random
 import sys
 import tempfile
@@ -16,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.client import Client
+from bench.http_client import HttpClient
+from bench.lives import Piped, Restarted, mortal, serving
 from bench.processes import cpu_seconds
 from bench.subjects import HERE, Site, environment, installed, interpreter_of, upstream_argv
 from bench.tables import Samples, Series, spread, table, times
@@ -35,6 +40,12 @@ SHOWN = (
 )
 MEGABYTE = 1_000_000
 WINDOW = 64
+NEVER = 1 << 60
+"""Calls after which the upstream of the HTTP legs may die."""
+STRAIGHT = "direct, HTTP"
+WEB_WAYS = (STRAIGHT, "HTTP → stdio", "HTTP → stdio, modern", "stdio → HTTP", "HTTP → HTTP")
+WEB_PROBES = ((SMALL, 100, 100), (BOTH, MEGABYTE, 3))
+"""Quantity, bytes there and back, calls a round."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,73 @@ def _rate(subject: Subject, samples: Samples) -> None:
     samples.add(subject.name, RATE, subject.client.in_flight(frames, WINDOW) / len(frames))
 
 
+def measure_web(command: str, rounds: int) -> Samples:
+    """The same upstream on either side of mcpzip, over either transport."""
+    python, samples = interpreter_of(command), Samples()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        argv = mortal(python, NEVER, Path(os.devnull))
+        upstream = Restarted(argv)
+        stack.callback(upstream.stop)
+        url = f"http://127.0.0.1:{upstream.port}/mcp"
+        servers = {"piped": {"command": argv[0], "args": argv[1:]}, "web": {"type": "http", "url": url}}
+        config = Path(folder) / "config.json"
+        config.write_text(json.dumps({"mcpServers": servers}))
+        _, ours = stack.enter_context(serving(command, config))
+        piped = stack.enter_context(Client([command, "serve", "--config", str(config)], environment()))
+        piped.initialize()
+        legacy, modern, straight = (
+            HttpClient(ours, "legacy"),
+            HttpClient(ours, "modern"),
+            HttpClient(url, "legacy"),
+        )
+        talks: tuple[HttpClient | Piped, ...] = (straight, legacy, modern, Piped(piped), legacy)
+        tools = ("echo", "piped__echo", "piped__echo", "web__echo", "web__echo")
+        ways = list(zip(WEB_WAYS, talks, tools, strict=True))
+        for client in (straight, legacy, modern):
+            client.begin()
+        for number in range(rounds + 1):
+            print(f"\rHTTP, round {number} of {rounds}", end="", file=sys.stderr, flush=True)
+            for quantity, size, count in WEB_PROBES:
+                random.shuffle(ways)
+                for way, talk, tool in ways:
+                    took = Series(tuple(_asked(talk, tool, "x" * size) for _ in range(count)))
+                    if number:  # the first is to get warm
+                        samples.add(way, quantity, took.median)
+        print(file=sys.stderr)
+    return samples
+
+
+def _asked(talk: HttpClient | Piped, tool: str, text: str) -> float:
+    """Seconds one call takes."""
+    arguments: dict[str, object] = {"text": text}
+    if "__" in tool:
+        tool, arguments = "execute_tool", {"name": tool, "arguments": arguments}
+    begun = time.perf_counter()
+    said, failed = talk.call(tool, arguments)
+    took = time.perf_counter() - begun
+    if failed or not said.endswith(text):
+        raise SystemExit(f"{tool}: {said[:300]!r}")
+    return took
+
+
+def report_web(samples: Samples, rounds: int) -> str:
+    rows = []
+    for way in WEB_WAYS:
+        figures = []
+        for quantity, _, _ in WEB_PROBES:
+            figures += [
+                spread(samples[way, quantity], 1e-3, 2),
+                times(samples[way, quantity].per(samples[STRAIGHT, quantity])),
+            ]
+        rows.append([way, *figures])
+    head = ["client → upstream"]
+    for quantity, _, _ in WEB_PROBES:
+        head += [f"{quantity} (ms)", "/ direct"]
+    return "\n\n".join(
+        (f"One call at a time where a leg is HTTP, median (least) of {rounds} rounds.", table(head, rows))
+    )
+
+
 @dataclass(frozen=True)
 class Compared:
     """One quantity of all three ways, in seconds."""
@@ -207,7 +285,9 @@ def main() -> None:
     parser.add_argument("--mcpzip", help="the installed command")
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()
-    print(report(measure(installed(options.mcpzip), options.rounds), options.rounds))
+    command, rounds = installed(options.mcpzip), options.rounds
+    print(report(measure(command, rounds), rounds), end="\n\n")
+    print(report_web(measure_web(command, rounds), rounds))
 
 
 if __name__ == "__main__":

@@ -104,6 +104,14 @@ class Audience:
         self._clients.get(client, {}).pop(place, None)
         self._own.discard((client, place))
 
+    def has_own(self, client: Client, place: Place) -> bool | None:
+        """Whether ``client`` hears of the resource at ``place`` on a connection of its own; None when it
+        doesn't watch it.
+        """
+        if place not in self._clients.get(client, {}):
+            return None
+        return (client, place) in self._own
+
     def watched(self, server: str) -> set[str]:
         """The URIs of ``server`` that anybody watches who has no connection of its own for it."""
         kept = [(client, place) for client, places in self._clients.items() for place in places]
@@ -123,11 +131,15 @@ class Audience:
         """``server`` said so of a resource. only: the client it said it to, None when it is for all."""
         uri = _text(members(params).get("uri"))
         for client, places in self._clients.items():
+            if only is None:  # what it hears of on its own connection it is told of once
+                places = {at: shown for at, shown in places.items() if (client, at) not in self._own}
             if only in (None, client) and (shown := _shown(places, server, uri)):
                 client.tell(UPDATED, with_members(params, {"uri": quote(shown)}))
         untagged = members(params)
         untagged.pop("_meta", None)  # the tag of our own subscription upstream
         for one in self._subscriptions:
+            if only is None and server in one.own:
+                continue
             if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
                 one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
 

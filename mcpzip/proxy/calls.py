@@ -15,14 +15,16 @@ On stdio a legacy upstream doesn't say in which call it asks: it is taken to be 
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
 
 from mcpzip.model.errors import UpstreamError, UpstreamRpcError
-from mcpzip.proxy.counterpart import Call, Counterpart, Lanes, RefusedError, Request, lacking
+from mcpzip.proxy.ability import URLS, has, lacking, needed
+from mcpzip.proxy.counterpart import LOG_LEVELS, Call, Counterpart, RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.lanes import Lanes
 from mcpzip.transport.base import Origin, ProgressSink, RpcFaultError
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import (
@@ -43,17 +45,33 @@ ROUNDS = 10
 PATIENCE = 600.0
 """Seconds a call waits upstream for a modern client to come back with its answers."""
 HANDLE = "mcpzip-"
-"""How the states begin that are ours."""
+"""How the states begin that are ours, or another mcpzip's."""
+SETTING = 2.0
+"""Seconds a server may take to set a log level."""
+FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
+"""Seconds before a modern upstream that asks nothing, but to be called again, is: doubling from one to the
+other.
+"""
 
 _ROUND = ("inputResponses", "requestState")
+_NOT_WAITING = RpcError(
+    INVALID_PARAMS,
+    "This requestState is of no call that waits: it was answered, it waited too long, or it is another "
+    "request's. Make the request again without it.",
+)
 
 
 class Caller:
     """Makes requests of clients to upstreams. Everything runs on one event loop."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._lanes = Lanes()
+    def __init__(self, pool: Pool, *, patience: float | None = None) -> None:
+        """patience: seconds that a call waits for its client (default: PATIENCE)."""
+        self._pool, self._patience = pool, patience
+        self._lanes = Lanes(pool.forget, self._make_room)
+        # Another mcpzip behind this one has handles, too.
+        self._handle = f"{HANDLE}{secrets.token_urlsafe(6)}-"
+        self._ours = b'"' + self._handle.encode()
+        self._setting: set[asyncio.Task[None]] = set()
         self._parked: dict[str, tuple[Call, asyncio.TimerHandle]] = {}
         self._counterparts: dict[Client, Counterpart] = {}
 
@@ -75,13 +93,16 @@ class Caller:
                 self._give_up(handle)
         if counterpart := self._counterparts.pop(client, None):
             await self._pool.forget(counterpart)
+            counterpart.leave()
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
         tasks = [call.task for call, _ in self._parked.values() if call.task is not None]
         for handle in list(self._parked):
             self._give_up(handle)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in self._setting:
+            task.cancel()
+        await asyncio.gather(*tasks, *self._setting, return_exceptions=True)
 
     async def send(self, exchange: Exchange, request: Request) -> bytes:
         """Makes ``request`` and returns the upstream's result, untouched, or the question that it asks.
@@ -90,26 +111,33 @@ class Caller:
         """
         state = exchange.fields.get("requestState", b"")
         modern = exchange.client.era is Era.MODERN
-        if modern and state.startswith(b'"' + HANDLE.encode()):
+        if modern and state.startswith(self._ours):
             return await self._resumed(exchange, request, unquote(state))
         call = Call(exchange, request)
         if not modern:
-            return await self._rounds(call, self.counterpart(exchange.client))
+            return await self._for_legacy(call, exchange)
         # A task of its own: it may go on when the client's request is answered.
         call.task = asyncio.create_task(self._for_modern(call, exchange))
+        call.task.add_done_callback(call.done)
         return await self._outcome(call)
 
     async def _for_modern(self, call: Call, exchange: Exchange) -> bytes:
-        client = exchange.client
+        client, server = exchange.client, call.request.server
         try:
+            if "requestState" in exchange.fields:
+                greeting = await self._pool.greeting(server, self.origin(client))
+                if greeting.dialect.era is Era.LEGACY:  # it never gave one out: this would be another call
+                    raise RefusedError(_NOT_WAITING)
             if client.lasting:
                 counterpart = self.counterpart(client)
-                if exchange.log_level is not None and exchange.log_level != client.log_level:
-                    await self._set_level(counterpart, exchange.log_level, call.request.timeout)
+                await self._say_level(counterpart, exchange.log_level, server)
                 return await self._once(call, counterpart, exchange)
             if exchange.log_level is None and not client.answers:
                 return await self._once(call, None, exchange)
-            return await self._lanes.run(exchange, lambda lane: self._once(call, lane, exchange))
+            if await self._speaks(server) is Era.MODERN:
+                return await self._once(call, None, exchange)
+            async with self._lanes.lane(server, exchange) as lane:
+                return await self._once(call, lane, exchange)
         except UpstreamRpcError as error:
             if (translated := _for_modern_client(error, call)) is None:
                 raise
@@ -117,14 +145,32 @@ class Caller:
                 raise RefusedError(translated) from error
             return translated
 
-    async def _set_level(self, counterpart: Counterpart, level: str, timeout: float) -> None:
-        counterpart.client.log_level = level
-        await self.set_level(counterpart, timeout)
+    async def _speaks(self, server: str) -> Era:
+        """What ``server`` speaks to a modern client."""
+        known = self._pool.speaks(server, Era.MODERN)
+        return known or (await self._pool.greeting(server, Origin(Era.MODERN))).dialect.era
 
-    async def set_level(self, counterpart: Counterpart, timeout: float) -> None:
-        """Says the client's log level on the connections it has."""
+    async def _say_level(self, counterpart: Counterpart, level: str | None, server: str) -> None:
+        """Has servers tell what is wanted from ``level`` on, if they don't yet; waits for ``server`` only.
+        What they tell more than a request wants isn't handed on.
+        """
+        client = counterpart.client
+        if level not in LOG_LEVELS:
+            return
+        if client.log_level is not None and LOG_LEVELS.index(client.log_level) <= LOG_LEVELS.index(level):
+            return
+        client.log_level = level
+        task = asyncio.create_task(self.set_level(counterpart, SETTING, lambda name: name != server))
+        self._setting.add(task)
+        task.add_done_callback(self._setting.discard)
+        await self.set_level(counterpart, SETTING, lambda name: name == server)
+
+    async def set_level(
+        self, counterpart: Counterpart, timeout: float, to: Callable[[str], bool] = lambda server: True
+    ) -> None:
+        """Says the client's log level on the connections it has to these servers."""
         params = join_object({"level": quote(counterpart.log_level or "info")})
-        await self._pool.ask_open(counterpart, "logging/setLevel", params, timeout)
+        await self._pool.set_level(counterpart, params, timeout, to)
 
     async def _once(
         self,
@@ -160,45 +206,62 @@ class Caller:
         )
         if counterpart is None:
             return await asking
-        with counterpart.calling(call):
-            return await asking
+        counterpart.began(call)
+        answered = False
+        try:
+            result = await asking
+            answered = True
+        except UpstreamRpcError:
+            answered = True
+            raise
+        finally:
+            counterpart.ended(call, answered=answered)
+        return result
 
-    async def _rounds(self, call: Call, counterpart: Counterpart) -> bytes:
-        """For a legacy client: asks what a modern upstream wants to know, and calls again."""
-        assert call.exchange is not None
-        answers: dict[str, bytes] = {}
-        for _ in range(ROUNDS + 1):
-            result = await self._once(call, counterpart, call.exchange, answers)
+    async def _for_legacy(self, call: Call, exchange: Exchange) -> bytes:
+        """Asks the client what a modern upstream wants to know, and calls again."""
+        counterpart = self.counterpart(exchange.client)
+        server = call.request.server
+        answers: Mapping[str, bytes] = NONE
+        pause = FIRST_PAUSE
+        for turn in range(ROUNDS + 1):
+            result = await self._once(call, counterpart, exchange, answers)
+            if self._pool.speaks(server, exchange.client.era) is Era.LEGACY:
+                return result  # it can't ask so: a long result is not looked through
             if b'"input_required"' not in result:
                 return result
             said = members(result)
             if said.get("resultType") != b'"input_required"':
                 return result
-            answers = await self._answers(call, said.get("inputRequests"))
+            if turn == ROUNDS:
+                break
+            answers = {}
+            if questions := members(said.get("inputRequests")):
+                answers["inputResponses"] = await self._answers(call, questions)
+            else:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LAST_PAUSE)
             if "requestState" in said:
                 answers["requestState"] = said["requestState"]
-        server = call.request.server
         raise UpstreamError(server, f"it asked for more input {ROUNDS} times and is still not content")
 
-    async def _answers(self, call: Call, questions: bytes | None) -> dict[str, bytes]:
-        asked = members(questions)
-        if not asked:
-            return {}
+    async def _answers(self, call: Call, questions: Mapping[str, bytes]) -> bytes:
+        """What the client answers, by the keys of the questions."""
+        asked = {key: _read(call, question) for key, question in questions.items()}
 
-        async def one(question: bytes) -> bytes:
-            said = members(question)
+        async def one(method: str, params: bytes | None) -> bytes:
             try:
-                return await call.asked(unquote(said.get("method", b'""')), said.get("params"))
+                return await call.asked(method, params)
             except RpcFaultError as fault:
                 error = fault.error
                 raise UpstreamRpcError(call.request.server, error.code, error.message, error.data) from fault
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = {key: group.create_task(one(question)) for key, question in asked.items()}
+                tasks = {key: group.create_task(one(*question)) for key, question in asked.items()}
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
-        return {"inputResponses": join_object({key: task.result() for key, task in tasks.items()})}
+        return join_object({key: task.result() for key, task in tasks.items()})
 
     # Calls that wait for their client
 
@@ -206,15 +269,15 @@ class Caller:
         """The result of ``call``, or the questions that it waits with."""
         task = call.task
         assert task is not None
-        news = asyncio.ensure_future(call.news.wait())
         try:
-            await asyncio.wait({task, news}, return_when=asyncio.FIRST_COMPLETED)
+            await call.news.wait()
+            while not (task.done() or call.refusal or call.unanswered):  # a question was taken back
+                call.news.clear()
+                await call.news.wait()
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task})
             raise
-        finally:
-            news.cancel()
         if call.refusal is not None:
             task.cancel()
             await asyncio.wait({task})
@@ -226,12 +289,14 @@ class Caller:
     def _park(self, call: Call) -> bytes:
         call.exchange = None
         call.news.clear()
-        handle = HANDLE + secrets.token_urlsafe(24)
-        timer = asyncio.get_running_loop().call_later(PATIENCE, self._give_up, handle)
-        self._parked[handle] = call, timer
+        handle = self._handle + secrets.token_urlsafe(24)
+        loop = asyncio.get_running_loop()
+        call.waits_since = loop.time()
+        patience = PATIENCE if self._patience is None else self._patience
+        self._parked[handle] = call, loop.call_later(patience, self._give_up, handle)
         questions = {
             key: join_object({"method": quote(question.method)} | _params(question.params))
-            for key, question in call.questions.items()
+            for key, question in call.unanswered.items()
         }
         return join_object(
             {
@@ -245,29 +310,50 @@ class Caller:
         parked = self._parked.get(handle)
         # Whoever can't have been asked learns nothing, not even that there was a question.
         if parked is None or not _may_answer(exchange.client, parked[0], request):
-            raise RefusedError(
-                RpcError(
-                    INVALID_PARAMS,
-                    "This requestState is of no call that waits: it was answered, it waited too long, or it "
-                    "is another request's. Make the request again without it.",
-                )
-            )
-        call, timer = self._parked.pop(handle)
-        timer.cancel()
-        call.exchange = exchange
+            raise RefusedError(_NOT_WAITING)
+        call, timer = parked
         responses = members(exchange.fields.get("inputResponses"))
-        for key, question in call.questions.items():
-            if key in responses and not question.answer.done():
-                question.answer.set_result(responses[key])
-        if any(not question.answer.done() for question in call.questions.values()):
+        answers = {key: responses[key] for key in call.unanswered if key in responses}
+        for key, answer in answers.items():
+            if not answer.startswith(b"{"):
+                raise RefusedError(RpcError(INVALID_PARAMS, f"inputResponses.{key} must be an object."))
+        del self._parked[handle]
+        timer.cancel()
+        call.goes_on(exchange)
+        for key, answer in answers.items():
+            call.questions[key].answer.set_result(answer)
+        if call.unanswered:
             call.news.set()  # some are still open: they are asked again
         return await self._outcome(call)
+
+    def _make_room(self, server: str, seconds: float) -> None:
+        """Ends the call to ``server`` that has waited longest for its client, if it has for ``seconds``."""
+        now = asyncio.get_running_loop().time()
+        for handle, (call, _) in self._parked.items():
+            if call.request.server == server and not call.client.lasting:
+                if now - call.waits_since >= seconds:
+                    self._give_up(handle)
+                return
 
     def _give_up(self, handle: str) -> None:
         call, timer = self._parked.pop(handle)
         timer.cancel()
         if call.task is not None:
             call.task.cancel()
+
+
+def _read(call: Call, question: bytes) -> tuple[str, bytes | None]:
+    """Method and params of a question that the client can be asked. Raises RefusedError, UpstreamError."""
+    said = members(question)
+    try:
+        method, params = unquote(said.get("method", b"")), said.get("params")
+    except ValueError:
+        server = call.request.server
+        raise UpstreamError(server, "it asked for input in a way that makes no sense") from None
+    ability = needed(method, params)
+    if ability is not None and not has(call.capabilities, ability[:1]):
+        raise RefusedError(lacking(ability))
+    return method, params
 
 
 def _may_answer(client: Client, call: Call, request: Request) -> bool:
@@ -296,8 +382,8 @@ def _for_modern_client(error: UpstreamRpcError, call: Call) -> RpcError | bytes 
         return RpcError(INVALID_PARAMS, error.message, join_object({"uri": uri} | said))
     if error.code != URL_ELICITATION_REQUIRED:
         return None
-    if "elicitation" not in members(call.capabilities):
-        return lacking("elicitation")
+    if not has(call.capabilities, URLS):
+        return lacking(URLS)
     questions = {}
     for number, elicitation in enumerate(_elements(members(error.data).get("elicitations")), 1):
         questions[f"elicitation-{number}"] = join_object(

@@ -5,43 +5,39 @@ anything has connections of its own, and what comes on one goes to the newest of
 """
 
 import asyncio
+import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
+import msgspec
+
 from mcpzip.model.errors import McpzipError
+from mcpzip.proxy.ability import has, lacking, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     METHOD_NOT_FOUND,
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    REQUEST_CANCELLED,
     REQUEST_KEYS,
     Era,
     RpcError,
     join_object,
-    split_object,
     with_members,
     without_members,
 )
 
-LANES = 16
-"""How many calls of modern clients that can't be told apart may have a legacy connection of their own."""
-
-_CAPABILITY = {
-    "sampling/createMessage": "sampling",
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-}
 _OF_ONE_LEG = ("progressToken", *REQUEST_KEYS)
 """Keys of ``_meta`` that the client says to us and we say anew to the upstream."""
+_OF_NO_CALL = ("roots/list",)
+"""What servers ask on their own account, whatever is under way."""
+_NUMBERS = count(1)
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least to the most severe (RFC 5424)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What to ask of an upstream.
 
     fields: the members of its params but ``_meta``, each as JSON text. timeout: seconds. repeatable: twice
@@ -57,15 +53,17 @@ class Request:
 
     def params(self, meta: bytes | None) -> bytes:
         """The params: the client's ``_meta`` goes along, less what is of its leg."""
-        if meta is not None:
-            kept = without_members(meta, _OF_ONE_LEG)
-            if split_object(kept):
-                return join_object({**self.fields, "_meta": kept})
-        return join_object(self.fields)
+        kept = {key: value for key, value in members(meta).items() if key not in _OF_ONE_LEG}
+        return join_object({**self.fields, "_meta": join_object(kept)} if kept else self.fields)
 
     def same(self, other: "Request") -> bool:
-        """Whether ``other`` is it, asked again."""
-        return (self.server, self.method, self.fields) == (other.server, other.method, other.fields)
+        """Whether ``other`` is it, asked again; the order of members and the spacing mean nothing."""
+        if (self.server, self.method) != (other.server, other.method):
+            return False
+        if self.fields == other.fields:
+            return True
+        known = _canonical(self.fields)
+        return known is not None and known == _canonical(other.fields)
 
 
 class RefusedError(McpzipError):
@@ -85,6 +83,10 @@ class Question:
     answer: "asyncio.Future[bytes]"
 
 
+class _CallEndedError(Exception):
+    """The call that a question was taken to be of has ended without an answer to it."""
+
+
 class Call:
     """A request of a client while it is under way upstream. exchange: the client's latest request for it;
     None while it waits for one.
@@ -99,6 +101,9 @@ class Call:
         self.refusal: RpcError | None = None
         self.questions: dict[str, Question] = {}
         self.news = asyncio.Event()
+        """Set when there is something to tell the client: questions, a refusal, or the task's end."""
+        self.waits_since = 0.0
+        """When its client was last asked something (the event loop's time)."""
         self._numbers = count(1)
 
     def tell(self, method: str, params: bytes | None) -> None:
@@ -114,48 +119,82 @@ class Call:
         if exchange is not None and (token := exchange.progress_token) is not None:
             exchange.tell("notifications/progress", with_members(params, {"progressToken": token}))
 
+    @property
+    def unanswered(self) -> dict[str, Question]:
+        """What the client has yet to be asked, or to answer, by key."""
+        return {key: one for key, one in self.questions.items() if not one.answer.done()}
+
     async def asked(self, method: str, params: bytes | None) -> bytes:
-        """Hands on a question of the upstream's. Raises RpcFaultError."""
+        """Hands on a question of the upstream's. Raises RpcFaultError, _CallEndedError."""
+        ability = needed(method, params)
         if self.client.era is not Era.MODERN:
+            if ability is not None and not has(self.capabilities, ability[:1]):
+                raise _not_offered(method)
             ask = (self.exchange.ask if self.exchange else None) or self.client.ask
             if ask is None:
                 raise RpcFaultError(RpcError(METHOD_NOT_FOUND, "The client can't be asked anything."))
             return await ask(method, params)
-        needed = _CAPABILITY.get(method)
-        if needed is None:
-            raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}."))
-        if needed not in members(self.capabilities):
-            self.refusal = lacking(needed)
-            self.news.set()
-            raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}."))
+        if ability is None:
+            raise _not_offered(method)
+        able = has(self.capabilities, ability)
+        if not able:  # the call is cancelled first: its server is to do nothing instead
+            self.refusal = lacking(ability)
         key = f"{method.split('/')[0]}-{next(self._numbers)}"
         question = Question(method, params, asyncio.get_running_loop().create_future())
         self.questions[key] = question
         self.news.set()
         try:
             return await question.answer
+        except _CallEndedError:
+            if able:
+                raise
+            raise _not_offered(method) from None
         finally:
             self.questions.pop(key, None)
 
+    def goes_on(self, exchange: Exchange) -> None:
+        """Its client has come back, with ``exchange``."""
+        self.exchange, self.client, self.capabilities = exchange, exchange.client, exchange.capabilities
+
+    def done(self, task: "asyncio.Task[bytes]") -> None:
+        """``task`` is, which makes it."""
+        self.news.set()
+        _looked_at(task)
+
+    def end(self) -> None:
+        """It is under way no more: what is still asked in it is some other call's."""
+        for question in self.unanswered.values():
+            question.answer.set_exception(_CallEndedError())
+
 
 class Counterpart:
-    """A client as legacy upstreams see it (`transport.base.Partner`)."""
+    """A client as legacy upstreams see it (`transport.base.Partner`).
+
+    gone: whether it has left; nothing is opened for it any more.
+    """
 
     def __init__(self, client: Client, key: Hashable = None) -> None:
         self.client = client
+        self.gone = False
         self.resources: dict[str, set[str]] = defaultdict(set)
         """What it subscribed to on connections of its own, by server."""
         self._key = key
+        self._number = next(_NUMBERS)
         self._calls: dict[str, list[Call]] = defaultdict(list)
+        self._asking: dict[str, set[asyncio.Task[bytes]]] = defaultdict(set)
 
     @property
     def key(self) -> Hashable:
         """None where it can share: nothing is asked of it, and nothing it said concerns a connection."""
+        if self.gone:
+            return None
         if self._key is not None:
             return self._key
         client = self.client
         own = client.alone or (client.lasting and (client.answers or client.log_level is not None))
-        return id(self) if own else None
+        # A modern client says with each request what it can be asked; a legacy server hears it once.
+        said = client.capabilities if client.era is Era.MODERN else b""
+        return ("client", self._number, said) if own else None
 
     @property
     def passing(self) -> bool:
@@ -173,15 +212,23 @@ class Counterpart:
     def watched(self, server: str) -> Collection[str]:
         return self.resources.get(server, ())
 
-    @contextmanager
-    def calling(self, call: Call) -> Iterator[None]:
-        """For as long as ``call`` is under way."""
-        calls = self._calls[call.request.server]
-        calls.append(call)
-        try:
-            yield
-        finally:
-            calls.remove(call)
+    def began(self, call: Call) -> None:
+        """``call`` is under way from now on."""
+        self._calls[call.request.server].append(call)
+
+    def ended(self, call: Call, *, answered: bool = True) -> None:
+        """It no longer is. Unless it was ``answered``, its client needn't answer what was asked in it."""
+        server = call.request.server
+        self._calls[server].remove(call)
+        call.end()
+        if not answered and not self._calls[server]:
+            for asking in self._asking[server]:
+                asking.cancel()
+
+    def leave(self) -> None:
+        """Its client has left."""
+        self.gone = True
+        self.resources.clear()
 
     def notified(self, server: str, method: str, params: bytes | None) -> None:
         if calls := self._calls.get(server):
@@ -190,51 +237,52 @@ class Counterpart:
             self.client.tell(method, params)
 
     async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
-        if calls := self._calls.get(server):
-            return await calls[-1].asked(method, params)
-        if self.client.ask is None:
+        while calls := self._calls.get(server):
+            # Better not one whose client is away: it would have to come back first.
+            call = next((one for one in reversed(calls) if one.exchange is not None), calls[-1])
+            try:
+                return await self._asked_in(call, method, params)
+            except _CallEndedError:
+                pass
+        ability, client = needed(method, params), self.client
+        if client.ask is None:
             raise RpcFaultError(RpcError(METHOD_NOT_FOUND, "Nobody is there to be asked."))
-        return await self.client.ask(method, params)
+        if ability is not None and not has(client.capabilities, ability[:1]):
+            raise _not_offered(method)
+        return await client.ask(method, params)
 
-
-Work = Callable[[Counterpart], Awaitable[bytes]]
-
-
-class Lanes:
-    """Legacy connections for requests of modern clients that can't be told apart: one call has one to itself
-    for as long as it lasts, so that what is asked in it is asked of nobody else.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[tuple[bytes, str | None], list[Counterpart]] = defaultdict(list)
-        self._room = asyncio.Semaphore(LANES)
-        self._numbers = count(1)
-
-    @contextmanager
-    def _taken(self, exchange: Exchange) -> Iterator[Counterpart]:
-        free = self._free[(exchange.capabilities, exchange.log_level)]
-        lane = free.pop() if free else None
-        if lane is None:
-            client = Client(Era.MODERN, exchange.capabilities, lasting=False, log_level=exchange.log_level)
-            lane = Counterpart(client, ("lane", next(self._numbers)))
+    async def _asked_in(self, call: Call, method: str, params: bytes | None) -> bytes:
+        if call.client.era is Era.MODERN or method in _OF_NO_CALL:
+            return await call.asked(method, params)
+        asking = asyncio.create_task(call.asked(method, params))
+        asking.add_done_callback(_looked_at)
+        others = self._asking[call.request.server]
+        others.add(asking)
         try:
-            yield lane
+            await asyncio.wait({asking})
         finally:
-            free.append(lane)
-
-    async def run(self, exchange: Exchange, work: Work) -> bytes:
-        """What ``work`` returns, given a lane."""
-        async with self._room:
-            with self._taken(exchange) as lane:
-                return await work(lane)
+            others.discard(asking)
+            asking.cancel()
+        if asking.cancelled():
+            raise RpcFaultError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
+        return asking.result()
 
 
-def lacking(capability: str) -> RpcError:
-    """What a modern client is told whose call needs more than it declared (spec 2026-07-28: basic/index)."""
-    needed = join_object({"requiredCapabilities": join_object({capability: b"{}"})})
-    return RpcError(
-        MISSING_REQUIRED_CLIENT_CAPABILITY, f"The call needs a client that offers {capability}.", needed
-    )
+def _not_offered(method: str) -> RpcFaultError:
+    return RpcFaultError(RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}."))
+
+
+def _looked_at(task: "asyncio.Task[bytes]") -> None:
+    if not task.cancelled():
+        task.exception()  # who asked may be gone by now
+
+
+def _canonical(fields: Mapping[str, bytes]) -> str | None:
+    try:
+        read = {key: json.loads(text) for key, text in fields.items()}
+        return json.dumps(read, sort_keys=True)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _wanted(exchange: Exchange | None, client: Client, params: bytes | None) -> bool:

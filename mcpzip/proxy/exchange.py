@@ -6,10 +6,9 @@ own); an `Exchange` lives as long as one of its requests.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import InitVar, dataclass, field
 
-from mcpzip.wire import Era, NotAnObject, progress_token, split_object
+from mcpzip.wire import Era, NotAnObject, progress_token_of, split_object
 
 Tell = Callable[[str, bytes | None], None]
 """Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
@@ -50,43 +49,47 @@ class Client:
         return any(key in members(self.capabilities) for key in _INTERACTIVE)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Exchange:
     """One request of a client.
 
-    id: of the request, JSON text as the client spelt it. params: JSON text as received, None for none. tell,
-    ask: as in `Client`, on this request's own stream where the transport has one; ask is None in the modern
-    era, which has no requests from server to client. log_level: from which log messages are wanted.
+    id: of the request, JSON text as the client spelt it. params: JSON text as received, None for none; they
+    are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
+    tell, ask: as in `Client`, on this request's own stream where the transport has one; ask is None in the
+    modern era, which has no requests from server to client. log_level: from which log messages are wanted.
     """
 
     client: Client
     id: bytes = b"null"
-    params: bytes | None = None
+    params: InitVar[bytes | None] = None
     tell: Tell = unheard
     ask: Ask | None = None
     capabilities: bytes = b"{}"
     log_level: str | None = None
+    fields: dict[str, bytes] = field(init=False)
+    meta_fields: dict[str, bytes] = field(init=False)
 
-    @cached_property
-    def fields(self) -> dict[str, bytes]:
-        """The members of the params, each as JSON text."""
-        return members(self.params)
+    def __post_init__(self, params: bytes | None) -> None:
+        self.fields = members(params)
+        self.meta_fields = members(self.fields.get("_meta"))
 
-    @cached_property
+    @property
     def meta(self) -> bytes | None:
         """The request's ``_meta``; None when it has none that is an object."""
-        meta = self.fields.get("_meta", b"")
-        return meta if meta.startswith(b"{") else None
+        meta = self.fields.get("_meta")
+        return meta if meta is not None and meta.startswith(b"{") else None
 
-    @cached_property
+    @property
     def progress_token(self) -> bytes | None:
         """The token under which the client wants progress, as JSON text; None when it wants none."""
-        return progress_token(self.params)
+        return progress_token_of(self.meta_fields)
 
 
 def members(text: bytes | None) -> dict[str, bytes]:
     """The members of a JSON object, each as JSON text; none when it is no object."""
+    if text is None:
+        return {}
     try:
-        return split_object(text or b"{}")
+        return split_object(text)
     except (NotAnObject, RecursionError):
         return {}

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from mcpzip.config import Config
-from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
 from mcpzip.model.names import join_uri
 from mcpzip.proxy.audience import Audience, Place
 from mcpzip.proxy.calls import Caller
@@ -67,7 +67,16 @@ class Passing:
         """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
         server, uri = self._shown.exposure.route_uri(shown)
-        result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
+        try:
+            result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
+        except UpstreamRpcError as error:
+            raise UpstreamRpcError(
+                server, error.code, error.message, _told_of(error.data, uri, shown)
+            ) from error
+        except RefusedError as refused:
+            said = refused.error
+            told = RpcError(said.code, said.message, _told_of(said.data, uri, shown))
+            raise RefusedError(told) from refused
         return result if shown == uri else _renamed(result, lambda own: _ours(server, own, uri, shown))
 
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
@@ -75,7 +84,8 @@ class Passing:
         client, shown = exchange.client, _text(exchange, "uri")
         place = server, uri = self._shown.exposure.route_uri(shown)
         result = b"{}"
-        own = await self._has_own(client, server)
+        had = self._audience.has_own(client, place)
+        own = await self._has_own(client, server) if had is None else had
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
@@ -87,11 +97,20 @@ class Passing:
             self._audience.unwatch(client, place)
         if not own:
             try:
-                await self._watch(server)
+                refused = await self._watch(server)
+                if wanted and uri in refused:
+                    raise refused[uri]
             except McpzipError:
                 self._audience.unwatch(client, place)
+                await self._watch_if_possible(server)
                 raise
         return result
+
+    async def _watch_if_possible(self, server: str) -> None:
+        try:
+            await self._watch(server)
+        except UpstreamError:
+            pass  # nobody waits for it
 
     async def listen(self, exchange: Exchange) -> bytes:
         """Serves `subscriptions/listen`."""
@@ -124,11 +143,11 @@ class Passing:
         greeting = await self._pool.greeting(server, self._caller.origin(client))
         return greeting.dialect.era is Era.LEGACY
 
-    async def _watch(self, server: str) -> None:
-        """Has ``server`` tell of what those watch that have no connection of their own. Raises
-        UpstreamError.
+    async def _watch(self, server: str) -> dict[str, UpstreamError]:
+        """Has ``server`` tell of what those watch that have no connection of their own. Returns why it
+        won't, by resource. Raises UpstreamError.
         """
-        await self._pool.watch(server, self._audience.watched(server))
+        return await self._pool.watch(server, self._audience.watched(server))
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
@@ -138,7 +157,11 @@ class Passing:
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
                 origin = self._caller.origin(client)
-                await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
+                try:
+                    await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
+                except UpstreamRpcError:
+                    if method == "resources/subscribe":
+                        continue  # it is told of the others
                 had.symmetric_difference_update({uri})
 
     async def _watch_all(self, client: Client, servers: Iterable[str]) -> None:
@@ -160,10 +183,7 @@ class Passing:
     async def forget(self, client: Client) -> None:
         """``client`` is gone: nothing is watched for it any more."""
         for server in self._audience.left(client):
-            try:
-                await self._watch(server)
-            except UpstreamError:
-                pass  # nobody waits for it
+            await self._watch_if_possible(server)
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in _NOT_FIELDS}
@@ -195,6 +215,13 @@ def _texts(raw: bytes | None) -> list[str]:
 def _ours(server: str, own: str, asked: str, shown: str) -> str:
     """What a client calls the resource that ``server`` calls ``own``, when it asked for ``shown``."""
     return shown if own == asked else join_uri(server, own)
+
+
+def _told_of(data: bytes | None, uri: str, shown: str) -> bytes | None:
+    """``data`` of an error, in which the resource at ``uri`` is called what the client calls it."""
+    if data is None or shown == uri or members(data).get("uri") != quote(uri):
+        return data
+    return with_members(data, {"uri": quote(shown)})
 
 
 def _renamed(result: bytes, rename: Callable[[str], str]) -> bytes:

@@ -211,14 +211,18 @@ class Proxy:
             raise
         except McpzipError as error:
             return error_result(str(error))
-        raise UnknownToolError(name, self._callable(name))
+        raise self._not_shown(name)
 
-    def _callable(self, name: str) -> tuple[str, ...]:
-        """What to call in the place of ``name``."""
+    def _not_shown(self, name: str) -> UnknownToolError:
+        """Nothing of this name is shown: what to call in its place."""
         if self.config.expose != "meta":
-            return self.catalog.nearest(name)
-        known = self.catalog.get(name) is not None
-        return (f"{metatools.EXECUTE} with name {name!r}",) if known else tuple(self._handlers)
+            return UnknownToolError(
+                name, self.catalog.nearest(name), "List the tools to see which there are."
+            )
+        if self.catalog.get(name) is not None:
+            return UnknownToolError(name, (f"{metatools.EXECUTE} with name {name!r}",))
+        pinned = [near for near in self.catalog.nearest(name) if self.exposure.target(near) is not None]
+        return UnknownToolError(name, (*pinned, *self._handlers))
 
     async def _direct(self, entry: Entry, exchange: Exchange) -> bytes:
         """Calls a tool that was shown by its own name. Nothing is repaired: the client has its schema."""

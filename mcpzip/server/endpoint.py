@@ -148,6 +148,8 @@ class Endpoint:
     def _begin(self, method: str, exchange: Exchange) -> Answer:
         proxy, passing = self._proxy, self._proxy.passing
         match method:
+            case "tools/call":
+                return proxy.call(_name(exchange), _arguments(exchange), exchange)
             case "initialize":
                 return self._initialize(exchange)
             case "server/discover":
@@ -158,8 +160,6 @@ class Endpoint:
                 return passing.listen(exchange)
             case "logging/setLevel":
                 return self._set_level(exchange)
-            case "tools/call":
-                return proxy.call(_name(exchange), _arguments(exchange), exchange)
             case "resources/subscribe" | "resources/unsubscribe":
                 return passing.subscribe(exchange, wanted=method == "resources/subscribe")
         if (server := proxy.exposure.through) is not None:

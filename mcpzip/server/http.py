@@ -56,6 +56,12 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
     done = asyncio.Event()
     stop_on_signals(done)
     proxy = Proxy(prepared.config, prepared.catalog, _warn)
+    closing: list[asyncio.Task[None]] = []
+
+    def close() -> None:
+        if not closing:
+            closing.append(asyncio.create_task(proxy.close()))
+
     try:
         proxy.start()
 
@@ -70,9 +76,10 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
         def ready() -> None:
             print(f"listening {url}", file=sys.stderr, flush=True)
 
-        await site.serve(listening, done, ready, proxy.audience.close)
+        await site.serve(listening, done, ready, proxy.audience.close, close)
     finally:
-        await proxy.close()
+        close()
+        await closing[0]
 
 
 def _load() -> None:

@@ -32,7 +32,7 @@ from mcpzip.wire import (
     Result,
     Role,
     RpcError,
-    read_opening,
+    opening_of,
     unsupported_version_error,
 )
 
@@ -132,9 +132,7 @@ class Session:
 
     def _request(self, request: Request) -> None:
         try:
-            opening = read_opening(request.method, request.params)
-            self._settle_era(request.method, opening)
-            exchange = self._exchange(request, opening)
+            exchange = self._exchange(request)
             result = self._endpoint.begin(request.method, exchange)
             self._opened.set()
             if isinstance(result, bytes):
@@ -150,13 +148,17 @@ class Session:
             self._calls[request.id] = task
             task.add_done_callback(partial(self._done, request.id))
 
-    def _exchange(self, request: Request, opening: Opening | None) -> Exchange:
+    def _exchange(self, request: Request) -> Exchange:
         client = self.client
+        exchange = Exchange(client, request.id, request.params, self._tell)
+        opening = opening_of(request.method, exchange.fields, exchange.meta_fields)
+        self._settle_era(request.method, opening)
         if opening is not None and opening.era is Era.MODERN:
             client.capabilities = opening.capabilities or b"{}"
-        level = client.log_level if opening is None else opening.log_level
-        ask = None if client.era is Era.MODERN else self._ask
-        return Exchange(client, request.id, request.params, self._tell, ask, client.capabilities, level)
+        exchange.ask = None if client.era is Era.MODERN else self._ask
+        exchange.capabilities = client.capabilities
+        exchange.log_level = client.log_level if opening is None else opening.log_level
+        return exchange
 
     def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
         if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now

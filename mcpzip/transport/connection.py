@@ -7,8 +7,8 @@ a new one is made.
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from mcpzip import __version__
@@ -32,6 +32,7 @@ from mcpzip.transport.base import (
     ProgressSink,
     RpcFaultError,
 )
+from mcpzip.transport.clocks import Clocks
 from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
 from mcpzip.transport.listening import ACKNOWLEDGED, LIST_CHANGED, UPDATED, Listening
 from mcpzip.transport.stdio import open_stdio
@@ -94,8 +95,9 @@ class Connection:
         self._listener, self._guardian = listener, guardian
         self._first, self._sure = first, sure
         self._watched: frozenset[str] = frozenset()
+        self._watching = asyncio.Lock()
         self._waiting: list[Origin] = []
-        self._clocks = _Clocks()
+        self._clocks = Clocks()
         self._listening: Listening | None = None
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
@@ -173,11 +175,10 @@ class Connection:
         if origin.on_notice is not None:
             self._waiting.append(origin)
         try:
-            async with asyncio.timeout(timeout) as clock:
-                with self._clocks.running(clock):
-                    return await self._channel.request(
-                        method, self._dressed(params, origin), on_progress=on_progress, definition=definition
-                    )
+            with self._clocks.running(timeout):
+                return await self._channel.request(
+                    method, self._dressed(params, origin), on_progress=on_progress, definition=definition
+                )
         except TimeoutError:
             raise UpstreamTimeoutError(
                 name, f"no answer to {method} within {timeout:g} s; the request was cancelled"
@@ -186,7 +187,8 @@ class Connection:
             error = fault.error
             raise UpstreamRpcError(name, error.code, error.message, error.data) from fault
         except ChannelClosedError as closed:
-            self._retired |= closed.fatal  # what else is under way on it may still come to its end
+            if closed.fatal:
+                self._retire()
             raise self._lost(closed) from closed
         finally:
             self.open_requests -= 1
@@ -203,20 +205,50 @@ class Connection:
             except ChannelClosedError:
                 pass  # nobody waits for the answer to a notification
 
-    async def watch(self, uris: Collection[str]) -> None:
+    async def watch(self, uris: Collection[str]) -> dict[str, UpstreamError]:
         """From now on the upstream is to tell us of changes of these resources, and no others.
 
-        Raises UpstreamError and its kinds when a legacy one refuses to.
+        Returns why it won't, by resource. Raises UpstreamError and its kinds when it can't be asked.
         """
-        wanted, had = frozenset(uris), self._watched
-        self._watched = wanted
-        if self.modern:
-            if self._listening is not None:
-                await self._listening.hear_of(wanted)
-            return
-        for method, which in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
-            for uri in sorted(which):
-                await self.request(method, join_object({"uri": quote(uri)}), timeout=WATCH_TIMEOUT)
+        async with self._watching:
+            wanted, refused = frozenset(uris), dict[str, UpstreamError]()
+            if self.modern:
+                return await self._hear_of(wanted)
+            for uri in sorted(self._watched - wanted):
+                await self._subscribe("resources/unsubscribe", uri)
+                self._watched -= {uri}
+            for uri in sorted(wanted - self._watched):
+                if (error := await self._subscribe("resources/subscribe", uri)) is None:
+                    self._watched |= {uri}
+                else:
+                    refused[uri] = error
+            return refused
+
+    async def _subscribe(self, method: str, uri: str) -> UpstreamRpcError | None:
+        try:
+            await self.request(method, join_object({"uri": quote(uri)}), timeout=WATCH_TIMEOUT)
+        except UpstreamRpcError as error:
+            return error
+        return None
+
+    async def _hear_of(self, wanted: frozenset[str]) -> dict[str, UpstreamError]:
+        listening, refused = self._listening, dict[str, UpstreamError]()
+        if listening is None:
+            return refused
+        # One subscription is for all: where it is refused, it is seen which of them it was for.
+        attempts = [wanted, *(frozenset({uri}) for uri in sorted(wanted - self._watched))]
+        self._watched &= wanted
+        for attempt in attempts:
+            try:
+                await listening.hear_of(self._watched | attempt)
+                self._watched |= attempt
+            except RpcFaultError as fault:
+                error = fault.error
+                told = UpstreamRpcError(self.server.name, error.code, error.message, error.data)
+                refused |= dict.fromkeys(attempt - self._watched, told)
+            if self._watched == wanted:
+                return {}
+        return {uri: error for uri, error in refused.items() if uri not in self._watched}
 
     async def ended(self) -> None:
         """Waits until it is of no more use to anybody."""
@@ -292,6 +324,13 @@ class Connection:
             except RpcFaultError:
                 pass  # the client heard that when it said it itself, or it is no longer so
 
+    def _retire(self) -> None:
+        """No more requests; what else is under way on it may still come to its end."""
+        was_alive = self.alive
+        self._retired = True
+        if was_alive:
+            self._listener.disconnected(self.server.name, self)
+
     def _changed(self) -> None:
         self._listener.list_changed(self, None)
 
@@ -321,6 +360,18 @@ class Connection:
     def modern(self) -> bool:
         """Whether it is known to be spoken in the modern era."""
         return self.greeting is not None and self.greeting.dialect.era is Era.MODERN
+
+    @property
+    def logs(self) -> bool:
+        """Whether it can be told from which level on to log."""
+        greeting = self.greeting
+        legacy = greeting is not None and greeting.dialect.era is Era.LEGACY
+        return legacy and greeting is not None and greeting.offers.logging is not None
+
+    @property
+    def common(self) -> bool:
+        """Whether it is nobody's in particular."""
+        return self.modern or self.partner is None
 
     @property
     def shared(self) -> bool:
@@ -373,42 +424,6 @@ def _sse_opener() -> _HttpOpener:
     return open_sse
 
 
-class _Clocks:
-    """The timeouts of open requests. They stand still while the client is being asked something."""
-
-    def __init__(self) -> None:
-        self._running: set[asyncio.Timeout] = set()
-        self._left: dict[asyncio.Timeout, float] = {}
-        self._stops = 0
-
-    @contextmanager
-    def running(self, clock: asyncio.Timeout) -> Iterator[None]:
-        self._running.add(clock)
-        try:
-            yield
-        finally:
-            self._running.discard(clock)
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        now = asyncio.get_running_loop().time
-        self._stops += 1
-        if self._stops == 1:
-            for clock in self._running:
-                if (end := clock.when()) is not None:
-                    self._left[clock] = end - now()
-                    clock.reschedule(None)
-        try:
-            yield
-        finally:
-            self._stops -= 1
-            if self._stops == 0:
-                for clock, left in self._left.items():
-                    if clock in self._running:
-                        clock.reschedule(now() + left)
-                self._left.clear()
-
-
 class _Ear:
     """Hears what the upstream says unasked, and asks."""
 
@@ -425,9 +440,11 @@ class _Ear:
         elif method == UPDATED:
             partner = None if connection.shared else connection.partner
             connection._listener.resource_updated(server, partner, params or b"{}")
+        elif method in _OURS:
+            pass
         elif connection.partner is not None and not connection.modern:
             connection.partner.notified(server, method, params)
-        elif method not in _OURS:
+        else:
             connection._tell_who_waits(method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:

@@ -43,13 +43,19 @@ class Listening:
         self._channel, self._greeting, self._changed = channel, greeting, changed
         self._client_info = client_info
         self._resources: frozenset[str] = frozenset()
+        self._heard: frozenset[str] = frozenset()
+        """Those that the subscription which stands is for."""
+        self._refusal: RpcFaultError | None = None
         self._other, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hear_of(self, uris: frozenset[str]) -> None:
-        """From now on these resources are to be told of. Waits until that is so, for a while."""
+        """From now on these resources are to be told of. Waits until that is so, for a while.
+
+        Raises RpcFaultError when the server won't; it then tells of what it told of before.
+        """
         if uris == self._resources:
             return
-        self._resources = uris
+        self._resources, self._refusal = uris, None
         self._settled.clear()
         self._other.set()
         try:
@@ -57,6 +63,8 @@ class Listening:
                 await self._settled.wait()
         except TimeoutError:
             pass  # it acknowledges nothing: it may tell of changes all the same
+        if self._refusal is not None:
+            raise self._refusal
 
     def acknowledged(self) -> None:
         """The server says that it will tell."""
@@ -76,7 +84,7 @@ class Listening:
         return join_object({"notifications": join_object(wanted)}) if wanted else None
 
     async def run(self) -> None:
-        """Listens until it is cancelled, or the server turns out not to do what it promised."""
+        """Listens until it is cancelled, or the channel is gone."""
         if self._greeting.dialect.era is Era.LEGACY:
             return
         pause, subscription = LISTEN_AGAIN, None
@@ -90,8 +98,10 @@ class Listening:
                 if self._other.is_set():
                     continue
                 assert subscription is not None
-                if _is_final(subscription):
-                    return
+                if _is_final(subscription):  # nor will it, until something else is asked for
+                    subscription = None
+                    await self._other.wait()
+                    continue
                 if time.monotonic() - began > LISTEN_SELDOM:
                     pause = LISTEN_AGAIN
                 await asyncio.sleep(pause)
@@ -101,8 +111,8 @@ class Listening:
             await _end(subscription)
 
     async def _instead_of(self, old: "_Subscription | None") -> "_Subscription | None":
-        """The subscription to what is wanted now; ``old`` has ended."""
-        params = self.params()
+        """The subscription to what is wanted now; ``old`` has ended, unless that is refused."""
+        resources, params = self._resources, self.params()
         new: _Subscription | None = None
         try:
             if params is not None:
@@ -113,9 +123,19 @@ class Listening:
                 await _either(new, self._acknowledged, timeout=_STANDS)
         except asyncio.CancelledError:
             await _end(new)
-            raise
-        finally:
             await _end(old)
+            raise
+        refusal = _refusal(new)
+        if refusal is not None and resources != self._heard:
+            self._refusal = refusal
+            if old is not None and not old.done():
+                self._resources = self._heard
+                return old
+            if resources:  # it may still tell of its lists
+                self._resources = self._heard = frozenset()
+                return await self._instead_of(old)
+        self._heard = resources
+        await _end(old)
         return new
 
 
@@ -139,6 +159,16 @@ async def _end(subscription: "_Subscription | None") -> None:
         await asyncio.wait({subscription})
     if not subscription.cancelled():
         subscription.exception()  # looked at
+
+
+def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
+    """Why the server won't; None where it may."""
+    if subscription is None or not subscription.done() or subscription.cancelled():
+        return None
+    match subscription.exception():
+        case RpcFaultError(error=error) as fault if error.code != REQUEST_CANCELLED:
+            return fault
+    return None
 
 
 def _is_final(subscription: "_Subscription") -> bool:

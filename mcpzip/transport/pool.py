@@ -98,6 +98,7 @@ class Pool:
         self._guardian = Guardian()
         self._leaving: dict[asyncio.Task[None], Connection] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._abandoned: set[asyncio.Task[Connection]] = set()
         self._closed = False
 
     async def request(
@@ -118,10 +119,11 @@ class Pool:
         harm, so that a request whose connection broke under it may be sent once more. origin: on whose
         behalf. definition: see `Channel.request`. Raises UpstreamError and its kinds.
         """
-        slot = self._slots[server]
-
-        async def attempt() -> bytes:
-            async with self._used(slot, origin) as connection:
+        slot, again = self._slots[server], False
+        while True:
+            # As `_used` does it, whose context alone would take a tenth of a call's time.
+            line, connection = await self._line(slot, origin.era, origin.partner, insist=False)
+            try:
                 return await connection.request(
                     method,
                     params,
@@ -130,13 +132,16 @@ class Pool:
                     origin=origin,
                     definition=definition,
                 )
+            except UpstreamLostError as error:
+                if again or (error.may_have_run and not repeatable):
+                    raise
+                again = True
+            finally:
+                self._keep(slot, line, self._idle_timeout)
 
-        try:
-            return await attempt()
-        except UpstreamLostError as error:
-            if error.may_have_run and not repeatable:
-                raise
-            return await attempt()
+    def speaks(self, server: str, era: Era | None) -> Era | None:
+        """The era in which ``server`` is spoken to for somebody of ``era``; None when it isn't known."""
+        return self._slots[server].speaks.get(era)
 
     async def tell(self, server: str, partner: Partner, method: str, params: bytes | None) -> None:
         """Sends a notification on the legacy connection that ``partner`` has to ``server``, if it has one."""
@@ -146,11 +151,15 @@ class Pool:
             if line is not None and line.connection is not None and line.connection.partner is partner:
                 await line.connection.notify(method, params)
 
-    async def ask_open(self, partner: Partner, method: str, params: bytes, timeout: float) -> None:
-        """Makes a request on every legacy connection that ``partner`` has; errors change nothing."""
-        every = [one for slot in self._slots.values() for one in slot.connections()]
-        own = [one for one in every if one.partner is partner and not one.modern]
-        asking = (connection.request(method, params, timeout=timeout) for connection in own)
+    async def set_level(
+        self, partner: Partner, params: bytes, timeout: float, to: Callable[[str], bool]
+    ) -> None:
+        """Makes a `logging/setLevel` on the legacy connections that ``partner`` has to servers that log. to:
+        to which, by name. Errors change nothing.
+        """
+        every = [one for name, slot in self._slots.items() if to(name) for one in slot.connections()]
+        own = [one for one in every if one.partner is partner and one.logs]
+        asking = (connection.request("logging/setLevel", params, timeout=timeout) for connection in own)
         for outcome in await asyncio.gather(*asking, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, UpstreamError):
                 raise outcome
@@ -166,6 +175,8 @@ class Pool:
                     line.expiry.cancel()
                 if line.connecting is not None:
                     line.connecting.cancel()
+                    self._abandoned.add(line.connecting)
+                    line.connecting.add_done_callback(self._abandoned.discard)
                 if line.connection is not None:
                     self._leave(line.connection, GRACE)
 
@@ -175,27 +186,35 @@ class Pool:
             assert connection.greeting is not None
             return connection.greeting
 
-    async def watch(self, server: str, uris: Collection[str]) -> None:
+    async def watch(self, server: str, uris: Collection[str]) -> dict[str, UpstreamError]:
         """From now on ``server`` is to tell us of changes of these resources, and no others: those that all
         clients together want, but for the ones that a partner watches on a connection of its own.
 
-        Raises UpstreamError and its kinds.
+        Returns why it won't, by resource. Raises UpstreamError and its kinds when it can't be asked.
         """
         slot = self._slots[server]
         slot.watched = frozenset(uris)
         shared = [one for one in slot.connections() if one.shared]
-        if not shared and slot.watched:
-            async with self._used(slot, NOBODY) as connection:
-                shared = [connection]
+        if slot.watched and not any(one.common for one in shared):  # the others come and go
+            async with self._used(slot, NOBODY, common=True) as connection:
+                shared.append(connection)
+        refused: dict[str, UpstreamError] = {}
         for connection in shared:
-            await connection.watch(slot.watched)
+            refused |= await connection.watch(uris)
+        return refused
 
     @asynccontextmanager
     async def _used(
-        self, slot: Slot, origin: Origin, *, insist: bool = False, keep: float | None = None
+        self,
+        slot: Slot,
+        origin: Origin,
+        *,
+        insist: bool = False,
+        common: bool = False,
+        keep: float | None = None,
     ) -> AsyncIterator[Connection]:
         """The connection for ``origin``, which is then kept for ``keep`` seconds (default: as configured)."""
-        line, connection = await self._line(slot, origin.era, origin.partner, insist=insist)
+        line, connection = await self._line(slot, origin.era, origin.partner, insist=insist, common=common)
         try:
             yield connection
         finally:
@@ -291,16 +310,17 @@ class Pool:
         for line in lines:
             if line.expiry is not None:
                 line.expiry.cancel()
-        await asyncio.gather(*connecting, *self._background, *closing, *self._leaving, return_exceptions=True)
+        leaving = (*self._background, *self._abandoned, *self._leaving)
+        await asyncio.gather(*connecting, *leaving, *closing, return_exceptions=True)
         self._guardian.close()
 
     async def _line(
-        self, slot: Slot, era: Era | None, partner: Partner | None, *, insist: bool
+        self, slot: Slot, era: Era | None, partner: Partner | None, *, insist: bool, common: bool = False
     ) -> tuple[Line, Connection]:
         place = slot.place(era, partner)
         line = slot.lines.get(place)
         if line is None and era is None and partner is None:  # whoever there is will do
-            line = next((one for one in slot.lines.values() if one.connection and one.connection.alive), None)
+            line = slot.any_line(common=common)
         if line is None:
             line = slot.lines[place] = Line()
         if line.connection is not None and line.connection.alive:
@@ -322,7 +342,7 @@ class Pool:
             self._drop(slot, line)
             return
         left = line.unused_at - time.monotonic()
-        if connection.open_requests or slot.watches(connection):
+        if connection.open_requests or (connection.alive and slot.watches(connection)):
             self._keep(slot, line, self._idle_timeout)
         elif left > 0:
             line.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot, line)
@@ -370,10 +390,7 @@ class Pool:
         connection = Connection(slot.server, self, self._guardian, first=first, sure=sure, partner=partner)
         try:
             if old is not None:
-                if old.open_requests:
-                    self._in_background(self._drained(old), f"drain-{slot.server.name}")
-                else:
-                    await old.close(QUICK_GRACE)
+                self._drain(old)
             await connection.connect(CONNECT_TIMEOUT)
         except McpzipError as error:
             slot.circuit.failed(time.monotonic(), _told(error))
@@ -391,22 +408,25 @@ class Pool:
 
     def _placed(self, slot: Slot, line: Line, connection: Connection, place: Place) -> Connection:
         """Puts a new connection where those look for it that want one of its kind."""
-        there = slot.lines.get(place)
-        if there is not None and there is not line:
-            if there.connection is not None and there.connection.alive:
+        there = slot.lines.get(place, line)
+        if there.connection is not None and there.connection.alive:  # one that wanted another era was faster
+            if there is not line:
                 self._drop(slot, line)
-                self._leave(connection, GRACE)
-                return there.connection
-            slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
-            line = there
-        elif there is None:
-            slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
-            slot.lines[place] = line
+            self._leave(connection, GRACE)
+            return there.connection
+        slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
+        slot.lines[place] = line = there
         line.connection = connection
         if slot.watched and connection.shared:
             self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
-        self._keep(slot, line, self._idle_timeout)
+        self._keep(slot, line, min(LINGER, self._idle_timeout))
         return connection
+
+    def _drain(self, connection: Connection) -> None:
+        """Closes ``connection`` in the background, as `_leave` does, when it is of no more use."""
+        task = asyncio.create_task(self._drained(connection), name=f"drain-{connection.server.name}")
+        self._leaving[task] = connection
+        task.add_done_callback(self._leaving.pop)
 
     async def _drained(self, connection: Connection) -> None:
         """Closes ``connection`` when what is under way on it has come to its end."""
@@ -425,6 +445,8 @@ class Pool:
         """Opens in the place of a lost connection another, for those who wait to hear something on it."""
         while not self._closed and slot.watches(connection):
             await asyncio.sleep(max(REOPEN, slot.circuit.retry_at - time.monotonic()))
+            if not slot.watches(connection):
+                return
             era = None if connection.greeting is None else connection.greeting.dialect.era
             try:
                 async with self._used(slot, Origin(era=era, partner=connection.partner)):
@@ -448,11 +470,11 @@ class Pool:
         self._on_resource_updated(server, partner, params)
 
     def disconnected(self, server: str, connection: Connection) -> None:
-        """Called by a connection that ended by itself (`connection.Listener`)."""
+        """Called by a connection of which no more can be asked (`connection.Listener`)."""
         for line in self._slots[server].lines.values():
             if line.connection is connection:
                 line.connection = None
-                self._leave(connection, QUICK_GRACE)
+                self._drain(connection)
         if self._slots[server].watches(connection):
             self._in_background(self._open_again(self._slots[server], connection), f"reopen-{server}")
 

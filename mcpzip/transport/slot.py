@@ -46,6 +46,14 @@ class Slot:
         live = [line for line in self.lines.values() if line.connection is not None and line.connection.alive]
         return [line.connection for line in sorted(live, key=lambda line: line.unused_at) if line.connection]
 
+    def any_line(self, *, common: bool) -> Line | None:
+        """That of a connection that can be used, whose ever it is. common: of one that is nobody's."""
+        for line in self.lines.values():
+            connection = line.connection
+            if connection is not None and connection.alive and (connection.common or not common):
+                return line
+        return None
+
     def place(self, era: Era | None, partner: Partner | None) -> Place:
         """Where the connection for such a client is."""
         spoken = self.speaks.get(era, era)

@@ -9,6 +9,7 @@ Sources: specification 2026-07-28 `basic/index` (per-request fields), `basic/ver
 `server/utilities/caching`; 2025-11-25 `basic/lifecycle`.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -72,12 +73,18 @@ def negotiate(requested: str) -> str:
 
 
 def read_opening(method: str, params: bytes | None) -> Opening | None:
+    """What a request opens; see `opening_of`."""
+    fields = _object(params)
+    return opening_of(method, fields, _object(fields.get(META)))
+
+
+def opening_of(method: str, fields: Mapping[str, bytes], meta: Mapping[str, bytes]) -> Opening | None:
     """What a request opens; None when it decides nothing (a `ping` before `initialize`).
 
-    `initialize` is legacy whatever its ``_meta`` holds; any other request is modern when its ``_meta`` has
-    one of REQUEST_KEYS; `server/discover` exists in the modern era only.
+    fields, meta: the members of its params and of their ``_meta``. `initialize` is legacy whatever its
+    ``_meta`` holds; any other request is modern when its ``_meta`` has one of REQUEST_KEYS; `server/discover`
+    exists in the modern era only.
     """
-    fields = _object(params)
     if method == "initialize":
         return Opening(
             Era.LEGACY,
@@ -85,8 +92,7 @@ def read_opening(method: str, params: bytes | None) -> Opening | None:
             fields.get("clientInfo"),
             fields.get("capabilities"),
         )
-    meta = _object(fields.get(META))
-    if method == "server/discover" or any(key in meta for key in REQUEST_KEYS):
+    if method == "server/discover" or not meta.keys().isdisjoint(REQUEST_KEYS):
         return Opening(
             Era.MODERN,
             _text(meta.get(PROTOCOL_VERSION_KEY)),
@@ -151,18 +157,24 @@ def stamp_result(
         fields = split_object(result)
     except NotAnObject:
         return result
-    wanted = {
-        "resultType": b'"complete"',
-        "ttlMs": None if ttl_ms is None else b"%d" % ttl_ms,
-        "cacheScope": None if cache_scope is None else quote(cache_scope),
-    }
-    new = {key: value for key, value in wanted.items() if value is not None and key not in fields}
-    return with_members(result, {**new, META: _merged(fields.get(META), {SERVER_INFO_KEY: server_info})})
+    wanted = {"resultType": b'"complete"'}
+    if ttl_ms is not None:
+        wanted["ttlMs"] = b"%d" % ttl_ms
+    if cache_scope is not None:
+        wanted["cacheScope"] = quote(cache_scope)
+    new = {key: value for key, value in wanted.items() if key not in fields}
+    new[META] = _merged(fields.get(META), {SERVER_INFO_KEY: server_info})
+    return with_members(result, new, standing=fields.keys())
 
 
 def progress_token(params: bytes | None) -> bytes | None:
     """The ``progressToken`` of a request, as JSON text; None when it has none that is a string or number."""
-    token = _object(_object(params).get(META)).get(PROGRESS_TOKEN)
+    return progress_token_of(_object(_object(params).get(META)))
+
+
+def progress_token_of(meta: Mapping[str, bytes]) -> bytes | None:
+    """The same, of the members of its ``_meta``."""
+    token = meta.get(PROGRESS_TOKEN)
     return token if token is not None and token[:1] in b'"-0123456789' else None
 
 
@@ -192,7 +204,8 @@ def _request_fields(
 def _with_meta(params: bytes | None, fields: dict[str, bytes]) -> bytes:
     if params is None:
         return join_object({META: join_object(fields)})
-    return with_members(params, {META: _merged(split_object(params).get(META), fields)})
+    standing = split_object(params)
+    return with_members(params, {META: _merged(standing.get(META), fields)}, standing=standing.keys())
 
 
 def _without_meta(params: bytes, keys: tuple[str, ...]) -> bytes:
@@ -205,8 +218,10 @@ def _without_meta(params: bytes, keys: tuple[str, ...]) -> bytes:
 
 def _merged(meta: bytes | None, fields: dict[str, bytes]) -> bytes:
     """``meta`` with these members; one that is missing, or no object and so means nothing, is made anew."""
+    if meta is None:
+        return join_object(fields)
     try:
-        return with_members(meta or b"{}", fields)
+        return with_members(meta, fields)
     except NotAnObject:
         return join_object(fields)
 

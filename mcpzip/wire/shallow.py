@@ -50,6 +50,7 @@ _validate = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.encode
 
 _WHITESPACE = b" \t\r\n"
+_QUOTE = ord('"')
 _STRETCH = 1 << 20
 """Bytes of a long text that are worked on at a time, so that what is made of them stays small."""
 
@@ -82,16 +83,19 @@ def quote(text: str) -> bytes:
 
 def unquote(raw: bytes) -> str:
     """The text of a JSON string. Raises ValueError when ``raw`` isn't one."""
-    if raw[:1] != b'"' or raw[-1:] != b'"' or len(raw) < 2:
+    if len(raw) < 2 or not raw[0] == _QUOTE == raw[-1]:
         raise ValueError("not a JSON string")
     if b"\\" not in raw:
         return raw[1:-1].decode()
     return cast(str, json.loads(raw.decode()))
 
 
-def with_members(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
-    """``raw`` with these members: replaced where they stand, else appended in order. Raises NotAnObject."""
-    standing = _keys(raw)
+def with_members(raw: bytes, fields: Mapping[str, bytes], *, standing: Set[str] | None = None) -> bytes:
+    """``raw`` with these members: replaced where they stand, else appended in order. Raises NotAnObject.
+
+    standing: the keys of ``raw``, where they are known: a long text is then read once less.
+    """
+    standing = _keys(raw) if standing is None else standing
     if standing.isdisjoint(fields):
         return _appended(raw, fields) if fields else raw
     pieces: list[bytes] = []

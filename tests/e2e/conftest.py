@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
 
+import inspector
 import pytest
 from anyio.from_thread import start_blocking_portal
 from json_client import Json, connected, transport_of
 from lines import Line, Real
 from real_world import NODE_MODULES, NPM_CI, RealWorld
+from refereed import Referee, refereed
 
 
 @pytest.fixture(scope="session")
@@ -23,14 +26,27 @@ def mcpzip() -> str:
     return command
 
 
+def _cannot_run(why: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)
+
+
 @pytest.fixture(scope="session")
 def npm_packages() -> None:
     """The packages of package-lock.json are there; without them the test is skipped, on CI it fails."""
     if not (NODE_MODULES / "@modelcontextprotocol").is_dir():
-        message = f"the third-party servers are not installed: {NPM_CI}"
-        if os.environ.get("CI"):
-            pytest.fail(message, pytrace=False)
-        pytest.skip(message)
+        _cannot_run(f"the third-party servers are not installed: {NPM_CI}")
+
+
+@pytest.fixture(scope="module")
+def referee(mcpzip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
+    """The Inspector in front of the installed command, over stdio and over HTTP with a token; without a Node
+    that is new enough the test is skipped, on CI it fails."""
+    if why := inspector.missing():
+        _cannot_run(why)
+    with refereed(mcpzip, tmp_path_factory.mktemp("inspector")) as referee:
+        yield referee
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +68,13 @@ def real(npm_packages: None, mcpzip: str, tmp_path_factory: pytest.TempPathFacto
 
         proxy = {"command": mcpzip, "args": ["serve", "--config", str(config)], "env": world.environment}
         lines = {era: line(proxy, era, through_mcpzip=True) for era in ("legacy", "modern")}
-        direct = {name: line(entry) for name, entry in world.entries.items()}
+        newest = {name: line(entry) for name, entry in world.entries.items()}
+        # mcpzip speaks to a server in its client's era, if the server can: so must who is compared with it.
+        oldest = {
+            name: line(world.entries[name], "legacy") if one.client.era == "modern" else one
+            for name, one in newest.items()
+        }
+        direct = {"legacy": oldest, "modern": newest}
         for one in lines.values():
             one.say("execute_tool", {"name": "proxy_refresh"})
         yield Real(world, direct, lines, config)

@@ -38,10 +38,11 @@ class Line:
 class Real:
     """The world, and who talks to it.
 
-    direct: a line to each server, by its name in the config. lines: to mcpzip, by the client's era.
+    direct: a line to each server, by the client's era, as far as the server speaks it, and the name in the
+    config. lines: to mcpzip, by the client's era.
     """
 
     world: RealWorld
-    direct: Mapping[str, Line]
+    direct: Mapping[str, Mapping[str, Line]]
     lines: Mapping[str, Line]
     config: Path

@@ -110,7 +110,7 @@ class RealWorld:
     @contextmanager
     def npm_servers(self, logs: Path) -> Iterator[None]:
         """The three of package.json; the two that listen on a port run until the block ends."""
-        everything = _node("everything")
+        everything = node_entry("everything")
         self.entries["everything"] = {
             **everything,
             "args": [*everything["args"], "stdio"],
@@ -121,8 +121,8 @@ class RealWorld:
                 "HOME": str(self.home),
             },
         }
-        self.entries["filesystem"] = _node("filesystem", str(self.files))
-        self.entries["memory"] = {**_node("memory"), "env": {"MEMORY_FILE_PATH": str(self.memory)}}
+        self.entries["filesystem"] = node_entry("filesystem", str(self.files))
+        self.entries["memory"] = {**node_entry("memory"), "env": {"MEMORY_FILE_PATH": str(self.memory)}}
         with ExitStack() as running:
             http = running.enter_context(_listening("streamableHttp", logs))
             self.entries["everything-http"] = {"type": "http", "url": f"http://127.0.0.1:{http}/mcp"}
@@ -135,7 +135,8 @@ def _python(module: str, *args: str) -> Json:
     return {"command": sys.executable, "args": ["-m", module, *args]}
 
 
-def _node(server: str, *args: str) -> Json:
+def node_entry(server: str, *args: str) -> Json:
+    """The entry of one of the servers of package.json."""
     script = NODE_MODULES / "@modelcontextprotocol" / f"server-{server}" / "dist" / "index.js"
     return {"command": shutil.which("node") or "node", "args": [str(script), *args]}
 
@@ -151,7 +152,7 @@ def _listening(mode: str, logs: Path) -> Iterator[int]:
         port = _free_port()
         log = logs / f"everything-{mode}-{attempt}.log"
         with log.open("wb") as out:
-            entry = _node("everything", mode)
+            entry = node_entry("everything", mode)
             process = subprocess.Popen(
                 [entry["command"], *entry["args"]],
                 env={**os.environ, "PORT": str(port)},

@@ -20,7 +20,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?nox\b.*": "would run this test in a test",
     r"(\.venv/bin/)?(python|python3) -m bench\..*": "measures for minutes and asserts nothing",
     r"(claude|codex|gemini|code) .*": "other people's programs",
-    r"npm ci --prefix tests/e2e": "fetches from a registry: .ci/run does so",
+    r"npm ci --prefix tests/(e2e|suite)( .*)?": "fetches from a registry: .ci/run does so",
     r"(\S*/)?pip install .*": "fetches from a registry",
     r"mcpzip-fake .*--transport (http|sse)\b.*": "runs until it is stopped: tests/integration does so",
 }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
+from person import Person
 
 from fakes.launch import FakeServer
 
@@ -33,12 +34,15 @@ class Serve:
         self._command, self._config = command, folder / "config.json"
 
     @asynccontextmanager
-    async def client(self, mode: str, *servers: FakeServer, **more: object) -> AsyncIterator[Client]:
-        """A client in ``mode``. more: further ``mcpServers``."""
+    async def client(
+        self, mode: str, *servers: FakeServer, person: Person | None = None, **more: object
+    ) -> AsyncIterator[Client]:
+        """A client in ``mode``, which asks ``person`` what it is asked. more: further ``mcpServers``."""
         entries = {server.name: server.config for server in servers} | more
         self._config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
         params = StdioServerParameters(command=self._command, args=["serve", "--config", str(self._config)])
-        async with asyncio.timeout(60), Client(params, mode=mode) as client:  # type: ignore[arg-type]
+        callbacks = person.callbacks if person else {}
+        async with asyncio.timeout(60), Client(params, mode=mode, **callbacks) as client:  # type: ignore[arg-type]
             yield client
 
 
@@ -110,7 +114,7 @@ async def test_an_unknown_name_is_answered_with_the_nearest(
 ) -> None:
     async with serve.client(mode, fake_mcp("echo")) as client:
         for tool in ("describe_tool", "execute_tool"):
-            answered = await client.call_tool(tool, {"name": "echo__graet"})
+            answered = await client.call_tool(tool, {"name": "echo__grating"})
             assert answered.is_error
             assert "echo__greet" in text_of(answered)
         with pytest.raises(MCPError) as refused:
@@ -156,6 +160,16 @@ async def test_a_call_given_up_is_cancelled_upstream(
         await server.record.until(lambda record: len(record.received("notifications/cancelled")) == 2)
 
         assert text_of(await execute(client, "echo__greet", {"name": "Ada"})).startswith("Hello, Ada!")
+
+
+@every_mode
+async def test_what_a_tool_asks_is_answered(serve: Serve, fake_mcp: FakeMcp, mode: str) -> None:
+    person = Person()
+    async with serve.client(mode, fake_mcp("questions"), person=person) as client:
+        assert "All is well." in text_of(await execute(client, "questions__summarize", {"text": "x"}))
+        assert '"people":4' in text_of(await execute(client, "questions__book_table", {})).replace(" ", "")
+        assert "file:///here" in text_of(await execute(client, "questions__where_am_i", {}))
+        assert len(person.asked) == 3
 
 
 @every_mode

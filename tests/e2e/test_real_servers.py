@@ -37,7 +37,7 @@ def text_of(value: object) -> str:
 
 @pytest.mark.parametrize("server", CALLS)
 def test_every_tool_is_listed(real: Real, server: str) -> None:
-    listed = {tool["name"] for tool in real.direct[server].tools()}
+    listed = {tool["name"] for tool in real.direct["legacy"][server].tools()}
     status = real.lines["legacy"].say("execute_tool", {"name": "proxy_status"})
     assert re.search(rf"^{server}: (connected|idle), {len(listed)} tools, ", status, re.MULTILINE), status
     assert {call.tool for call in CALLS[server]} == listed, "the table of calls is not up to date"
@@ -71,7 +71,7 @@ def test_a_plain_request_finds_it(real: Real, server: str, call: Call) -> None:
 
 @pytest.mark.parametrize("server", CALLS)
 def test_it_is_described_as_the_server_describes_it(real: Real, server: str) -> None:
-    for tool in real.direct[server].tools():
+    for tool in real.direct["legacy"][server].tools():
         name = f"{server}__{tool['name']}"
         described, _, freshness = real.lines["legacy"].say("describe_tool", {"name": name}).partition("\n")
         assert text_of(json.loads(described)) == text_of({**tool, "name": name})
@@ -81,7 +81,7 @@ def test_it_is_described_as_the_server_describes_it(real: Real, server: str) -> 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize(("server", "call"), _EVERY_CALL)
 def test_the_result_is_that_of_a_direct_call(real: Real, server: str, call: Call, era: str) -> None:
-    direct, proxied = real.direct[server], real.lines[era]
+    direct, proxied = real.direct[era][server], real.lines[era]
     arguments = call.filled(real.world.files, real.world.repo)
 
     def ask(line: Line) -> list[Answer]:

@@ -1,0 +1,79 @@
+"""Legacy connections for requests of modern clients that can't be told apart.
+
+The rules: one call has a connection to itself for as long as it lasts, so that what is asked in it is asked
+of nobody else. A server gets so many and no more; what waits for one holds up no call to another server.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+
+from mcpzip.proxy.counterpart import Counterpart
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.wire import Era
+
+LANES = 16
+"""How many such connections a server gets."""
+YIELDING = 30.0
+"""Seconds for which a call whose client is away keeps its lane from one that wants it."""
+
+Kind = tuple[bytes, str | None]
+"""What a connection has been told of the client: its capabilities and its log level."""
+
+
+class Lanes:
+    """The connections of that kind to all servers."""
+
+    def __init__(
+        self, forget: Callable[[Counterpart], Awaitable[None]], press: Callable[[str, float], None]
+    ) -> None:
+        """forget: ends the connection of a lane. press: is called when a call to this server has waited for
+        a lane, to end one whose client has been away for so many seconds.
+        """
+        self._forget, self._press = forget, press
+        self._free: dict[str, list[Counterpart]] = defaultdict(list)
+        self._taken: Counter[str] = Counter()
+        self._room: dict[str, asyncio.Semaphore] = {}
+        self._numbers = count(1)
+
+    def __len__(self) -> int:
+        return self._taken.total() + sum(map(len, self._free.values()))
+
+    @asynccontextmanager
+    async def lane(self, server: str, exchange: Exchange) -> AsyncIterator[Counterpart]:
+        """A lane to ``server`` for ``exchange``, once there is one."""
+        room = self._room.setdefault(server, asyncio.Semaphore(LANES))
+        await self._enter(room, server)
+        self._taken[server] += 1
+        lane: Counterpart | None = None
+        try:
+            lane = await self._found(server, (exchange.capabilities, exchange.log_level))
+            yield lane
+        finally:
+            self._taken[server] -= 1
+            if lane is not None:
+                self._free[server].append(lane)
+            room.release()
+
+    async def _enter(self, room: asyncio.Semaphore, server: str) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(YIELDING if room.locked() else None):
+                    await room.acquire()
+                return
+            except TimeoutError:
+                self._press(server, YIELDING)
+
+    async def _found(self, server: str, kind: Kind) -> Counterpart:
+        """One that was used for such a client before, or another."""
+        free = self._free[server]
+        for at in reversed(range(len(free))):
+            client = free[at].client
+            if (client.capabilities, client.log_level) == kind:
+                return free.pop(at)
+        if free and len(free) + self._taken[server] > LANES:
+            await self._forget(free.pop(0))
+        client = Client(Era.MODERN, kind[0], lasting=False, log_level=kind[1])
+        return Counterpart(client, ("lane", next(self._numbers)))

@@ -1,0 +1,47 @@
+"""`mcpzip serve --http`, the installed command, on a port of the system's choice."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PATIENCE = 60.0  # s; what takes this long to start or to end is broken
+_POLL = 0.02  # s
+
+
+@contextmanager
+def listening(mcpzip: str, config: Path, token: str | None = None) -> Iterator[str]:
+    """Its URL. token: what clients must send; it reaches mcpzip in the environment.
+
+    At the end it is asked to go, and must do so with exit code 0. What it said on stderr is kept beside
+    ``config``.
+    """
+    log = config.with_suffix(".serve.log")
+    environment = {**os.environ, "HOME": str(config.parent), **({"MCPZIP_TOKEN": token} if token else {})}
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [mcpzip, "serve", "--config", str(config), "--http", "127.0.0.1:0"],
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+        )
+    try:
+        yield _url(process, log)
+        process.terminate()
+        assert process.wait(_PATIENCE) == 0, log.read_text("utf-8")
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _url(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    deadline = time.monotonic() + _PATIENCE
+    while process.poll() is None and time.monotonic() < deadline:
+        for line in log.read_text("utf-8").splitlines(keepends=True):
+            if line.startswith("listening ") and line.endswith("\n"):
+                return line.split()[1]
+        time.sleep(_POLL)
+    raise AssertionError(f"it did not come up: {log.read_text('utf-8')}")

@@ -1,0 +1,583 @@
+"""A modern client and a legacy upstream: a question ends the client's request, the call waits upstream until
+the client comes again with the answer.
+"""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bridging import ASK, META, SAID, SAMPLE, WAIT, Bridge, Wire, bridged, questions, state_of, text_of
+from driver import Json, alive, comes_true, proxy_of
+from web import Reply, Web, modern_message
+
+from mcpzip.proxy import calls, lanes
+
+FORM = ["ask", "f", "elicitation/create", {"mode": "form", "message": "?", "requestedSchema": {}}]
+ANSWER: Json = {"action": "accept", "content": {"n": 1}}
+ALL: Json = {"sampling": {}, "elicitation": {}, "roots": {}}
+
+
+def again(wire: Wire, do: object, asked: Json, *answers: Json, **more: object) -> int:
+    """The call made again, with ``answers`` to the questions in their order."""
+    given = dict(zip(questions(asked), answers, strict=False))
+    return wire.send_call(do, inputResponses=given, requestState=state_of(asked), **more)
+
+
+async def resumed(wire: Wire, do: object, asked: Json, *answers: Json) -> Json:
+    return await wire.answer(again(wire, do, asked, *answers))
+
+
+def parked(bridge: Bridge) -> int:
+    return len(bridge.proxy._caller._parked)
+
+
+async def refused(wire: Wire, do: object, state: object, **more: object) -> Json:
+    answer = await wire.call(do, inputResponses={}, requestState=state, **more)
+    assert answer["error"]["code"] == -32602, answer
+    assert "requestState" in answer["error"]["message"]
+    return answer
+
+
+# Rounds
+
+
+async def test_a_question_ends_the_request_and_the_answer_goes_back_unchanged(tmp_path: Path) -> None:
+    do = [SAMPLE, WAIT]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(do)
+        assert list(questions(asked).values()) == [{"method": "sampling/createMessage", "params": ASK}]
+        assert state_of(asked).startswith("mcpzip-")
+        odd = {**SAID, "x": [1.0, 10**30, None, "é\u2028"]}
+        assert text_of(await resumed(wire, do, asked, odd)) == {"q": odd}
+        assert len(bridge.got("tools/call")) == 1
+
+
+async def test_several_questions_at_once_and_one_after_the_other(tmp_path: Path) -> None:
+    do = [SAMPLE, FORM, WAIT, ["ask", "r", "roots/list"], WAIT]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(**ALL)
+        first = await wire.call(do)
+        while len(questions(first)) < 2:  # the second came a moment later
+            first = await resumed(wire, do, first)
+        assert [one["method"] for one in questions(first).values()] == [SAMPLE[2], FORM[2]]
+        only_one = await resumed(wire, do, first, SAID)
+        assert [one["method"] for one in questions(only_one).values()] == [FORM[2]]
+        second = await resumed(wire, do, only_one, ANSWER)
+        assert list(questions(second).values()) == [{"method": "roots/list"}]
+        assert len({state_of(each) for each in (first, only_one, second)}) == 3
+        answers = text_of(await resumed(wire, do, second, {"roots": []}))
+        assert answers == {"q": SAID, "f": ANSWER, "r": {"roots": []}}
+        assert len(bridge.got("tools/call")) == 1
+
+
+async def test_what_is_not_answered_is_asked_again(tmp_path: Path) -> None:
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call([SAMPLE, WAIT])
+        once_more = await resumed(wire, [SAMPLE, WAIT], asked)
+        assert questions(once_more) == questions(asked)
+        assert "q" in text_of(await resumed(wire, [SAMPLE, WAIT], once_more, SAID))
+
+
+@pytest.mark.parametrize("answer", [None, "yes", [1]])
+async def test_an_answer_that_is_none_is_refused_and_may_be_given_again(tmp_path: Path, answer: Any) -> None:
+    """It went upstream as the result of a request, which is an object."""
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call([SAMPLE, WAIT])
+        error = (await resumed(wire, [SAMPLE, WAIT], asked, answer))["error"]
+        assert error["code"] == -32602
+        assert "inputResponses" in error["message"]
+        assert text_of(await resumed(wire, [SAMPLE, WAIT], asked, SAID)) == {"q": SAID}
+
+
+async def test_a_question_that_the_upstream_takes_back_is_asked_no_more(tmp_path: Path) -> None:
+    """The call was then answered with a list of no questions."""
+    go = tmp_path / "go"
+    do = [SAMPLE, ["await", str(go)], ["withdraw", "q"]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(do)
+        go.touch()
+        assert text_of(await resumed(wire, do, asked, SAID)) == {}
+        at_once = [SAMPLE, ["withdraw", "q"], ["await", str(go)]]
+        answer = await wire.call(at_once)
+        if "requestState" in answer["result"]:  # the question was told before it was taken back
+            answer = await resumed(wire, at_once, answer, SAID)
+        assert text_of(answer) == {}
+
+
+@pytest.mark.parametrize("way", ["prompt", "resource", "execute_tool"])
+async def test_whatever_may_ask_can_be_answered(tmp_path: Path, way: str) -> None:
+    do = [["ask", "q", "roots/list"], WAIT]
+    asking: dict[str, tuple[str, Json]] = {
+        "prompt": ("prompts/get", {"name": "up__run", "arguments": {"do": json.dumps(do)}}),
+        "resource": ("resources/read", {"uri": "mcpzip://up/plan://ask"}),
+        "execute_tool": (
+            "tools/call",
+            {"name": "execute_tool", "arguments": {"name": "up__run", "arguments": {"do": do}, "timeout": 9}},
+        ),
+    }
+    method, params = asking[way]
+    async with bridged(tmp_path, expose="meta") as bridge:
+        wire = bridge.modern(roots={})
+        asked = await wire.ask(method, params)
+        (key,) = questions(asked)
+        roots = {"roots": [{"uri": "file:///a"}]}
+        retried = {**params, "inputResponses": {key: roots}, "requestState": state_of(asked)}
+        answer = await wire.ask(method, retried)
+        assert json.dumps(roots) in json.dumps(answer["result"]).replace("\\", "")
+        assert "inputResponses" not in json.dumps(bridge.lines())
+
+
+# Handles
+
+
+async def test_a_handle_is_good_for_one_request_once(tmp_path: Path) -> None:
+    do = [SAMPLE, WAIT]
+    async with bridged(tmp_path, "legacy", "legacy") as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(do)
+        state = state_of(asked)
+        await refused(wire, do, state + "x")
+        await refused(wire, do, state[:-1])
+        await refused(wire, do, "mcpzip-" + "A" * 32)
+        await refused(wire, [*do, WAIT], state)
+        await refused(wire, do, state, tool="up__look")
+        await refused(wire, do, state, tool="up2__run")
+        assert text_of(await resumed(wire, do, asked, SAID)) == {"q": SAID}
+        await refused(wire, do, state)
+        assert len(bridge.got("tools/call")) + len(bridge.got("tools/call", "up2")) == 1
+
+
+async def test_no_state_that_a_legacy_upstream_did_not_give_out_starts_a_call(tmp_path: Path) -> None:
+    """One of a mcpzip that ended since, say: the call would run a second time."""
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        await refused(wire, [], "somebody's")
+        await refused(wire, [], 7)
+        assert bridge.got("tools/call") == []
+
+
+async def test_the_same_arguments_may_be_written_in_another_way(tmp_path: Path) -> None:
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call({"do": [SAMPLE, WAIT], "a": {"x": 1, "y": 2}})
+        (key,) = questions(asked)
+        other = {"a": {"y": 2, "x": 1}, "do": [SAMPLE, WAIT]}
+        assert "error" in await wire.call({**other, "a": {"x": 1.0, "y": 2}}, requestState=state_of(asked))
+        answer = await wire.call(other, inputResponses={key: SAID}, requestState=state_of(asked))
+        assert text_of(answer) == {"q": SAID}
+
+
+async def test_another_clients_handle_is_nobodys_on_a_stream(tmp_path: Path) -> None:
+    async with bridged(tmp_path) as bridge:
+        mine, other = bridge.modern(sampling={}), bridge.modern(sampling={})
+        asked = await mine.call([SAMPLE, WAIT])
+        await refused(other, [SAMPLE, WAIT], state_of(asked))
+        assert text_of(await resumed(mine, [SAMPLE, WAIT], asked, SAID)) == {"q": SAID}
+
+
+async def test_a_call_that_nobody_comes_back_for_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENCE", 0.2)
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call([SAMPLE, WAIT])
+        (cancelled,) = await bridge.gets("notifications/cancelled")
+        assert cancelled["requestId"] is not None
+        assert parked(bridge) == 0
+        await refused(wire, [SAMPLE, WAIT], state_of(asked))
+
+
+async def test_a_server_behind_a_second_mcpzip_has_handles_of_its_own(tmp_path: Path) -> None:
+    """All handles began alike, so that the outer one took the inner one's for its own."""
+    async with bridged(tmp_path) as inner, inner.web() as web:
+        outer_folder = tmp_path / "outer"
+        outer_folder.mkdir()
+
+        async with proxy_of(
+            outer_folder, others={"in": {"type": "http", "url": web.url}}, expose="direct"
+        ) as proxy:
+            outer = Bridge(outer_folder, proxy)
+            wire = outer.modern(sampling={})
+            asked = await wire.call([SAMPLE, WAIT], tool="in__up__run")
+            (key,) = questions(asked)
+            answer = await wire.call(
+                [SAMPLE, WAIT],
+                tool="in__up__run",
+                inputResponses={key: SAID},
+                requestState=state_of(asked),
+            )
+            assert text_of(answer) == {"q": SAID}
+
+
+# Ends
+
+
+@pytest.mark.parametrize("when", ["before the question", "resumed"])
+async def test_a_cancelled_request_is_cancelled_upstream(tmp_path: Path, when: str) -> None:
+    do: list[object] = [["hang"]] if when == "before the question" else [SAMPLE, WAIT, ["hang"]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        if when == "resumed":
+            asked = await wire.call(do)
+            number = again(wire, do, asked, SAID)
+            await comes_true(lambda: any("result" in line for line in bridge.lines()))
+        else:
+            number = wire.send_call(do)
+            await bridge.gets("tools/call")
+        wire.cancel(number)
+        (cancelled,) = await bridge.gets("notifications/cancelled")
+        (call,) = [line for line in bridge.lines() if line.get("method") == "tools/call"]
+        assert cancelled["requestId"] == call["id"]
+        assert parked(bridge) == 0
+        assert not any(one.get("id") == number for one in wire.heard)
+
+
+async def test_an_upstream_that_dies_meanwhile(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    do = [SAMPLE, ["await", str(go)], ["die"]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(do)
+        go.touch()
+        ((call, _),) = bridge.proxy._caller._parked.values()
+        await comes_true(lambda: call.task and call.task.done())
+        answer = await resumed(wire, do, asked, SAID)
+        assert answer["result"]["isError"]
+        assert "may have run" in answer["result"]["content"][0]["text"]
+        assert parked(bridge) == 0
+
+
+async def test_an_upstream_that_dies_and_a_client_that_never_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looked at why the call had failed: the event loop complained."""
+    monkeypatch.setattr(calls, "PATIENCE", 0.3)
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        go = tmp_path / "go"
+        await wire.call([SAMPLE, ["await", str(go)], ["die"]])
+        go.touch()
+        await comes_true(lambda: parked(bridge) == 0)
+
+
+async def test_nothing_is_left_when_mcpzip_ends_meanwhile(tmp_path: Path) -> None:
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        await wire.call([SAMPLE, WAIT])
+        pids = [line["started"] for line in bridge.lines() if "started" in line]
+    assert not any(map(alive, pids))
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert left == []
+
+
+# Clocks, progress, logs
+
+
+async def test_the_clock_of_a_call_stands_still_while_its_client_is_away(tmp_path: Path) -> None:
+    do = [SAMPLE, WAIT, FORM, WAIT]
+    async with bridged(tmp_path, expose="meta", call_timeout_seconds=0.6) as bridge:
+        wire = bridge.modern(**ALL)
+        args = {"name": "up__run", "arguments": {"do": do}, "timeout": 0.5}
+        params: Json = {"name": "execute_tool", "arguments": args}
+        asked = await wire.ask("tools/call", params)
+        for answer in (SAID, ANSWER):
+            await asyncio.sleep(0.6)  # longer than it may take
+            (key,) = questions(asked)
+            more = {"inputResponses": {key: answer}, "requestState": state_of(asked)}
+            asked = await wire.ask("tools/call", {**params, **more})
+        assert text_of(asked) == {"q": SAID, "f": ANSWER}
+
+
+async def test_the_clock_of_a_call_that_asks_while_another_does_stands_still_too(tmp_path: Path) -> None:
+    """One that began during another's question went on, and ended its call while its client was asked."""
+    async with bridged(tmp_path, expose="meta") as bridge:
+        wire = bridge.modern(**ALL)
+        first, second = (
+            {"name": "up__run", "arguments": {"do": [ask, WAIT]}, "timeout": 0.5} for ask in (SAMPLE, FORM)
+        )
+        one = await wire.ask("tools/call", {"name": "execute_tool", "arguments": first})
+        two = await wire.ask("tools/call", {"name": "execute_tool", "arguments": second})
+        await asyncio.sleep(0.6)
+        for args, asked, given in ((second, two, ANSWER), (first, one, SAID)):
+            more = {
+                "inputResponses": dict.fromkeys(questions(asked), given),
+                "requestState": state_of(asked),
+            }
+            answer = await wire.ask("tools/call", {"name": "execute_tool", "arguments": args, **more})
+            assert given in text_of(answer).values()
+
+
+async def test_progress_has_the_token_of_the_request_that_is_open(tmp_path: Path) -> None:
+    do = [["progress", 1], SAMPLE, WAIT, ["progress", 2]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(do, meta={"progressToken": "first"})
+        await wire.answer(again(wire, do, asked, SAID, meta={"progressToken": "second"}))
+        told = wire.notices("notifications/progress")
+        assert told == [{"progressToken": "first", "progress": 1}, {"progressToken": "second", "progress": 2}]
+        before = [one.get("method", "answer") for one in wire.heard]
+        assert before == ["notifications/progress", "answer"] * 2
+
+
+def log(level: str, data: object) -> list[object]:
+    return ["say", "notifications/message", {"level": level, "data": data}]
+
+
+async def test_only_who_asks_for_logs_hears_them(tmp_path: Path) -> None:
+    do = [log("debug", 1), log("warning", 2), log("error", 3)]
+    level = {f"{META}logLevel": "warning"}
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern()
+        await wire.call(do)
+        assert wire.notices("notifications/message") == []
+        await wire.call(do, meta=level)
+        assert [one["data"] for one in wire.notices("notifications/message")] == [2, 3]
+        assert bridge.got("logging/setLevel")[-1] == {"level": "warning"}
+        await wire.call(do)
+        assert len(wire.notices("notifications/message")) == 2
+
+
+async def test_a_server_that_does_not_answer_holds_up_no_call_to_another_by_its_log_level(
+    tmp_path: Path,
+) -> None:
+    """Every server was told of a new level, and all were waited for, as long as the call might take."""
+    async with bridged(tmp_path, "legacy", "legacy") as bridge:
+        wire = bridge.modern()
+        hanging = wire.send_call([["await", str(tmp_path / "never")]], tool="up2__run")
+        await bridge.gets("tools/call", name="up2")
+        async with asyncio.timeout(5):
+            await wire.call([], meta={f"{META}logLevel": "info"})
+        wire.cancel(hanging)
+        (tmp_path / "never").touch()
+
+
+# What a client can't, and what its era doesn't have
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "offered", "needed"),
+    [
+        ("sampling/createMessage", ASK, {"elicitation": {}}, {"sampling": {}}),
+        ("roots/list", {}, {"sampling": {}}, {"roots": {}}),
+        ("sampling/createMessage", {**ASK, "tools": []}, {"sampling": {}}, {"sampling": {"tools": {}}}),
+        ("elicitation/create", FORM[3], {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
+        (
+            "elicitation/create",
+            {"mode": "url", "url": "https://a.example", "message": "?", "elicitationId": "1"},
+            {"elicitation": {}},
+            {"elicitation": {"url": {}}},
+        ),
+    ],
+)
+async def test_a_client_that_lacks_what_the_call_needs_is_told_so(
+    tmp_path: Path, method: str, params: Json, offered: Json, needed: Json
+) -> None:
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(**offered)
+        error = (await wire.call([["ask", "q", method, params], WAIT]))["error"]
+        assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": needed})
+        assert len(await bridge.gets("notifications/cancelled")) == 1
+        assert parked(bridge) == 0
+
+
+async def test_what_a_client_can_be_asked_is_what_it_says_in_the_request(tmp_path: Path) -> None:
+    """A server heard of the first request's capabilities only."""
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern()
+        await wire.call([])
+        wire.meta[f"{META}clientCapabilities"] = {"sampling": {}}
+        asked = await wire.call([SAMPLE, WAIT])
+        assert bridge.got("initialize")[-1]["capabilities"] == {"sampling": {}}
+        assert text_of(await resumed(wire, [SAMPLE, WAIT], asked, SAID)) == {"q": SAID}
+
+
+async def test_a_url_that_is_required_is_a_question(tmp_path: Path) -> None:
+    page = {"mode": "url", "url": "https://a.example/1", "message": "Sign in.", "elicitationId": "e1"}
+    do = [["error", -32042, "sign in first", {"elicitations": [page]}]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(elicitation={"url": {}})
+        asked = await wire.call(do)
+        assert list(questions(asked).values()) == [{"method": "elicitation/create", "params": page}]
+        assert "requestState" not in asked["result"]
+        (key,) = questions(asked)
+        assert "result" in await wire.call(do, inputResponses={key: {"action": "accept"}})
+        assert len(bridge.got("tools/call")) == 2
+        assert all("inputResponses" not in params for params in bridge.got("tools/call"))
+        lacks = bridge.modern(elicitation={})
+        error = (await lacks.call(do))["error"]
+        assert (error["code"], error["data"]) == (
+            -32021,
+            {"requiredCapabilities": {"elicitation": {"url": {}}}},
+        )
+
+
+@pytest.mark.parametrize("kind", ["gone", "bare"])
+async def test_a_resource_that_is_not_there_is_told_of_as_the_era_does(tmp_path: Path, kind: str) -> None:
+    async with bridged(tmp_path) as bridge:
+        uri = f"mcpzip://up/plan://{kind}"
+        error = (await bridge.modern().ask("resources/read", {"uri": uri}))["error"]
+        assert error == {"code": -32602, "message": "no such thing", "data": {"uri": uri}}
+
+
+# Many calls on one connection
+
+
+async def test_a_question_outlives_the_call_it_was_taken_to_be_of(tmp_path: Path) -> None:
+    """It was lost with it: the call that had asked hung, and its clock stood still."""
+    go = tmp_path / "go"
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asking = wire.send_call([["await", str(go)], SAMPLE, WAIT])
+        newest = wire.send_call([])
+        await comes_true(lambda: bridge.proxy._caller.counterpart(wire.session.client)._calls["up"][1:])
+        go.touch()
+        # Question and answer of the newest come in one piece, or nearly.
+        first = await wire.answer(newest)
+        while "requestState" in first["result"]:
+            first = await resumed(wire, [], first)
+        assert text_of(first) == {}
+        asked = await wire.answer(asking)
+        assert text_of(await resumed(wire, [["await", str(go)], SAMPLE, WAIT], asked, SAID)) == {"q": SAID}
+
+
+async def test_a_question_of_a_call_that_is_given_up_goes_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENCE", 0.3)
+    go = tmp_path / "go"
+    older_do = [["wait"], ["await", str(go)], SAMPLE, WAIT]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        newer = wire.send_call([["ask", "n", "sampling/createMessage", ASK], WAIT])
+        await wire.answer(newer)
+        older = wire.send_call(older_do)
+        go.touch()
+        asked = await wire.answer(older)
+        assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}
+
+
+# Over HTTP
+
+
+def called(do: object, **more: object) -> tuple[str, Json]:
+    return "tools/call", {"name": "up__run", "arguments": {"do": do}, **more}
+
+
+def able(**capabilities: object) -> Json:
+    return {"_meta": {f"{META}clientCapabilities": capabilities}}
+
+
+async def over_web(web: Web, do: object, capabilities: Json, asked: Reply | None, *answers: Json) -> Reply:
+    more: Json = {}
+    if asked is not None:
+        result = asked.last["result"]
+        given = dict(zip(result["inputRequests"], answers, strict=False))
+        more = {"inputResponses": given, "requestState": result["requestState"]}
+    return await web.modern(*called(do, **more, **able(**capabilities)))
+
+
+async def test_over_http_whoever_holds_the_handle_may_answer(tmp_path: Path) -> None:
+    """A modern request is nobody's in particular: the handle, which can't be guessed, is all there is."""
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        asked = await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
+        stream = bridge.modern(sampling={})
+        await refused(stream, [SAMPLE, WAIT], asked.last["result"]["requestState"])
+        answer = await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, asked, SAID)
+        assert text_of(answer.last) == {"q": SAID}
+
+
+async def test_over_http_more_questions_than_lanes_are_all_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "LANES", 3)
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+
+        async def one(number: int) -> object:
+            do = [["ask", f"q{number}", "roots/list"], WAIT]
+            asked = await over_web(web, do, {"roots": {}}, None)
+            answer = await over_web(web, do, {"roots": {}}, asked, {"roots": [{"uri": f"file:///{number}"}]})
+            return text_of(answer.last)
+
+        answers = await asyncio.gather(*map(one, range(8)))
+        assert answers == [{f"q{n}": {"roots": [{"uri": f"file:///{n}"}]}} for n in range(8)]
+        assert bridge.starts() <= 1 + 3
+
+
+async def test_over_http_calls_that_wait_hold_up_no_other_server_nor_a_modern_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All calls of clients that can be asked shared sixteen places, whatever they were for."""
+    monkeypatch.setattr(lanes, "LANES", 2)
+    async with bridged(tmp_path, "legacy", "legacy", "modern") as bridge, bridge.web() as web:
+        for _ in range(2):
+            await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
+        async with asyncio.timeout(10):
+            for name in ("up2__run", "up3__run"):
+                params = {"name": name, "arguments": {}, **able(sampling={})}
+                assert "result" in (await web.modern("tools/call", params)).last
+
+
+async def test_over_http_a_call_that_waited_long_makes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that never came back held every place for ten minutes."""
+    monkeypatch.setattr(lanes, "LANES", 2)
+    monkeypatch.setattr(lanes, "YIELDING", 0.1)
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        first, second = [await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None) for _ in range(2)]
+        assert "result" in (await over_web(web, [], {"sampling": {}}, None)).last
+        error = (await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, first, SAID)).last["error"]
+        assert error["code"] == -32602
+        answer = await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, second, SAID)
+        assert text_of(answer.last) == {"q": SAID}
+
+
+async def test_over_http_nothing_is_kept_of_how_clients_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each set of capabilities had lanes of its own, for ever, and an upstream process for each."""
+    monkeypatch.setattr(lanes, "LANES", 2)
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        for number in range(6):
+            await over_web(web, [], {"sampling": {}, "extra": {"n": number}}, None)
+        assert len(bridge.proxy._caller._lanes) <= 2
+        pids = [line["started"] for line in bridge.lines() if "started" in line]
+        await comes_true(lambda: sum(map(alive, pids)) <= 3)
+
+
+async def test_over_http_hanging_up_cancels_a_resumed_call(tmp_path: Path) -> None:
+    do = [SAMPLE, WAIT, ["hang"]]
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        asked = (await over_web(web, do, {"sampling": {}}, None)).last["result"]
+        (key,) = asked["inputRequests"]
+        more = {"inputResponses": {key: SAID}, "requestState": asked["requestState"]}
+
+        body, headers = modern_message(*called(do, **more, **able(sampling={})))
+        async with web.connected() as connection:
+            await connection.write(web.request("POST", body, **headers))
+            await comes_true(lambda: any("result" in line for line in bridge.lines()))
+        await bridge.gets("notifications/cancelled")
+
+
+async def test_over_http_levels_are_each_clients_own(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    do = [["await", str(go)], log("debug", 1), log("error", 2)]
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+
+        async def heard(level: str | None) -> list[object]:
+            meta = {} if level is None else {f"{META}logLevel": level}
+            reply = await web.modern(*called(do, _meta=meta))
+            told = map(json.loads, reply.messages)
+            return [one["params"]["data"] for one in told if one.get("method") == "notifications/message"]
+
+        hearing = asyncio.gather(heard("debug"), heard("error"), heard(None))
+        await bridge.gets("tools/call", 3)
+        go.touch()
+        assert await hearing == [[1, 2], [2], []]
