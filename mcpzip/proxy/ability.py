@@ -13,6 +13,11 @@ from mcpzip.wire import MISSING_REQUIRED_CLIENT_CAPABILITY, RpcError, join_objec
 Ability = tuple[str, ...]
 """The path of a capability."""
 
+ALL = (
+    b'{"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}'
+)
+"""What a client declares that can be asked anything."""
+
 URLS: Ability = ("elicitation", "url")
 
 _NEEDED: Mapping[str, Ability] = MappingProxyType(
@@ -44,6 +49,13 @@ def has(capabilities: bytes, ability: Ability) -> bool:
         return False
     parts = members(within[first])
     return all(part in parts or (part == "form" and not parts) for part in rest)
+
+
+def shows_all(capabilities: bytes, wanted: bytes) -> bool:
+    """Whether a server that lists what a client can use lists for one with ``capabilities`` all that it lists
+    for one with ``wanted``.
+    """
+    return members(wanted).keys() <= members(capabilities).keys()
 
 
 def lacking(ability: Ability) -> RpcError:

@@ -81,6 +81,10 @@ class Caller:
             self._counterparts[client] = Counterpart(client)
         return self._counterparts[client]
 
+    def knows(self, client: Client) -> bool:
+        """Whether anything was ever done for ``client``."""
+        return client in self._counterparts
+
     def origin(self, client: Client) -> Origin:
         """On whose behalf what is not part of a request of ``client`` is done for it."""
         partner = self.counterpart(client) if client.lasting else None
@@ -228,11 +232,9 @@ class Caller:
             result = await self._once(call, counterpart, exchange, answers)
             if self._pool.speaks(server, exchange.client.era) is Era.LEGACY:
                 return result  # it can't ask so: a long result is not looked through
-            if b'"input_required"' not in result:
+            if not asks(result):
                 return result
             said = members(result)
-            if said.get("resultType") != b'"input_required"':
-                return result
             if turn == ROUNDS:
                 break
             answers = {}
@@ -392,3 +394,10 @@ def _for_modern_client(error: UpstreamRpcError, call: Call) -> RpcError | bytes 
     if not questions:
         return None
     return join_object({"resultType": b'"input_required"', "inputRequests": join_object(questions)})
+
+
+def asks(result: bytes) -> bool:
+    """Whether ``result`` is a question to the client instead of one."""
+    if b'"input_required"' not in result:  # a result may be long, and is seldom one
+        return False
+    return members(result).get("resultType") == b'"input_required"'

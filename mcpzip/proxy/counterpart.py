@@ -14,9 +14,9 @@ from itertools import count
 import msgspec
 
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.ability import has, lacking, needed
+from mcpzip.proxy.ability import ALL, has, lacking, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
-from mcpzip.transport.base import RpcFaultError
+from mcpzip.transport.base import Origin, RpcFaultError
 from mcpzip.wire import (
     METHOD_NOT_FOUND,
     REQUEST_CANCELLED,
@@ -266,6 +266,14 @@ class Counterpart:
         if asking.cancelled():
             raise RpcFaultError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
         return asking.result()
+
+
+def anybody() -> Origin:
+    """On whose behalf servers are listed where clients come and go: some list the tools that ask something
+    only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
+    """
+    client = Client(capabilities=ALL, lasting=False)
+    return Origin(partner=Counterpart(client, "anybody"), capabilities=ALL)
 
 
 def _not_offered(method: str) -> RpcFaultError:

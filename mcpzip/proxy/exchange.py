@@ -6,7 +6,7 @@ own); an `Exchange` lives as long as one of its requests.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 
 from mcpzip.wire import Era, NotAnObject, progress_token_of, split_object
 
@@ -61,7 +61,7 @@ class Exchange:
 
     client: Client
     id: bytes = b"null"
-    params: InitVar[bytes | None] = None
+    params: bytes | None = None
     tell: Tell = unheard
     ask: Ask | None = None
     capabilities: bytes = b"{}"
@@ -69,8 +69,8 @@ class Exchange:
     fields: dict[str, bytes] = field(init=False)
     meta_fields: dict[str, bytes] = field(init=False)
 
-    def __post_init__(self, params: bytes | None) -> None:
-        self.fields = members(params)
+    def __post_init__(self) -> None:
+        self.fields = members(self.params)
         self.meta_fields = members(self.fields.get("_meta"))
 
     @property

@@ -6,6 +6,7 @@ The rule: nothing waits for an upstream that the request at hand doesn't need.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from mcpzip.catalog import Catalog, Failed, Update
 from mcpzip.config import Config
@@ -18,10 +19,11 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.names import split
 from mcpzip.proxy import execute, metatools
+from mcpzip.proxy.ability import shows_all
 from mcpzip.proxy.arguments import read_call, read_name
 from mcpzip.proxy.audience import Audience
 from mcpzip.proxy.calls import Caller
-from mcpzip.proxy.counterpart import Counterpart, RefusedError
+from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.doctor import fit, mend_name, repair_meta
 from mcpzip.proxy.exchange import Client, Exchange
@@ -36,7 +38,7 @@ from mcpzip.search import Results
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
 from mcpzip.transport.pool import Pool, Rest
-from mcpzip.wire import quote
+from mcpzip.wire import Era, quote
 
 FIRST_LISTING = 5.0
 """Seconds a server's first listing may take before a request that needs this server gives up on it."""
@@ -103,9 +105,11 @@ class Proxy:
 
     def start(self, client: Client | None = None) -> None:
         """Begins indexing what is already known, and listing every server in the background. client: the only
-        one there can be, if it is known: its connections are used for that.
+        one there can be, if there is only one: its connections are used for that.
         """
-        if client is not None:
+        if client is None:
+            self._home = anybody()
+        elif client.era is not None:
             self._home = self._caller.origin(client)
         indexing = self._library.index_soon()
         self._refresher.keep_trying()
@@ -152,12 +156,20 @@ class Proxy:
 
     async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
         """Hands a notification of ``client`` on to every server it has a connection of its own to."""
+        if not self._caller.knows(client):
+            return
         counterpart = self._caller.counterpart(client)
-        for name in self._enabled:
-            await self._pool.tell(name, counterpart, method, params)
+        telling = (self._pool.tell(name, counterpart, method, params) for name in self._enabled)
+        await asyncio.gather(*telling)
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
-        self._refresher.changed(server, origin)
+        home = self._home
+        if origin.era is Era.MODERN:
+            self._refresher.changed(server, replace(home, era=Era.MODERN))
+        elif origin.partner is not None and shows_all(origin.partner.capabilities, home.capabilities):
+            self._refresher.changed(server, origin)
+        else:  # what one client can't be asked is no reason to show the others less
+            self._refresher.changed(server)
         if which is not None and self.exposure.through is not None:
             self.audience.changed([which])
 

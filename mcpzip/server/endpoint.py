@@ -19,6 +19,7 @@ from mcpzip.model.errors import (
     UpstreamError,
     UpstreamRpcError,
 )
+from mcpzip.proxy.calls import asks
 from mcpzip.proxy.counterpart import LOG_LEVELS, RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure
@@ -183,7 +184,7 @@ class Endpoint:
         """``result`` as the client's era has it."""
         if exchange.client.era is not Era.MODERN or method == "server/discover":
             return result
-        if method not in _CACHEABLE:
+        if method not in _CACHEABLE or (method == "resources/read" and asks(result)):
             return stamp_result(result, server_info=self._info)
         fixed = method == "tools/list" and self._proxy.exposure.fixed
         return self._stamped(result, LISTING_TTL if fixed else NO_TTL)

@@ -39,7 +39,7 @@ from mcpzip.transport.stdio import open_stdio
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
 CLIENT_INFO = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
-QUICK_GRACE = 0.5
+QUICK_GRACE = 0.4
 """Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must be gone within 2 s."""
 GRACE = 2.0
 """The same when only this connection is closed."""

@@ -9,6 +9,7 @@ import json
 import msgspec
 
 from mcpzip.model.errors import UpstreamError
+from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
 from mcpzip.wire import quote
 
@@ -21,12 +22,12 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 async def all_pages(
-    connection: Connection, method: str, key: str, timeout: float
+    connection: Connection, method: str, key: str, timeout: float, origin: Origin = NOBODY
 ) -> tuple[list[bytes], float | None]:
     """The elements of every page's ``key``, each as JSON text, and how many seconds they are good for if the
     server says so (spec 2026-07-28: server/utilities/caching).
 
-    timeout: seconds a page may take. Raises UpstreamError and its kinds.
+    timeout: seconds a page may take. origin: on whose behalf. Raises UpstreamError and its kinds.
     """
     name = connection.server.name
     what = "tool list" if key == "tools" else f"list of {key}"
@@ -37,7 +38,7 @@ async def all_pages(
     for _ in range(MAX_PAGES):
         # An empty string is a cursor like any other.
         params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
-        result = await connection.request(method, params, timeout=timeout)
+        result = await connection.request(method, params, timeout=timeout, origin=origin)
         try:
             elements, head = _read(result, key)
         except (ValueError, RecursionError) as error:

@@ -234,7 +234,8 @@ class Pool:
         async def attempt() -> tuple[list[bytes], float | None, Greeting]:
             async with self._used(slot, origin, insist=True, keep=keep) as connection:
                 assert connection.greeting is not None
-                return *await all_pages(connection, "tools/list", "tools", timeout), connection.greeting
+                pages = await all_pages(connection, "tools/list", "tools", timeout, origin)
+                return *pages, connection.greeting
 
         try:
             async with asyncio.timeout(timeout):
@@ -270,7 +271,7 @@ class Pool:
                 if promised is None:
                     return ()
                 try:
-                    return tuple((await all_pages(connection, method, key, timeout))[0])
+                    return tuple((await all_pages(connection, method, key, timeout, origin))[0])
                 except UpstreamRpcError as error:
                     return () if error.code == METHOD_NOT_FOUND else None
                 except UpstreamError:

@@ -8,7 +8,7 @@ and URIs. The time of day and random ids, which are new in each answer, are mask
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,7 @@ _ASKING = {
     "trigger-url-elicitation": {"url": "https://example.com/sign-in"},
     "get-roots-list": {},
 }
-"""Tools that the server has only for clients that can be asked. Over stdio that is the one client there is;
-the catalog of `mcpzip serve --http` belongs to no client, so they aren't relied on there."""
+"""Tools that the server has only for clients that can be asked."""
 _PROMPTS: dict[str, dict[str, str] | None] = {
     "simple-prompt": None,
     "args-prompt": {"city": "Graz", "state": "Styria"},
@@ -131,23 +130,22 @@ async def test_over_http_it_is_the_same(direct: Json, config: Path, mcpzip: str,
     http = httpx2.AsyncClient(timeout=httpx2.Timeout(PATIENCE), trust_env=False)
     with listening(mcpzip, config) as url:
         async with http, visiting(streamable_http_client(url, http_client=http), mode) as visitor:
-            assert_equal(await everything_it_has(visitor, asking={}), direct)
+            assert_equal(await everything_it_has(visitor), direct)
 
 
 def assert_equal(through: Json, direct: Json) -> None:
     """Part by part, for a failure that says which."""
     for part, found in through.items():
         assert found == direct[part], part
-    assert direct.keys() - through.keys() <= {*_ASKING, "what it asked"}
+    assert direct.keys() == through.keys()
 
 
-async def everything_it_has(visitor: Visitor, asking: Mapping[str, Json] = _ASKING) -> Json:
-    """All that is compared, by what it is. asking: which tools that ask back."""
+async def everything_it_has(visitor: Visitor) -> Json:
+    """All that is compared, by what it is."""
     client, person = visitor.client, visitor.person
-    found: Json = {tool: await visitor.call(tool, arguments) for tool, arguments in asking.items()}
-    if asking:
-        # It asks for roots by itself, too, on each connection; what it was answered is in get-roots-list.
-        found["what it asked"] = [question for question in person.asked if question != "roots"]
+    found: Json = {tool: await visitor.call(tool, arguments) for tool, arguments in _ASKING.items()}
+    # It asks for roots by itself, too, on each connection; what it was answered is in get-roots-list.
+    found["what it asked"] = [question for question in person.asked if question != "roots"]
     found["a tool"] = await visitor.call("get-resource-reference", {"resourceType": "Text", "resourceId": 1})
     listed = (await client.list_resources()).resources
     found["resources"] = by_uri(listed)

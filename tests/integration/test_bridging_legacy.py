@@ -173,6 +173,7 @@ async def test_a_question_that_the_upstream_takes_back_is_taken_back(tmp_path: P
         question = await wire.asked(SAMPLING)
         go.touch()
         assert text_of(await wire.answer(number)) == {}
+        await wire.hears(lambda one: one.get("method") == "notifications/cancelled")
         assert [one["requestId"] for one in wire.notices("notifications/cancelled")] == [question["id"]]
 
 
