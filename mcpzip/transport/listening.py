@@ -46,6 +46,7 @@ class Listening:
         self._heard: frozenset[str] = frozenset()
         """Those that the subscription which stands is for."""
         self._refusal: RpcFaultError | None = None
+        self._over = False
         self._other, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hear_of(self, uris: frozenset[str]) -> None:
@@ -53,7 +54,7 @@ class Listening:
 
         Raises RpcFaultError when the server won't; it then tells of what it told of before.
         """
-        if uris == self._resources:
+        if uris == self._resources or self._over:
             return
         self._resources, self._refusal = uris, None
         self._settled.clear()
@@ -108,6 +109,8 @@ class Listening:
                 pause = min(2 * pause, LISTEN_SELDOM)
                 self._changed()
         finally:
+            self._over = True
+            self._settled.set()  # nobody is to wait for what will not come
             await _end(subscription)
 
     async def _instead_of(self, old: "_Subscription | None") -> "_Subscription | None":

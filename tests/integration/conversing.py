@@ -23,6 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from fakes.launch import FakeServer
 
 PATIENCE = 30.0
+ENDING = 4.0
+"""Seconds it may take to end: two are promised, and machines are shared."""
 
 
 class Talk:
@@ -153,7 +155,7 @@ async def serving_http(config: Path, *options: str) -> AsyncIterator[str]:
         draining = asyncio.create_task(process.stderr.read())
         yield line.split()[1].decode()
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0, (await draining).decode()
+        assert await asyncio.wait_for(process.wait(), ENDING) == 0, (await draining).decode()
     finally:
         if process.returncode is None:
             process.kill()
