@@ -13,8 +13,7 @@ import httpx2
 
 from mcpzip.wire import NotAnObject, join_object, split_object, with_members
 
-_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+_TWO_LINE_ENDS = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 _SHOWN = {"result": b"{}", "error": b'{"code":0,"message":""}'}
 
 
@@ -88,9 +87,9 @@ class _Events(httpx2.AsyncByteStream):
         assert isinstance(self._response.stream, httpx2.AsyncByteStream)
         async for piece in self._response.stream:
             held += piece
-            while end := _EVENT_END.search(held, max(looked_at - 3, 0)):
-                event = bytes(held[: end.end()])
-                del held[: end.end()]
+            while end := _event_end(held, max(looked_at - 3, 0)):
+                event = bytes(held[:end])
+                del held[:end]
                 looked_at = 0
                 yield self._event(event)
             looked_at = len(held)
@@ -98,7 +97,7 @@ class _Events(httpx2.AsyncByteStream):
             yield bytes(held)
 
     def _event(self, event: bytes) -> bytes:
-        lines = _LINE_END.split(event)
+        lines = event.splitlines()
         data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
         whole = b"\n".join(data)
         if not data or (shown := self._shown(whole)) == whole:
@@ -108,3 +107,21 @@ class _Events(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._response.aclose()
+
+
+def _event_end(held: bytearray, start: int) -> int:
+    """Where the first event ends whose end comes after ``start`` (HTML standard, server-sent events: any of
+    three line ends, twice); 0 where none does yet.
+    """
+    # An event may be one line of megabytes: line ends are found at memory speed, and looked at then.
+    feed = held.find(b"\n", start)
+    back = held.find(b"\r", start)
+    while feed >= 0 or back >= 0:
+        at = min(place for place in (feed, back) if place >= 0)
+        if found := _TWO_LINE_ENDS.match(held, at):
+            return found.end()
+        if at == feed:
+            feed = held.find(b"\n", at + 1)
+        else:
+            back = held.find(b"\r", at + 1)
+    return 0
