@@ -28,7 +28,7 @@ from mcpzip.proxy.describe import described
 from mcpzip.proxy.doctor import fit, mend_name, repair_meta
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure
-from mcpzip.proxy.library import Library
+from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
@@ -68,8 +68,8 @@ class Proxy:
         self.config = config
         self.audience = Audience()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
-        self._library = Library(config, catalog, warn, self._lists_differ)
-        known = self._library.catalog.servers
+        self._keeper = Keeper(config, catalog, warn, self._lists_differ)
+        known = self._keeper.catalog.servers
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
@@ -79,7 +79,7 @@ class Proxy:
         )
         self._home: Origin = NOBODY
         self._refresher = Refresher(
-            config.servers.values(), self._pool, self._library.merge, lambda: self._home
+            config.servers.values(), self._pool, self._keeper.merge, lambda: self._home
         )
         for name, record in known.items():
             if record.fetched_at is not None:
@@ -96,12 +96,12 @@ class Proxy:
     @property
     def catalog(self) -> Catalog:
         """What a client may see of the catalog."""
-        return self._library.visible
+        return self._keeper.visible
 
     @property
     def exposure(self) -> Exposure:
         """How a client is shown it."""
-        return self._library.exposure
+        return self._keeper.exposure
 
     def start(self, client: Client | None = None) -> None:
         """Begins indexing what is already known, and listing every server in the background. client: the only
@@ -111,7 +111,7 @@ class Proxy:
             self._home = anybody()
         elif client.era is not None:
             self._home = self._caller.origin(client)
-        indexing = self._library.index_soon()
+        indexing = self._keeper.index_soon()
         self._refresher.keep_trying()
         for name in self._enabled:
             if self._never_listed(name):
@@ -188,16 +188,16 @@ class Proxy:
             if (
                 taken := self._refresher.taken(name)
             ) > FIRST_LISTING:  # remembered: no search waits for it again
-                self._library.merge(
+                self._keeper.merge(
                     Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time())
                 )
         self.audience.close()
-        await self._library.stop_indexing()
+        await self._keeper.stop_indexing()
         await self._refresher.close()
         await self.passing.close()
         await self._caller.close()
         await self._pool.close()
-        await self._library.close()
+        await self._keeper.close()
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
         """The `CallToolResult` (JSON text) of `tools/call`.
@@ -250,7 +250,7 @@ class Proxy:
         else:
             await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
         self._refresh_expired()
-        searcher = await self._library.searcher()
+        searcher = await self._keeper.searcher()
         return searcher.search(question.query, question.limit, question.filters)
 
     def _refresh_expired(self) -> None:
@@ -277,7 +277,7 @@ class Proxy:
         await self._first_listings([parts[0]] if parts and of_one else self._enabled, lambda: FIRST_LISTING)
         if parts and self.catalog.get(name) is None:
             self._ask_of(parts[0])
-        return mend_name(name, self.catalog, known=self._library.catalog, servers=self.config.servers)
+        return mend_name(name, self.catalog, known=self._keeper.catalog, servers=self.config.servers)
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
@@ -303,7 +303,7 @@ class Proxy:
     ) -> bytes:
         configured = self.config.servers[entry.server].timeout or self.config.call_timeout
         result = await execute.run(self._caller, exchange, entry, fields, timeout or configured)
-        if self._library.catalog.servers[entry.server].stale:  # it is back: see what it has now
+        if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result
 
@@ -381,5 +381,5 @@ class Proxy:
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _never_listed(self, server: str) -> bool:
-        record = self._library.catalog.servers.get(server)
+        record = self._keeper.catalog.servers.get(server)
         return record is None or (record.fetched_at is None and not record.stale)

@@ -187,3 +187,28 @@ def state_of(answer: Json) -> str:
     state = answer["result"]["requestState"]
     assert isinstance(state, str)
     return state
+
+
+def again(wire: Wire, do: object, asked: Json, *answers: Json, **more: object) -> int:
+    """The call made again, with ``answers`` to the questions in their order."""
+    given = dict(zip(questions(asked), answers, strict=False))
+    return wire.send_call(do, inputResponses=given, requestState=state_of(asked), **more)
+
+
+async def resumed(wire: Wire, do: object, asked: Json, *answers: Json) -> Json:
+    return await wire.answer(again(wire, do, asked, *answers))
+
+
+def parked(bridge: Bridge) -> int:
+    return len(bridge.proxy._caller._parked)
+
+
+async def refused(wire: Wire, do: object, state: object, **more: object) -> Json:
+    answer = await wire.call(do, inputResponses={}, requestState=state, **more)
+    assert answer["error"]["code"] == -32602, answer
+    assert "requestState" in answer["error"]["message"]
+    return answer
+
+
+def log(level: str, data: object) -> list[object]:
+    return ["say", "notifications/message", {"level": level, "data": data}]

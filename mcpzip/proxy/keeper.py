@@ -22,7 +22,7 @@ SAVE_AFTER = 0.5
 T = TypeVar("T")
 
 
-class Library:
+class Keeper:
     """Keeps the catalog of one config. Everything runs on one event loop.
 
     catalog: all that is known. visible: what of it a client may see. exposure: how clients are shown it.
