@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from driver import (
     INITIALIZE,
-    PATIENCE,
     Client,
     Json,
     alive,
@@ -165,7 +164,7 @@ def test_a_command_that_is_interrupted(stubborn: list[FakeServer], tmp_path: Pat
         until(lambda: len(family(waiting)) == 2)
         pids = family(*fakes)
         process.send_signal(signal.SIGINT)
-        assert left_of([process.pid, *pids], PATIENCE) == []  # that it ends; `serve` alone promises when
+        assert left_of([process.pid, *pids]) == []
         _, errors = process.communicate(timeout=10)
         assert process.returncode == 1
         assert b"Traceback" not in errors
