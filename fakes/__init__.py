@@ -4,7 +4,8 @@
     with Fakes(directory) as fakes:
         server = fakes.start(tools=["pay"], faults=[fault("crash", nth=2)])     # server.config, server.record
 
-Also: the pytest fixture ``fake_mcp``, and ``mcpzip-fake`` for a shell. The guide is docs/fakes.md.
+Also: Gemini and embedding servers (`FakeGemini`, `FakeEmbeddings`), the pytest fixtures ``fake_mcp``,
+``fake_gemini`` and ``fake_embeddings``, and ``mcpzip-fake`` for a shell. The guide is docs/fakes.md.
 
 Importing this package imports nothing else: a fake must start fast, and every pytest run loads the plugin.
 """
@@ -14,16 +15,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fakes.answer import Answer
     from fakes.definitions import Tool
+    from fakes.embeddings import FakeEmbeddings
     from fakes.errors import ScenarioError
     from fakes.faults import Fault, fault
+    from fakes.gemini import FakeGemini
     from fakes.launch import Fakes, FakeServer
     from fakes.record import Record
     from fakes.scenario import Scenario
 
-__all__ = ["Answer", "FakeServer", "Fakes", "Fault", "Record", "Scenario", "ScenarioError", "Tool", "fault"]
+__all__ = [
+    "Answer",
+    "FakeEmbeddings",
+    "FakeGemini",
+    "FakeServer",
+    "Fakes",
+    "Fault",
+    "Record",
+    "Scenario",
+    "ScenarioError",
+    "Tool",
+    "fault",
+]
 
 _HOMES = {
     "Answer": "answer",
+    "FakeEmbeddings": "embeddings",
+    "FakeGemini": "gemini",
     "FakeServer": "launch",
     "Fakes": "launch",
     "Fault": "faults",

@@ -1,11 +1,11 @@
-"""``mcpzip-fake``: play a scenario, show one, list them."""
+"""``mcpzip-fake``: play a scenario, show one, list them; play Gemini or an embedding server."""
 
 import sys
 from pathlib import Path
 
 import click
 
-from fakes import stdio
+from fakes import stdio, told
 from fakes.errors import ScenarioError
 from fakes.faults import KINDS
 from fakes.scenario import ERAS, SHIPPED, Scenario, find, names
@@ -15,7 +15,7 @@ from fakes.scenario import ERAS, SHIPPED, Scenario, find, names
 @click.argument("scenario", required=False)
 @click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="For http and sse; 0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=0, help="For what listens; 0 takes a free one."
 )
 @click.option("--era", type=click.Choice(list(ERAS)), help="Speak only this era of the protocol.")
 @click.option(
@@ -23,6 +23,12 @@ from fakes.scenario import ERAS, SHIPPED, Scenario, find, names
 )
 @click.option("--stateless", is_flag=True, help="http: keep no sessions.")
 @click.option("--json-response", is_flag=True, help="http: answer with JSON instead of event streams.")
+@click.option(
+    "--told",
+    "told_file",
+    type=click.Path(dir_okay=False),
+    help="gemini, embeddings: what to answer, in TOML.",
+)
 @click.option("--list", "listing", is_flag=True, help="List the shipped scenarios and the faults there are.")
 @click.option("--show", metavar="NAME", help="Print the file of a shipped scenario, to start one's own from.")
 def main(
@@ -33,12 +39,14 @@ def main(
     record: str | None,
     stateless: bool,
     json_response: bool,
+    told_file: str | None,
     listing: bool,
     show: str | None,
 ) -> None:
     """Be the MCP server that SCENARIO describes: the name of a shipped one, or a TOML or JSON file.
 
-    http and sse listen on 127.0.0.1 and print one line, "listening URL", when they do.
+    Or be another kind of server: SCENARIO may be "gemini" or "embeddings". What listens does so on 127.0.0.1
+    and prints one line, "listening URL", when it does.
     """
     try:
         if listing:
@@ -47,32 +55,38 @@ def main(
             click.echo(find(show).read_text(encoding="utf-8"), nl=False)
         elif scenario is None:
             raise click.UsageError("name a scenario, or see --list")
+        elif scenario in told.ENDPOINTS:
+            told.run(scenario, told_file, record, port)
+        elif told_file is not None:
+            raise click.UsageError("--told is for gemini and embeddings")
         else:
             if transport == "stdio" and port:
                 raise click.UsageError("--port is for http and sse: add --transport http")
-            told = Scenario.load(scenario)
-            told = (told.with_era(era) if era else told).over(transport)
-            sys.exit(_play(told, transport, port, record, stateless, json_response))
+            played = Scenario.load(scenario)
+            played = (played.with_era(era) if era else played).over(transport)
+            sys.exit(_play(played, transport, port, record, stateless, json_response))
     except ScenarioError as error:
         raise click.ClickException(str(error)) from error
 
 
 def _play(
-    told: Scenario, transport: str, port: int, record: str | None, stateless: bool, json_response: bool
+    played: Scenario, transport: str, port: int, record: str | None, stateless: bool, json_response: bool
 ) -> int:
     if transport == "stdio":
-        return stdio.run(told, record)
+        return stdio.run(played, record)
     from fakes import serving  # brings the SDK, which takes its time
 
-    serving.run(told, record, transport, port, stateless=stateless, json_response=json_response)
+    serving.run(played, record, transport, port, stateless=stateless, json_response=json_response)
     return 0
 
 
 def _list() -> None:
     for name in names():
-        told = Scenario.load(Path(SHIPPED) / f"{name}.toml")
-        tools = len(told.all_tools())
-        click.echo(f"{name:20} {tools:4} tool{' ' if tools == 1 else 's'}  {told.about}")
+        shipped = Scenario.load(Path(SHIPPED) / f"{name}.toml")
+        tools = len(shipped.all_tools())
+        click.echo(f"{name:20} {tools:4} tool{' ' if tools == 1 else 's'}  {shipped.about}")
+    for name, about in told.ENDPOINTS.items():
+        click.echo(f"{name:20}    – {about}")
     click.echo("\nFaults, for the [[faults]] of a scenario (docs/fakes.md):")
     for kind, row in KINDS.items():
         click.echo(f"{kind:20} {row.about}")

@@ -1,5 +1,5 @@
-"""pytest: the fixture ``fake_mcp``. Installed with the package; nothing is imported before a test asks for
-it.
+"""pytest: the fixtures ``fake_mcp``, ``fake_gemini`` and ``fake_embeddings``. Installed with the package;
+nothing is imported before a test asks for it.
 
 async def test_pay(fake_mcp):
     shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])
@@ -11,6 +11,7 @@ async def test_pay(fake_mcp):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fakes.embeddings import FakeEmbeddings
+    from fakes.gemini import FakeGemini
     from fakes.launch import FakeServer
 
 
@@ -31,3 +34,23 @@ def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
 
     with Fakes(tmp_path / "fakes") as fakes:
         yield fakes.start
+
+
+@pytest.fixture
+def fake_gemini() -> Iterator[Callable[..., FakeGemini]]:
+    """Start a fake Gemini: a call takes what `fakes.gemini.FakeGemini` takes. All end with the test."""
+    from fakes.gemini import FakeGemini
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeGemini(**told))
+
+
+@pytest.fixture
+def fake_embeddings() -> Iterator[Callable[..., FakeEmbeddings]]:
+    """Start a fake embedding server: a call takes what `fakes.embeddings.FakeEmbeddings` takes. All end with
+    the test.
+    """
+    from fakes.embeddings import FakeEmbeddings
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeEmbeddings(**told))

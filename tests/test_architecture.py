@@ -42,6 +42,8 @@ OUTSIDERS = {"bench", "tests"}
 
 PURE = ("mcpzip.model", "mcpzip.wire", "mcpzip.search", "mcpzip.catalog.catalog")
 """The pure core: no event loop, no files, no processes, no network."""
+BUT = ("mcpzip.search.remote", "mcpzip.search.lexicon", "mcpzip.search.semantic.table")
+"""What of it reaches outside all the same: tiers that run elsewhere, and readers of data that we ship."""
 IMPURE = {
     "asyncio",
     "subprocess",
@@ -154,7 +156,9 @@ def test_the_pure_core_does_no_io(graph: grimp.ImportGraph) -> None:
     wrong = [
         f"{importer} imports {imported}"
         for importer, imported in edges(graph)
-        if any(inside(importer, package) for package in PURE) and imported.split(".")[0] in IMPURE
+        if any(inside(importer, package) for package in PURE)
+        and not any(inside(importer, package) for package in BUT)
+        and imported.split(".")[0] in IMPURE
     ]
     assert wrong == []
 

@@ -18,6 +18,7 @@ from bench.retrieval.dataset import Dataset, read
 from bench.retrieval.metrics import Row, Scores, by_kind, interval, judge, overall
 from bench.tables import table
 from mcpzip.search import Results, Searcher
+from mcpzip.search.semantic import local_table
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--compare", type=Path, help="rows kept before")
     options = parser.parse_args()
     dataset = read(options.folder, options.tools)
-    searcher = Searcher()
+    searcher = Searcher(local_table())
     print(f"{len(dataset.entries)} tools, {len(dataset.queries)} queries\n")
     print(_building(dataset, searcher))
     rows, results, report = _answering(dataset, searcher)
@@ -47,13 +48,22 @@ def _building(dataset: Dataset, searcher: Searcher) -> str:
     began = time.perf_counter()
     searcher.index(dataset.entries, "cold")
     cold = time.perf_counter() - began
+    kept = searcher.kept()
+    began = time.perf_counter()
+    Searcher(local_table()).index(dataset.entries, "kept", kept)
+    warm = time.perf_counter() - began
     gc.collect()
     tracemalloc.start()
-    searcher.index(dataset.entries, "measured")
+    other = Searcher(local_table())
+    other.index(dataset.entries, "measured", kept)
+    other.search("warm up", 1)
     gc.collect()
-    kept, _ = tracemalloc.get_traced_memory()
+    size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return f"index: {cold * 1e3:.0f} ms cold, {kept / 2**20:.1f} MB"
+    return (
+        f"index: {cold * 1e3:.0f} ms cold, {warm * 1e3:.0f} ms from {len(kept) / 2**20:.1f} MB that were kept, "
+        f"{size / 2**20:.1f} MB of memory"
+    )
 
 
 def _answering(dataset: Dataset, searcher: Searcher) -> tuple[list[Row], list[Results], str]:

@@ -21,8 +21,9 @@ from unittest.mock import patch
 from bench.retrieval.dataset import Dataset, read
 from bench.retrieval.metrics import Row, judge, overall
 from bench.tables import table
-from mcpzip.search import Searcher, fields, index, query, ranking, vocabulary
-from mcpzip.search.index import FIELD_WEIGHTS, FieldWeight
+from mcpzip.search import Searcher, analysis, fields, fusion, keyword, query, vocabulary
+from mcpzip.search.analysis import FIELD_WEIGHTS, FieldWeight
+from mcpzip.search.semantic import describing, local_table
 
 FOLDS = 5
 
@@ -47,22 +48,29 @@ class Constant:
 
 
 CONSTANTS = (
-    *(Constant(index, "weight", (0.0, 0.5, 2.0), field) for field in FIELD_WEIGHTS),
-    *(Constant(index, "length", (0.2, 0.5, 0.9), field) for field in FIELD_WEIGHTS),
-    Constant(index, "SATURATION", (0.6, 0.9, 1.5, 2.0)),
+    *(Constant(analysis, "weight", (0.0, 0.5, 2.0), field) for field in FIELD_WEIGHTS),
+    *(Constant(analysis, "length", (0.2, 0.5, 0.9), field) for field in FIELD_WEIGHTS),
+    Constant(analysis, "SATURATION", (0.6, 0.9, 1.5, 2.0)),
     Constant(fields, "DESCRIPTION_WORDS", (20, 40, 60, 200, 1000)),
     Constant(fields, "PARAMETER_WORDS", (0, 6, 12, 40)),
-    Constant(ranking, "POOL", (16, 32, 128)),
-    Constant(ranking, "VERB", (0.0, 0.1, 0.3)),
-    Constant(ranking, "CONTRADICTION", (0.0, 0.1, 0.25)),
-    Constant(ranking, "NAME", (0.0, 0.1, 0.3)),
-    Constant(ranking, "SERVER", (0.0, 0.05, 0.2)),
+    Constant(keyword, "VERB", (0.0, 0.1, 0.3)),
+    Constant(keyword, "CONTRADICTION", (0.0, 0.1, 0.25)),
+    Constant(keyword, "NAME", (0.0, 0.1, 0.3)),
+    Constant(keyword, "SERVER", (0.0, 0.05, 0.2)),
     Constant(query, "REPAIRED", (0.7, 0.8, 0.9, 1.0)),
+    Constant(query, "TRANSLATED", (0.5, 0.7, 1.0)),
     Constant(vocabulary, "SHORTEST_REPAIRED", (3, 5, 99)),
     Constant(vocabulary, "TWO_MISTAKES_FROM", (6, 8, 99)),
     Constant(vocabulary, "SHORTEST_BEGINNING", (4, 99)),
     Constant(vocabulary, "SHORTEST_PART", (2, 4, 99)),
     Constant(vocabulary, "MOST_ALTERNATIVES", (1, 2, 5)),
+    Constant(describing, "NAME", (0.0, 0.5, 2.0)),
+    Constant(describing, "SERVER", (0.0, 0.5, 2.0)),
+    Constant(describing, "DESCRIPTION", (0.0, 0.5, 2.0)),
+    Constant(describing, "SUMMARY", (0.0, 0.5, 2.0)),
+    Constant(describing, "PARAMETERS", (0.0, 0.1, 0.6)),
+    Constant(fusion, "WORDS", (0.0, 0.2, 0.3, 0.5, 0.6, 1.0)),
+    Constant(fusion, "POOL", (16, 32, 128)),
 )
 """Of a field's weight the values are factors; of everything else they are the values themselves."""
 
@@ -137,7 +145,7 @@ def _meant(constant: Constant, value: float) -> float:
 
 def _run(dataset: Dataset, setting: Setting) -> list[Row]:
     with _set(setting):
-        searcher = Searcher()
+        searcher = Searcher(local_table())
         searcher.index(dataset.entries, "1")
         answers = ((query, searcher.search(query.text, 10)) for query in dataset.queries)
         return [
@@ -156,7 +164,7 @@ def _set(setting: Setting) -> Iterator[None]:
             else:
                 value = int(value) if isinstance(getattr(constant.module, constant.name), int) else value
                 stack.enter_context(patch.object(constant.module, constant.name, value))
-        stack.enter_context(patch.object(index, "FIELD_WEIGHTS", weights))
+        stack.enter_context(patch.object(analysis, "FIELD_WEIGHTS", weights))
         yield
 
 

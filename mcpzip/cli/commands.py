@@ -16,6 +16,7 @@ from mcpzip.cli.refresh import refresh
 from mcpzip.cli.search import search
 from mcpzip.cli.serve import serve
 from mcpzip.cli.servers import servers
+from mcpzip.cli.usage import usage
 from mcpzip.model.errors import McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
@@ -31,7 +32,7 @@ def commands() -> None:
     """
 
 
-for _command in (serve, search, describe, call, servers, refresh, demo):
+for _command in (serve, search, describe, call, servers, refresh, usage, demo):
     commands.add_command(_command)
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import split
@@ -54,22 +56,25 @@ def with_proxy(
 
 
 @asynccontextmanager
-async def opened(config: str) -> AsyncIterator[Proxy]:
+async def opened(config: str, semantic: SemanticConfig | None = None) -> AsyncIterator[Proxy]:
     """A proxy on this config and its snapshot. No server is started until something needs it. Raises
-    ConfigError.
+    ConfigError. semantic: in place of the config's.
     """
     loaded = load(config, os.environ)
+    if semantic is not None:
+        loaded = replace(loaded, search=replace(loaded.search, semantic=semantic))
     catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
     for warning in (*loaded.warnings, *warnings):
-        _warn(warning)
-    proxy = Proxy(loaded, catalog, _warn)
+        warn(warning)
+    proxy = Proxy(loaded, catalog, warn)
     try:
         yield proxy
     finally:
         await proxy.close()
 
 
-def _warn(warning: str) -> None:
+def warn(warning: str) -> None:
+    """Tells the person at the terminal."""
     print(f"mcpzip: {warning}", file=sys.stderr)
 
 

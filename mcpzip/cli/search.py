@@ -1,30 +1,61 @@
 """`mcpzip search`: what `search_tools` would find, for people and programs."""
 
+import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import msgspec
-from rich.table import Table
 
-from mcpzip.cli.opening import err, list_missing, out, with_proxy
+from mcpzip.catalog import Catalog, ServerRecord
+from mcpzip.cli import explain
+from mcpzip.cli.opening import err, list_missing, opened, out, warn
+from mcpzip.config import Config, config_path, load, parse
+from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
-from mcpzip.model.signature import parameters, summary
-from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.search import Question, details, reply, shown_name
+from mcpzip.proxy.finding import Finder, new_searcher
+from mcpzip.proxy.search import Question, reply
 from mcpzip.search import Filters, Results, Searcher
+from mcpzip.search.remote import remote_tiers
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line asks for, and how to show it."""
+
+    query: str
+    limit: int | None
+    filters: Filters
+    as_json: bool
+    as_model: bool
+    explained: bool
+
+    def question(self, default_limit: int) -> Question:
+        return Question(self.query, self.limit or default_limit, self.filters)
 
 
 @click.command()
 @click.argument("query", required=False)
-@click.option("-n", "--limit", type=click.IntRange(1, 50), help="How many tools to show.")
+@click.option("-n", "--limit", type=click.IntRange(1, MAX_LIMIT), help="How many tools to show.")
 @click.option("-s", "--server", help="Only this server's tools.")
+@click.option(
+    "--read-only/--writes", default=None, help="Only tools that change nothing, or only the others."
+)
+@click.option("--explain", "explained", is_flag=True, help="Why these, and why in this order.")
 @click.option("--json", "as_json", is_flag=True, help="Names, scores and signatures as JSON.")
 @click.option("--as-model", is_flag=True, help="Exactly what the model would read.")
+@click.option(
+    "--semantic",
+    metavar="local|onnx|ollama|URL|off",
+    help="What finds tools by their meaning, in place of what the config says.",
+)
 @click.option(
     "--catalog",
     type=click.Path(exists=True, dir_okay=False),
@@ -38,96 +69,113 @@ from mcpzip.search import Filters, Results, Searcher
 )
 @click.option("-c", "--config", metavar="FILE", help="The config file.")
 def search(
-    query: str | None, limit: int | None, server: str | None, as_json: bool, as_model: bool,
-    catalog: str | None, batch: bool, config: str | None,
+    query: str | None, limit: int | None, server: str | None, read_only: bool | None, explained: bool,
+    as_json: bool, as_model: bool, semantic: str | None, catalog: str | None, batch: bool, config: str | None,
 ) -> int:  # fmt: skip
     """Find tools by what you want to do."""
+    meaning = _semantic(semantic) if semantic is not None else None
     if batch:
         if catalog is None:
             raise click.UsageError("--batch needs --catalog FILE.jsonl.")
-        return _answer_batch(Path(catalog))
+        return asyncio.run(_answer_batch(Path(catalog), config, meaning))
     if query is None:
         raise click.UsageError("Say what to search for, e.g. mcpzip search 'send a message'.")
-    filters = Filters(server=server)
+    asked = _Asked(query, limit, Filters(server, read_only), as_json, as_model, explained)
     if catalog is not None:
-        searcher = Searcher()
-        searcher.index(_read_tools(Path(catalog)), catalog)
-        return _show(searcher.search(query, limit or 5, filters), as_json)
-    searching: int = _search_config(
-        config=config, query=query, limit=limit, filters=filters, as_json=as_json, as_model=as_model
-    )  # type: ignore[call-arg]
-    return searching
+        return asyncio.run(_search_file(Path(catalog), config, meaning, asked))
+    return asyncio.run(_search_config(config, meaning, asked))
 
 
-@with_proxy
-async def _search_config(
-    proxy: Proxy, *, query: str, limit: int | None, filters: Filters, as_json: bool, as_model: bool
+def _semantic(said: str) -> SemanticConfig:
+    """``said`` as the config's ``search.semantic`` would be read. Raises ConfigError."""
+    written = json.dumps({"search": {"semantic": said}, "mcpServers": {}})
+    return parse(written.encode(), "--semantic", {}).search.semantic
+
+
+async def _search_config(config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
+    async with opened(config_path(config, os.environ), meaning) as proxy:
+        await list_missing(proxy, asked.filters.server)
+        question = asked.question(proxy.config.search.default_limit)
+        results = await proxy.search(question)
+        troubles = proxy.troubles()
+        code = _show(asked, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles)
+        if not asked.as_model:
+            for name, reason in sorted(troubles.items()):
+                err.print(f"{name}: {reason}", markup=False, highlight=False)
+        return code
+
+
+async def _search_file(path: Path, config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
+    async with _opened_file(path, config, meaning) as file:
+        question = asked.question(file.config.search.default_limit)
+        results = await file.finder.find(question, file.searcher, file.catalog)
+        return _show(asked, question, results, file.searcher, file.catalog, file.config, {})
+
+
+def _show(
+    asked: _Asked,
+    question: Question,
+    results: Results,
+    searcher: Searcher,
+    catalog: Catalog,
+    config: Config,
+    troubles: dict[str, str],
 ) -> int:
-    await list_missing(proxy, filters.server)
-    question = Question(query, limit or proxy.config.search.default_limit, filters)
-    results = await proxy.search(question)
-    if as_model:
-        text = json.loads(reply(question, results, proxy.catalog, proxy.troubles(), time.time()))["content"][
-            0
-        ]["text"]
+    if asked.as_model:
+        result = reply(question, results, catalog, troubles, time.time(), config.search.max_tokens)
+        text = json.loads(result)["content"][0]["text"]
         out.print(text, markup=False, highlight=False, soft_wrap=True)
-        return 0 if results.hits else 1
-    code = _show(results, as_json)
-    for name, reason in sorted(proxy.troubles().items()):
-        err.print(f"{name}: {reason}", markup=False, highlight=False)
-    return code
-
-
-def _show(results: Results, as_json: bool) -> int:
-    if as_json:
-        found = details(results)
-        rows = found["results"]
-        assert isinstance(rows, list)
-        for row, hit in zip(rows, results.hits, strict=True):
-            row["description"] = hit.entry.description
-            row["parameters"] = parameters(hit.entry.input_schema())
+    elif asked.as_json:
+        explainer = searcher if asked.explained else None
+        found = explain.as_json(question, results, explainer)
         print(json.dumps(found, ensure_ascii=False, indent=2))
-        return 0 if results.hits else 1
-    if not results.hits:
-        err.print(_why_nothing(results), markup=False, highlight=False)
-        return 1
-    table = Table(box=None, pad_edge=False)
-    for heading, options in (
-        ("tool", {"overflow": "fold"}),
-        ("what it does", {"ratio": 1}),
-        ("parameters", {"ratio": 1}),
-        ("score", {"justify": "right"}),
-    ):
-        table.add_column(heading, **options)
-    for hit in results.hits:
-        table.add_row(
-            _plain(shown_name(hit.entry)),
-            _plain(summary(hit.entry.description)),
-            _plain(parameters(hit.entry.input_schema(), 160)),
-            f"{hit.score:.2f}",
-        )
-    out.print(table)
-    out.print(
-        f"{len(results.hits)} of {results.matching} matches in {results.searched} tools"
-        f" · {'+'.join(results.tiers)} · {results.quality}",
-        highlight=False,
-    )
-    return 0
+    elif asked.explained:
+        explain.explain(question, results, searcher, catalog)
+    else:
+        explain.show(question, results, catalog)
+    return 0 if results.hits else 1
 
 
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")
+# --- the tools in a file ------------------------------------------------------------------------------------
 
 
-def _why_nothing(results: Results) -> str:
-    said = [f"Nothing matches in {results.searched} tools."]
-    if results.unknown_words:
-        said.append(f"No tool knows {', '.join(map(repr, results.unknown_words))}.")
-    if results.nearest_words:
-        said.append(f"Nearest words: {', '.join(results.nearest_words)}.")
-    if results.nearest_servers:
-        said.append(f"Nearest servers: {', '.join(results.nearest_servers)}.")
-    return " ".join(said)
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The tools in a file, ready to be searched."""
+
+    config: Config
+    catalog: Catalog
+    searcher: Searcher
+    finder: Finder
+
+
+@asynccontextmanager
+async def _opened_file(
+    path: Path, config: str | None, meaning: SemanticConfig | None
+) -> AsyncIterator[_File]:
+    """As ``config`` says, if one is named; else by the defaults, and nobody's key is used."""
+    where = config_path(config, os.environ)
+    told = load(where, os.environ) if config is not None else Config(where, {})
+    search = told.search if meaning is None else replace(told.search, semantic=meaning)
+    # What is kept of a file, which are the vectors of other programs, is kept under its own name.
+    told = replace(told, path=os.path.join(os.path.dirname(where), path.name), search=search)
+    entries = list(_read_tools(path))
+    servers: dict[str, list[Entry]] = {}
+    for entry in entries:
+        servers.setdefault(entry.server, []).append(entry)
+    catalog = Catalog({name: ServerRecord(name, tuple(of_it)) for name, of_it in servers.items()})
+    searcher = new_searcher(search, warn)
+    searcher.index(entries, str(path))
+    elsewhere = remote_tiers(told)
+    finder = Finder({}, None, elsewhere)
+    try:
+        if elsewhere is not None:
+            finder.index(catalog)
+            if elsewhere.meaning is not None:
+                await elsewhere.meaning.settled()
+        yield _File(told, catalog, searcher, finder)
+    finally:
+        await finder.close()
 
 
 def _read_tools(path: Path) -> Iterator[Entry]:
@@ -155,13 +203,13 @@ class _Query(msgspec.Struct):
     id: int | str | None = None
 
 
-def _answer_batch(path: Path) -> int:
-    searcher = Searcher()
-    searcher.index(_read_tools(path), str(path))
-    return _answer(searcher, sys.stdin.buffer)
+async def _answer_batch(path: Path, config: str | None, meaning: SemanticConfig | None) -> int:
+    async with _opened_file(path, config, meaning) as file:
+        return await _answer(file, sys.stdin.buffer)
 
 
-def _answer(searcher: Searcher, lines: Iterable[bytes]) -> int:
+async def _answer(file: _File, lines: Iterable[bytes]) -> int:
+    told: set[str] = set()
     for line in lines:
         if not line.strip():
             continue
@@ -171,8 +219,15 @@ def _answer(searcher: Searcher, lines: Iterable[bytes]) -> int:
             raise McpzipError(
                 f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.'
             ) from error
-        hits = searcher.search(asked.query, asked.k).hits
-        answer = {"id": asked.id, "names": [hit.entry.name for hit in hits]}
+        results = await file.finder.find(
+            Question(asked.query, asked.k, Filters()), file.searcher, file.catalog
+        )
+        for absence in results.absent:
+            if absence.reason not in told:
+                told.add(absence.reason)
+                warn(f"{absence.tier} ({absence.method}) is absent: {absence.reason}")
+        names = [name for hit in results.hits for name in (hit.entry.name, *hit.also)]
+        answer = {"id": asked.id, "names": names[: max(asked.k, 0)]}
         sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
         sys.stdout.flush()
     return 0

@@ -43,10 +43,6 @@ class Node:
         """Note something that can be passed over."""
         self.source.warnings.append(str(self.wrong(found, remedy)))
 
-    def warn_unused(self) -> None:
-        """Note a key for something this version doesn't do yet."""
-        self.warn("not used by this version", "it may stay, and does nothing")
-
     def fault(self, found: str, remedy: str) -> None:
         """Note something that makes only what is read here unusable."""
         self.source.faults.append(str(self.wrong(found, remedy)))

@@ -36,6 +36,12 @@ def snapshot_path(config_path: str) -> str:
     return os.path.join(folder, "cache", "tools.json" if name == "config.json" else f"{name}.tools.json")
 
 
+def index_path(config_path: str) -> str:
+    """Where the search index of this config's catalog is kept."""
+    folder, name = os.path.split(config_path)
+    return os.path.join(folder, "cache", f"{name}.index.bin")
+
+
 def card_path(config_path: str) -> str:
     """Where what the front desk answers with is kept."""
     folder, name = os.path.split(config_path)

@@ -4,7 +4,7 @@ The rules:
 
 1. The original's config is read as it is. ``null`` for an optional key is the same as leaving it out.
 2. What is wrong with the file's shape makes all of it unusable, and the error says where and what would do.
-3. A key we don't know, or don't use yet, is a warning.
+3. A key we don't know is a warning.
 """
 
 import os
@@ -14,16 +14,15 @@ from dataclasses import replace
 from mcpzip.config.node import Node, Source
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
-    DEFAULT_LIMIT,
     IDLE_TIMEOUT,
     LONGEST,
     Config,
     Expose,
-    SearchConfig,
     Secret,
     ServerConfig,
 )
-from mcpzip.config.server import URL, read_server
+from mcpzip.config.search import read_search
+from mcpzip.config.server import read_server
 from mcpzip.config.syntax import EXAMPLE, decode
 from mcpzip.model.errors import ConfigError
 from mcpzip.system.files import read_bytes_limited
@@ -32,10 +31,10 @@ LIMIT = 16 * 1024 * 1024
 """Bytes a config may have; a bigger file is some other file."""
 
 KEYS = ("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds", "expose")
-SEARCH_KEYS = ("default_limit", "model", "semantic", "threshold")
 
 EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
-SEMANTIC = ("local", "ollama", "off")
+GEMINI_KEY = "GEMINI_API_KEY"
+"""The environment variable that holds the key; it wins over the file's."""
 
 _TEXT = "write a string, in double quotes"
 
@@ -55,13 +54,12 @@ def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
     servers = _servers(top)
     idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
-    if key:
-        key.warn_unused()
-    secret = env.get("GEMINI_API_KEY") or _text(key)
+    in_file = _text(key)
+    secret = env.get(GEMINI_KEY, "").strip() or in_file
     config = Config(
         path=path,
         servers=servers,
-        search=_search(top.get("search")),
+        search=read_search(top.get("search")),
         idle_timeout=60 * idle.number("minutes", LONGEST / 60) if idle else IDLE_TIMEOUT,
         call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
         gemini_api_key=Secret(secret) if secret else None,
@@ -83,33 +81,6 @@ def _servers(top: Node) -> dict[str, ServerConfig]:
         remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
         nowhere.warn("there are no servers, and so no tools", remedy)
     return servers
-
-
-def _search(node: Node | None) -> SearchConfig:
-    if node is None:
-        return SearchConfig()
-    node.object('write an object, such as {"default_limit": 5}', SEARCH_KEYS)
-    limit, model, semantic, threshold = map(node.get, SEARCH_KEYS)
-    search = SearchConfig(
-        default_limit=limit.whole(1, 100) if limit else DEFAULT_LIMIT,
-        model=_text(model),
-        semantic=_semantic(semantic),
-        threshold=threshold.within(0, 1) if threshold else None,
-    )
-    for unused in (model, threshold, semantic if search.semantic != "off" else None):
-        if unused:
-            unused.warn_unused()
-    return search
-
-
-def _semantic(node: Node | None) -> str:
-    said = _text(node)
-    if node is None or said is None:
-        return SEMANTIC[0]
-    if said not in SEMANTIC and not URL.fullmatch(said):
-        remedy = 'write "local", "ollama", "off" or the URL of an OpenAI-compatible server'
-        raise node.wrong(f"found {said!r}", remedy)
-    return said
 
 
 def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:

@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-DEFAULT_LIMIT = 5
+DEFAULT_LIMIT, MAX_LIMIT = 5, 50
+MAX_TOKENS = 1_500
+GEMINI_MODEL = "gemini-flash-lite-latest"
+LLM_DEADLINE, EMBEDDING_DEADLINE = 3.0, 1.5
+"""Seconds."""
+
 IDLE_TIMEOUT, CALL_TIMEOUT = 300.0, 120.0
 """Seconds."""
 
@@ -17,6 +22,7 @@ LONGEST = 365 * 86_400.0
 
 Transport = Literal["stdio", "http", "sse"]
 Expose = Literal["meta", "direct", "transparent"]
+Provider = Literal["local", "onnx", "ollama", "openai", "off"]
 
 
 class Secret:
@@ -51,6 +57,7 @@ class ServerConfig:
     disabled: kept in the config, not to be used. timeout: seconds a call may take, None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: wins over them.
     pin: globs over the upstream's own tool names; these tools are also shown directly.
+    boost: how much search prefers its tools, 0.1 to 10.
     problem: why it can't be used, as a sentence that says what to do; None when it can.
     """
 
@@ -67,6 +74,7 @@ class ServerConfig:
     tools_allow: tuple[str, ...] | None = None
     tools_deny: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
+    boost: float = 1.0
     problem: str | None = None
 
     @property
@@ -91,12 +99,42 @@ class ServerConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SemanticConfig:
+    """What finds tools by what they mean.
+
+    provider: "local" is the table that ships with mcpzip, "onnx" a transformer that runs here, "ollama" and
+    "openai" are servers, of the second's API if not the second's own, "off" is none.
+    url: where the server is; "" for the provider's own address. model: None for the provider's default.
+    dimensions: to ask the server for, None for as many as the model has. deadline: seconds a query may take.
+    query_prefix, document_prefix: what the model wants before a text; None for what it is known to want.
+    """
+
+    provider: Provider = "local"
+    url: str = field(default="", repr=False)
+    model: str | None = None
+    api_key: Secret | None = None
+    dimensions: int | None = None
+    deadline: float = EMBEDDING_DEADLINE
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How tools are searched. ``threshold`` is a cosine similarity (0 to 1), None for the tier's own."""
+    """How tools are searched.
+
+    default_limit: tools an answer has, if nobody says otherwise. max_tokens: tokens it may take. learn:
+    whether tools that were used before rise. model: of Gemini; None asks no model, key or not.
+    llm_deadline: seconds it may take. threshold: the cosine similarity (0 to 1) below which a tool that was
+    found by its meaning alone is left out; None leaves that to the tier.
+    """
 
     default_limit: int = DEFAULT_LIMIT
-    model: str | None = None
-    semantic: str = "local"
+    max_tokens: int = MAX_TOKENS
+    learn: bool = True
+    model: str | None = GEMINI_MODEL
+    llm_deadline: float = LLM_DEADLINE
+    semantic: SemanticConfig = SemanticConfig()
     threshold: float | None = None
 
 

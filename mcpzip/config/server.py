@@ -28,8 +28,12 @@ TRANSPORTS: Mapping[str, Transport] = {
 
 STDIO_KEYS = ("command", "args", "env", "cwd")
 REMOTE_KEYS = ("url", "headers")
-KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, "disabled", "timeout", "tools", "pin")
+OUR_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
+KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *OUR_KEYS)
 TOOLS_KEYS = ("allow", "deny")
+
+BOOST = (0.1, 10)
+"""How little and how much a server can be preferred."""
 
 _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
@@ -51,7 +55,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
     faults = node.source.faults
     before = len(faults)
     transport = _transport(node)
-    disabled, timeout, tools, pin = (node.get(key) for key in ("disabled", "timeout", "tools", "pin"))
+    disabled, timeout, tools, pin, boost = map(node.get, OUR_KEYS)
     if tools:
         tools.object(_TOOLS, TOOLS_KEYS)
     server = ServerConfig(
@@ -62,6 +66,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
         tools_allow=_globs(tools.get("allow") if tools else None, name),
         tools_deny=_globs(tools.get("deny") if tools else None, name) or (),
         pin=_pin(pin, name),
+        boost=boost.within(*BOOST) if boost else 1.0,
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     own = faults[before:]

@@ -35,14 +35,24 @@ _DEPTH, _STEPS = 24, 2_000
 """How deep and how long one schema is read before the rest is ``any``: references can grow without end."""
 
 
-def signature(entry: Entry, budget: int = BUDGET) -> str:
-    """The compact form of ``entry``: one line of about ``budget`` characters."""
-    name = _UNPRINTABLE.sub(" ", entry.name)
+def signature(entry: Entry, budget: int = BUDGET, description: int = DESCRIPTION) -> str:
+    """The compact form of ``entry``: one line of about ``budget`` characters.
+
+    description: how many of them what it does may take; 0 leaves that out.
+    """
+    name = printable(entry.name)
     names = _Parameters.of(_schema(entry))
-    room = min(DESCRIPTION, budget - len(name) - len(names.text(0)) - 3)
-    description = summary(entry.description or entry.title, max(room, _LEAST_DESCRIPTION))
-    head = f"{name}: {description} " if description else f"{name} "
+    said = ""
+    if description:
+        room = min(description, budget - len(name) - len(names.text(0)) - 3)
+        said = summary(entry.description or entry.title, max(room, min(description, _LEAST_DESCRIPTION)))
+    head = f"{name}: {said} " if said else f"{name} "
     return head + names.text(budget - len(head))
+
+
+def printable(text: str) -> str:
+    """``text`` with a space for what would break a line, or hide or reorder the text around it."""
+    return _UNPRINTABLE.sub(" ", text)
 
 
 def parameters(schema: object, budget: int | None = None) -> str:

@@ -10,14 +10,25 @@ from typing import TypeVar
 
 from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
 from mcpzip.config import Config, paths
+from mcpzip.model.entry import Entry
 from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.finding import new_searcher
 from mcpzip.proxy.search import ADMIN_TOOLS
 from mcpzip.search import Searcher
+from mcpzip.system.files import read_bytes_limited, write_atomic
 from mcpzip.system.threads import in_thread
 
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
+KEEP_AFTER = 2.0
+"""Seconds of quiet after which the index is kept: while servers are listed it changes with each of them."""
+KEPT_ON_CLOSE = 10_000
+"""Tools of which the index may be kept while a client waits for us to end."""
+KEEPING = 0.5
+"""Seconds that our end waits for an index that is being kept."""
+LARGEST_INDEX = 1024**3
+"""Bytes."""
 
 T = TypeVar("T")
 
@@ -43,9 +54,11 @@ class Keeper:
         self.catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
         self.visible = allowed(self.catalog, config.servers)
         self.exposure = Exposure(config, self.visible)
-        self._searcher = Searcher()
-        self._indexed = ""
+        self._searcher: Searcher | None = None
+        self._indexed: str | None = None
         self._indexing: asyncio.Task[None] | None = None
+        self._keeping: asyncio.TimerHandle | None = None
+        self._kept: asyncio.Task[None] | None = None
         self._saving: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -67,6 +80,7 @@ class Keeper:
             self.index_soon()
             if self._indexing is not None:
                 await asyncio.shield(self._indexing)
+        assert self._searcher is not None, "indexed without a searcher"
         return self._searcher
 
     def index_soon(self) -> "asyncio.Task[None] | None":
@@ -79,11 +93,42 @@ class Keeper:
         try:
             visible = self.visible
             entries = (*visible.entries, *ADMIN_TOOLS)
-            await in_thread(lambda: self._searcher.index(entries, visible.version), "index")
+            if await in_thread(lambda: self._index_now(entries, visible.version), "index"):
+                if self._keeping is not None:
+                    self._keeping.cancel()
+                self._keeping = asyncio.get_running_loop().call_later(KEEP_AFTER, self._keep_in_background)
             self._indexed = visible.version
         finally:
             self._indexing = None
         self.index_soon()
+
+    def _index_now(self, entries: tuple[Entry, ...], version: str) -> bool:
+        """Indexes ``entries``. Returns whether the index is another now than the one that is kept."""
+        if self._searcher is not None:
+            return self._searcher.index(entries, version)
+        try:
+            kept = read_bytes_limited(paths.index_path(self._config.path), LARGEST_INDEX)
+        except OSError:
+            kept = b""
+        searcher = new_searcher(self._config.search, lambda warning: self._tell([warning]))
+        changed = searcher.index(entries, version, kept)
+        self._searcher = searcher
+        return changed
+
+    def _keep_in_background(self) -> None:
+        self._keeping = None
+        self._kept = asyncio.create_task(in_thread(self._keep, "keep"), name="keep")
+
+    def _keep(self) -> None:
+        """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
+        if self._searcher is not None:
+            try:
+                write_atomic(paths.index_path(self._config.path), self._searcher.kept())
+            except OSError as error:
+                if not self._warned:  # the snapshot stands beside it, and has said why
+                    self._tell(
+                        [f"The search index can't be kept, so that every start makes it anew: {error}"]
+                    )
 
     async def stop_indexing(self) -> None:
         """Nobody will search any more."""
@@ -98,6 +143,12 @@ class Keeper:
         if self._saving is not None:
             self._saving.cancel()
             self._tell(self.save())
+        if self._kept is not None:
+            await asyncio.wait({self._kept}, timeout=KEEPING)
+        if self._keeping is not None:
+            self._keeping.cancel()
+            if self._searcher is not None and len(self._searcher) <= KEPT_ON_CLOSE:
+                await in_thread(self._keep, "keep")
 
     def save(self) -> tuple[str, ...]:
         """Writes the snapshot now. Returns warnings."""

@@ -22,17 +22,21 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
     return [
         {
             "name": SEARCH,
-            "description": "Find tools of all connected servers by what you want to do. "
-            "Returns one line a tool: name: what it does [parameter:type, * = required].",
+            "description": "Find tools of all connected servers by what you want to do, even several things "
+            "at once. Returns one line a tool: name: what it does [parameter:type, * = required].",
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "query": {"type": "string", "description": "The task in plain words"},
+                    "query": {
+                        "type": "string",
+                        "description": 'The task in plain words; server:name, -word, "a phrase" narrow it',
+                    },
                     "limit": {
                         "type": "integer", "minimum": 1, "maximum": MAX_LIMIT,
                         "default": min(default_limit, MAX_LIMIT),
                     },
                     "server": {"type": "string", "description": "Only this server"},
+                    "read_only": {"type": "boolean", "description": "Only tools that change nothing"},
                 },
                 "required": ["query"],
             },

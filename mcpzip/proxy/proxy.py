@@ -28,13 +28,14 @@ from mcpzip.proxy.describe import described
 from mcpzip.proxy.doctor import fit, mend_name, repair_meta
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
 from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
-from mcpzip.search import Results
+from mcpzip.search import Results, Searcher
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
 from mcpzip.transport.pool import Pool, Rest
@@ -69,6 +70,7 @@ class Proxy:
         self.audience = Audience()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
         self._keeper = Keeper(config, catalog, warn, self._lists_differ)
+        self._finder = Finder.of(config, warn)
         known = self._keeper.catalog.servers
         self._pool = Pool(
             config.servers.values(),
@@ -78,9 +80,7 @@ class Proxy:
             on_resource_updated=self._resource_updated,
         )
         self._home: Origin = NOBODY
-        self._refresher = Refresher(
-            config.servers.values(), self._pool, self._keeper.merge, lambda: self._home
-        )
+        self._refresher = Refresher(config.servers.values(), self._pool, self._merge, lambda: self._home)
         for name, record in known.items():
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
@@ -103,6 +103,11 @@ class Proxy:
         """How a client is shown it."""
         return self._keeper.exposure
 
+    def _merge(self, update: Update) -> None:
+        """A server said what it has, or nothing."""
+        self._keeper.merge(update)
+        self._finder.index(self.catalog)
+
     def start(self, client: Client | None = None) -> None:
         """Begins indexing what is already known, and listing every server in the background. client: the only
         one there can be, if there is only one: its connections are used for that.
@@ -112,6 +117,7 @@ class Proxy:
         elif client.era is not None:
             self._home = self._caller.origin(client)
         indexing = self._keeper.index_soon()
+        self._finder.index(self.catalog)
         self._refresher.keep_trying()
         for name in self._enabled:
             if self._never_listed(name):
@@ -197,6 +203,7 @@ class Proxy:
         await self.passing.close()
         await self._caller.close()
         await self._pool.close()
+        await self._finder.close()
         await self._keeper.close()
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -251,7 +258,12 @@ class Proxy:
             await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
         self._refresh_expired()
         searcher = await self._keeper.searcher()
-        return searcher.search(question.query, question.limit, question.filters)
+        failing = frozenset(name for name in self._enabled if self._pool.health(name).state == "failing")
+        return await self._finder.find(question, searcher, self.catalog, failing)
+
+    async def searcher(self) -> Searcher:
+        """What `search` searches with."""
+        return await self._keeper.searcher()
 
     def _refresh_expired(self) -> None:
         """Lists servers anew whose lists are no longer good (spec 2026-07-28: server/utilities/caching)."""
@@ -343,7 +355,8 @@ class Proxy:
     async def _search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         question = read_question(arguments, self.config.search.default_limit)
         results = await self.search(question)
-        return reply(question, results, self.catalog, self.troubles(), time.time())
+        most = self.config.search.max_tokens
+        return reply(question, results, self.catalog, self.troubles(), time.time(), most)
 
     async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
@@ -365,6 +378,7 @@ class Proxy:
         fitted = fit(call, entry)
         repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
         result = await self._execute(entry, fitted.arguments, fitted.timeout, exchange)
+        self._finder.used(entry, result)
         return repair_meta(result, repairs) if repairs else result
 
     async def _first_listings(self, servers: Iterable[str], patience: Callable[[], float]) -> None:

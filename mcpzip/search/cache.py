@@ -1,7 +1,7 @@
 """Answers kept for queries that come to the same plan.
 
 The rule: a hit is what a fresh search would have returned. The key is everything a ranking depends on – the
-plan (sorted terms and filters, see `query`), the catalog's version and the tiers asked – so words in common
+plan (terms, words and filters, see `query`), the catalog's version and the signals – so words in common
 alone never reuse an answer. Only what can't change the answer is missing from the key: the order of the
 words, stop words that stand in no tool's name, how a word nobody knows is spelled. The limit is no part of
 it: an answer is kept whole and cut afterwards.
@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from mcpzip.search.query import Plan
+from mcpzip.search.signals import Signals
 
 CAPACITY = 256
 
@@ -25,7 +26,7 @@ class Key:
 
     plan: Plan
     version: str
-    tiers: tuple[str, ...]
+    signals: Signals
 
 
 class QueryCache(Generic[Answer]):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from mcpzip.model.entry import Entry, JsonObject
+from mcpzip.search.lexicon import gloss_text
 
 # Words of a text that are indexed; what comes after is manual, not summary. What another value costs in
 # nDCG@10:
@@ -26,7 +27,9 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The searchable texts of one tool."""
+    """The searchable texts of one tool. What a text says in another script than Latin follows it in English
+    (`lexicon`).
+    """
 
     name: str
     server: str
@@ -42,13 +45,13 @@ class Fields:
         schema = _Schema()
         schema.read(entry.input_schema(), 0)
         return cls(
-            name=entry.tool[:_LONGEST_TEXT],
+            name=_understood(entry.tool[:_LONGEST_TEXT]),
             server=entry.server,
-            title=entry.title[:_LONGEST_TEXT],
-            description=_first_words(entry.description, DESCRIPTION_WORDS),
-            parameters=" ".join(schema.parameters),
+            title=_understood(entry.title[:_LONGEST_TEXT]),
+            description=_understood(_first_words(entry.description, DESCRIPTION_WORDS)),
+            parameters=_understood(" ".join(schema.parameters)),
             values=" ".join(schema.values),
-            parameter_descriptions=" ".join(schema.descriptions),
+            parameter_descriptions=_understood(" ".join(schema.descriptions)),
         )
 
     def texts(self) -> tuple[str, ...]:
@@ -100,6 +103,11 @@ class _Schema:
         self.read(parameter, depth + 1)
         for item in _objects([parameter.get("items")]):
             self.read(item, depth + 1)
+
+
+def _understood(text: str) -> str:
+    """``text``, and in English what of it is in another script."""
+    return text if text.isascii() else f"{text} {gloss_text(text)}".rstrip()
 
 
 def _objects(value: object) -> list[JsonObject]:

@@ -1,216 +1,259 @@
-"""The inverted index: for every term, the tools it stands in and what it is worth there.
+"""The inverted index: the tools of one catalog, searchable by their terms and by what they mean.
 
-The rule: an index is built whole from a set of entries, never changes, and does not depend on their order. A
-*document* is a position in ``entries``, which are sorted by name, so that the lower of two documents is the
-first by name.
-
-What a term is worth in a tool is BM25F (Robertson, Zaragoza & Taylor, "Simple BM25 extension to multiple
-weighted fields", CIKM 2004): counts are weighted by field and normalised by the field's length, added up, and
-only then saturated. That is done here, once; a query only adds up.
+The rule: an index never changes; `updated` makes the next one, shares with it what is the same, and analyses
+only tools it had not. What it answers depends on the set of its tools alone: not on their order, nor on
+whether it was built at once, grew tool by tool, or was read from a file. A *document* is a number of a tool;
+which number means nothing.
 """
 
-from array import array
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from math import log
 
 from mcpzip.model.entry import Entry
-from mcpzip.search.fields import Fields
+from mcpzip.search.analysis import Analysis, Analyst
 from mcpzip.search.names import Names
-from mcpzip.search.tokenizer import is_stop_word, words
-from mcpzip.search.verbs import families, first_verb
+from mcpzip.search.postings import Posting, Postings
+from mcpzip.search.semantic.vectors import Packed, Vectors
+from mcpzip.search.tokenizer import words
+from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
+
+LOOSE = 0.25  # of the documents may be gone or lie outside the flat arrays before these are made anew
+
+Key = bytes
+"""What a tool is recognised by: a digest of its server and its text."""
+
+
+def key_of(entry: Entry) -> Key:
+    """The key of ``entry``: tools of one key have the same analysis."""
+    return blake2b(b"%b\0%b" % (entry.server.encode(), entry.raw), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
-class FieldWeight:
-    """weight: what a word counts in this field; length: 0 ignores how long the field is, 1 divides by it."""
-
-    weight: float
-    length: float
-
-
-# In the order of `Fields`. Set by cross-validation and rounded: no constant of this package has a neighbour
-# that is better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is
-# lost without the field.
-FIELD_WEIGHTS: dict[str, FieldWeight] = {
-    "name": FieldWeight(3.0, 0.6),  # −.023; the length of a name doesn't matter
-    "server": FieldWeight(2.0, 0.3),  # −.013
-    "title": FieldWeight(1.5, 0.6),  # a second name, for the few that have one: half the name's weight
-    "description": FieldWeight(1.0, 0.7),  # −.060; a length of .2 or .9: −.005, −.003
-    "parameters": FieldWeight(0.8, 0.3),  # −.004
-    "values": FieldWeight(0.2, 0.3),  # nothing on average; the only place that says "webp" or "weekly"
-    "parameter_descriptions": FieldWeight(0.4, 0.3),  # −.003
-}
-SATURATION = 1.2  # BM25's k1, at its textbook value; .9: −.002, 2: −.002
-
-_REMEMBERED = 16_384  # written words, while an index is built
-
-
-class Index:
-    """The tools of one catalog, searchable. Never changes; any number of threads may read it.
-
-    entries: by name. terms: every indexed term and its number. rarity: by term, its inverse document
-    frequency, above 0. rarest: the rarity of a term that stands nowhere. vocabulary, names: lookups of words
-    and of tools. verbs: the verb families of the terms that have any.
-
-    By document: name_terms, the distinct terms of the tool's name in order; name_rarity, the sum of their
-    rarities; verb, the families of the name's verb; server, a number. By server: servers, its name;
-    server_terms, the terms of that. sizes: how many tools have a (server, read_only).
+class Document:
+    """A tool in an index. name: as it is called. terms: the distinct terms of the tool's own name, in order,
+    stop words too. verb: the families of the name's verb. vector: what it means.
     """
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries: tuple[Entry, ...] = tuple(sorted(entries, key=lambda entry: (entry.name, entry.raw)))
-        self.terms: dict[str, int] = {}
-        self.rarest = log(1 + (len(self.entries) + 0.5) / 0.5)
-        reader = _Reader(self.terms)
-        self.names = Names()
-        for document, entry in enumerate(self.entries):
-            self.names.add(document, entry, reader.read(entry))
-        self._weigh(reader)
-        self.vocabulary = Vocabulary({word: self.frequency([term]) for word, term in reader.spelled.items()})
-        self._describe_names(reader)
+    entry: Entry
+    name: str
+    key: Key
+    terms: tuple[int, ...]
+    verb: int
+    vector: Packed | None
 
-    def worths(self, term: int) -> Iterable[tuple[int, float]]:
-        """``(document, worth)`` of every document ``term`` stands in, in order."""
-        start, end = self._offsets[term], self._offsets[term + 1]
-        return zip(self._documents[start:end], self._worths[start:end], strict=True)
 
-    def frequency(self, terms: Iterable[int]) -> int:
-        """In how many documents ``terms`` stand, those with several counted for each."""
-        return sum(self._offsets[term + 1] - self._offsets[term] for term in terms)
+@dataclass(frozen=True)
+class Index:
+    """The tools of one catalog, searchable. Any number of threads may read it.
+
+    documents: by number, None where a tool is gone. numbers: the documents there are, by key. terms: the
+    number of every term that ever stood in one. written: every word that stands in a tool, and in how many.
+    names: the tools by what they are called. dimension: of the vectors, 0 when there are none.
+    """
+
+    documents: Sequence[Document | None] = ()
+    numbers: Mapping[Key, int] = field(default_factory=dict)
+    terms: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[str, int] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+    postings: Postings = field(default_factory=Postings)
+    dimension: int = 0
+    _gone: Mapping[int, int] = field(default_factory=dict)  # documents that are, of those of a term
+    _loose: int = 0  # documents that are gone or were added since the arrays were made
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def updated(self, entries: Iterable[Entry], analyst: Analyst) -> "Index":
+        """The index of exactly ``entries``."""
+        wanted = {key_of(entry): entry for entry in entries}
+        gone = [number for key, number in self.numbers.items() if key not in wanted]
+        new = {key: entry for key, entry in wanted.items() if key not in self.numbers}
+        if not gone and not new:
+            return self
+        change = _Change(self)
+        for number in gone:
+            change.remove(number, analyst)
+        for key, entry in new.items():
+            change.add(key, entry, analyst)
+        index = change.done()
+        return index.packed() if index._loose > LOOSE * len(index) else index
+
+    def packed(self) -> "Index":
+        """The same tools with nothing loose: documents numbered anew, unused terms left out."""
+        if not self._loose:
+            return self
+        kept = sorted(self.numbers.values())
+        renumbered = {old: new for new, old in enumerate(kept)}
+        terms = [term for term in self.terms if self.number(term) is not None]
+        numbers = {self.terms[term]: new for new, term in enumerate(terms)}
+        documents = []
+        for old in kept:
+            document = self.document(old)
+            named = tuple(numbers[term] for term in document.terms)
+            documents.append(
+                Document(document.entry, document.name, document.key, named, document.verb, document.vector)
+            )
+        return Index(
+            documents=documents,
+            numbers={document.key: number for number, document in enumerate(documents)},
+            terms={term: number for number, term in enumerate(terms)},
+            written=self.written,
+            names=self.names.renumbered(renumbered),
+            postings=self.postings.packed(
+                (self.terms[term] for term in terms), renumbered if len(kept) < len(self.documents) else None
+            ),
+            dimension=self.dimension,
+        )
+
+    def document(self, number: int) -> Document:
+        """The document of this number, which must be there."""
+        document = self.documents[number]
+        assert document is not None, "a document that is gone"
+        return document
+
+    def number(self, term: str) -> int | None:
+        """The number of ``term``; None when it stands nowhere."""
+        number = self.terms.get(term)
+        return number if number is not None and self.frequency(number) else None
+
+    def frequency(self, term: int) -> int:
+        """In how many tools ``term`` stands."""
+        return self.postings.count(term) - self._gone.get(term, 0)
+
+    def rarity(self, term: int) -> float:
+        """The inverse document frequency of ``term``, above 0."""
+        rarity = self._rarities.get(term)
+        if rarity is None:
+            standing = self.frequency(term)
+            rarity = log(1 + (len(self) - standing + 0.5) / (standing + 0.5))
+            self._rarities[term] = rarity
+        return rarity
+
+    @cached_property
+    def rarest(self) -> float:
+        """The rarity of a term that stands nowhere."""
+        return log(1 + (len(self) + 0.5) / 0.5)
+
+    def worths(self, term: int) -> Iterable[Posting]:
+        """What ``term`` is worth, 0…1, in every document it stands in."""
+        found = self.postings.of(term)
+        if term not in self._gone:
+            return found
+        documents = self.documents
+        return [(document, worth) for document, worth in found if documents[document] is not None]
 
     def has(self, document: int, term: int) -> bool:
         """Whether ``term`` stands in ``document``."""
-        end = self._offsets[term + 1]
-        place = bisect_left(self._documents, document, self._offsets[term], end)
-        return place < end and self._documents[place] == document
+        return self.postings.has(term, document)
 
-    def _weigh(self, reader: "_Reader") -> None:
-        count = len(self.entries)
-        documents = [array("I") for _ in self.terms]
-        weights = [array("f") for _ in self.terms]
-        fields = [
-            (field.weight, 1 - field.length, field.length * count / (total or 1))
-            for field, total in zip(FIELD_WEIGHTS.values(), reader.totals, strict=True)
-        ]
-        for document, texts in enumerate(reader.texts()):
-            sums: dict[int, float] = {}
-            for place, length, found in texts:
-                weight, flat, slope = fields[place]
-                share = weight / (flat + slope * length)
-                for term in found:
-                    sums[term] = sums.get(term, 0.0) + share
-            for term, total in sums.items():
-                documents[term].append(document)
-                weights[term].append(total / (SATURATION + total))
-        self.rarity = array("d")
-        self._offsets = array("I", (0,))
-        self._documents = array("I")
-        self._worths = array("f")
-        for standing, shares in zip(documents, weights, strict=True):
-            rarity = log(1 + (count - len(standing) + 0.5) / (len(standing) + 0.5))
-            self.rarity.append(rarity)
-            self._documents.extend(standing)
-            self._worths.extend([rarity * share for share in shares])
-            self._offsets.append(len(self._documents))
+    def server_terms(self, server: str) -> tuple[int, ...]:
+        """The terms of the name of ``server`` that stand in some tool."""
+        terms = self._server_terms.get(server)
+        if terms is None:
+            found = (self.number(term) for _, term in words(server))
+            terms = self._server_terms[server] = tuple(term for term in found if term is not None)
+        return terms
 
-    def _describe_names(self, reader: "_Reader") -> None:
-        self.sizes = Counter((entry.server, entry.read_only) for entry in self.entries)
-        self.name_terms = reader.names
-        self.name_rarity = array("f", (sum(self.rarity[term] for term in name) for name in reader.names))
-        self.verbs = {number: bits for term, number in self.terms.items() if (bits := families(term))}
-        self.verb = array("I", reader.verbs)
-        numbers: dict[str, int] = {}
-        self.server = array("I", (numbers.setdefault(entry.server, len(numbers)) for entry in self.entries))
-        self.servers = tuple(numbers)
-        self.server_terms = [
-            tuple(self.terms[term] for _, term in words(server) if term in self.terms)
-            for server in self.servers
-        ]
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words of the catalog."""
+        return Vocabulary(self.written)
+
+    @cached_property
+    def verbs(self) -> dict[int, int]:
+        """The terms of the catalog that are verbs, and the families of each."""
+        return {number: families(verb) for verb in verbs() if (number := self.number(verb)) is not None}
+
+    @cached_property
+    def sizes(self) -> Counter[tuple[str, bool]]:
+        """How many tools there are of each (server, read_only)."""
+        return Counter(
+            (document.entry.server, document.entry.read_only) for document in self.documents if document
+        )
+
+    @cached_property
+    def meanings(self) -> tuple[list[int], Vectors] | None:
+        """The documents whose meaning is known, and their vectors; None when of none."""
+        found = [number for number, document in enumerate(self.documents) if document and document.vector]
+        if not found:
+            return None
+        vectors = [vector for number in found if (vector := self.document(number).vector)]
+        return found, Vectors(vectors, self.dimension)
+
+    @cached_property
+    def _rarities(self) -> dict[int, float]:
+        return {}
+
+    @cached_property
+    def _server_terms(self) -> dict[str, tuple[int, ...]]:
+        return {}
 
 
-class _Reader:
-    """The first pass: every field of every entry as term numbers, and what must be known of all to weigh any.
+class _Change:
+    """The next index in the making."""
 
-    totals: by field, the terms of all entries. names, verbs: by entry, the terms and the verb families of its
-    name. spelled: every word met and its term.
-    """
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._documents = list(index.documents)
+        self._numbers = dict(index.numbers)
+        self._terms = dict(index.terms)
+        self._written = Counter(index.written)
+        self._names = index.names.copy()
+        self._postings: dict[int, list[Posting]] = {}
+        self._gone = Counter(index._gone)
+        self._loose = index._loose
+        self._dimension = index.dimension
 
-    def __init__(self, terms: dict[str, int]) -> None:
-        self.terms = terms
-        self.totals = [0] * len(FIELD_WEIGHTS)
-        self.names: list[tuple[int, ...]] = []
-        self.verbs: list[int] = []
-        self.spelled: dict[str, int] = {}
-        self._written = _Written(self)
-        self._found = array("I")  # the terms of all fields of all entries, one after the other
-        self._lengths = array("I")  # how many of them each field has
+    def remove(self, number: int, analyst: Analyst) -> None:
+        """Take out a document. Analysing it once more is cheaper than keeping what it consists of."""
+        document = self._index.document(number)
+        analysis = analyst.analyse(document.entry, with_meaning=False)
+        self._gone.update([self._terms[term] for term in analysis.worths])
+        self._written.subtract(analysis.written.keys())
+        for word in analysis.written:
+            if self._written[word] <= 0:
+                del self._written[word]
+        self._names.remove(number, document.entry)
+        self._documents[number] = None
+        del self._numbers[document.key]
+        self._loose += 1
 
-    def number(self, word: str, term: str) -> int:
-        """The number of ``term``, that ``word`` stands for."""
-        number = self.spelled[word] = self.terms.setdefault(term, len(self.terms))
-        return number
+    def add(self, key: Key, entry: Entry, analyst: Analyst) -> None:
+        """Take in a tool."""
+        analysis = analyst.analyse(entry)
+        number = len(self._documents)
+        for term, worth in analysis.worths.items():
+            self._postings.setdefault(self._number(term), []).append((number, worth))
+        self._written.update(analysis.written.keys())
+        self._names.add(number, entry)
+        self._documents.append(self._document(key, entry, analysis))
+        self._numbers[key] = number
+        self._loose += 1
+        if analysis.vector:
+            self._dimension = 2 * len(analysis.vector)
 
-    def read(self, entry: Entry) -> list[tuple[str, str]]:
-        """Take in the next entry; the words of its name."""
-        fields = Fields.of(entry)
-        name = words(fields.name)
-        numbers = [self.number(*pair) for pair in name]  # with its stop words: "who am i" is one
-        self.names.append(tuple(dict.fromkeys(numbers)))
-        self.verbs.append(first_verb(term for _, term in name))
-        self._add(0, numbers)
-        for place, text in enumerate(fields.texts(), 1):
-            numbers = []
-            for written in text.split():
-                numbers += self._written[written]
-            self._add(place, numbers)
-        return name
+    def _document(self, key: Key, entry: Entry, analysis: Analysis) -> Document:
+        terms = tuple(self._number(term) for term in analysis.name)
+        return Document(entry, entry.name, key, terms, analysis.verb, analysis.vector)
 
-    def texts(self) -> Iterator[list[tuple[int, int, Sequence[int]]]]:
-        """For each entry: of every field that has terms its place, its length, and its terms.
+    def _number(self, term: str) -> int:
+        return self._terms.setdefault(term, len(self._terms))
 
-        Where two neighbours joined are a word of the catalog ("Git Hub"), that word stands there too, but
-        takes no room: it is no longer text.
-        """
-        terms = list(self.terms)
-        known = self.spelled
-        count = len(FIELD_WEIGHTS)
-        end = 0
-        for first in range(0, len(self._lengths), count):
-            texts: list[tuple[int, int, Sequence[int]]] = []
-            for place, length in enumerate(self._lengths[first : first + count]):
-                if length:
-                    found = self._found[end : end + length]
-                    end += length
-                    joined = [terms[left] + terms[right] for left, right in pairwise(found)]
-                    found.extend([known[word] for word in joined if word in known])
-                    texts.append((place, length, found))
-            yield texts
-
-    def _add(self, place: int, numbers: list[int]) -> None:
-        self._found.extend(numbers)
-        self._lengths.append(len(numbers))
-        self.totals[place] += len(numbers)
-
-
-class _Written(dict[str, list[int]]):
-    """By run of characters without white space: the terms in it, stop words left out.
-
-    Four fifths of the runs in a catalog were met before; remembering them is what makes building fast. It
-    starts anew when it is full, so that a large catalog takes no more of it than a small one.
-    """
-
-    def __init__(self, reader: _Reader) -> None:
-        super().__init__()
-        self._reader = reader
-
-    def __missing__(self, written: str) -> list[int]:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        number = self._reader.number
-        numbers = self[written] = [number(*pair) for pair in words(written) if not is_stop_word(pair)]
-        return numbers
+    def done(self) -> Index:
+        return Index(
+            documents=self._documents,
+            numbers=self._numbers,
+            terms=self._terms,
+            written=self._written,
+            names=self._names,
+            postings=self._index.postings.with_added(self._postings),
+            dimension=self._dimension,
+            _gone=self._gone,
+            _loose=self._loose,
+        )

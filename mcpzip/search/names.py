@@ -4,10 +4,13 @@ The rule: names are compared by their words, so `get-user`, `getUser` and "user,
 before it or without. Only `Names.literal` looks at the characters themselves.
 """
 
+from collections.abc import Iterable, Mapping
+
 from mcpzip.model.entry import Entry
 from mcpzip.search.tokenizer import content, words
 
 Pairs = list[tuple[str, str]]  # of `words`
+Spoken = dict[str, tuple[int, ...]]
 
 
 class Names:
@@ -15,16 +18,46 @@ class Names:
 
     __slots__ = ("_literal", "_spoken")
 
-    def __init__(self) -> None:
-        self._literal: dict[str, tuple[int, ...]] = {}
-        self._spoken: dict[str, tuple[int, ...]] = {}
+    def __init__(self, entries: Iterable[Entry] = (), spoken: Spoken | None = None) -> None:
+        """Of ``entries``, numbered in their order. spoken: what `table` gave for just these."""
+        self._literal: Spoken = {}
+        self._spoken: Spoken = {} if spoken is None else spoken
+        for number, entry in enumerate(entries):
+            for key in (entry.tool, entry.name):
+                _add(self._literal, key, number)
 
-    def add(self, number: int, entry: Entry, tool: Pairs) -> None:
-        """Take in ``entry``, the words of whose own name are ``tool``."""
-        _add(self._literal, entry.tool, number)
-        _add(self._literal, entry.name, number)
-        _add(self._spoken, _key(tool), number)
-        _add(self._spoken, _key([*words(entry.server), *tool]), number)
+    @property
+    def table(self) -> Spoken:
+        """By the words of a name, the tools of that name. Not to be changed."""
+        return self._spoken
+
+    def copy(self) -> "Names":
+        """A copy, to be changed."""
+        return self.renumbered(None)
+
+    def renumbered(self, numbers: Mapping[int, int] | None) -> "Names":
+        """The same names with other numbers, by the old; None: with the same."""
+        names = Names()
+        for table, its in ((names._literal, self._literal), (names._spoken, self._spoken)):
+            if numbers is None:
+                table.update(its)
+            else:
+                table.update((key, tuple([numbers[old] for old in old])) for key, old in its.items())
+        return names
+
+    def add(self, number: int, entry: Entry) -> None:
+        """Take in ``entry``."""
+        for table, key in self._keys(entry):
+            _add(table, key, number)
+
+    def remove(self, number: int, entry: Entry) -> None:
+        """Take out ``entry``, added under this number."""
+        for table, key in self._keys(entry):
+            left = tuple([other for other in table.get(key, ()) if other != number])
+            if left:
+                table[key] = left
+            else:
+                table.pop(key, None)
 
     def literal(self, query: str) -> tuple[int, ...]:
         """The tools called exactly ``query``, character by character."""
@@ -37,12 +70,21 @@ class Names:
         """
         return self._spoken.get(_key(pairs), ())
 
+    def _keys(self, entry: Entry) -> tuple[tuple[Spoken, str], ...]:
+        tool = words(entry.tool)
+        return (
+            (self._literal, entry.tool),
+            (self._literal, entry.name),
+            (self._spoken, _key(tool)),
+            (self._spoken, _key([*words(entry.server), *tool])),
+        )
+
 
 def _key(pairs: Pairs) -> str:
     return " ".join(sorted({term for _, term in content(pairs)}))
 
 
-def _add(table: dict[str, tuple[int, ...]], key: str, number: int) -> None:
+def _add(table: Spoken, key: str, number: int) -> None:
     known = table.get(key, ())
     if key and number not in known:
         table[key] = (*known, number)

@@ -33,15 +33,15 @@ def nearest_words(index: Index, unknown: Iterable[str]) -> tuple[str, ...]:
 def nearest_servers(index: Index, said: Iterable[str]) -> tuple[str, ...]:
     """Up to `MOST` servers: first those whose name looks like a word ``said``, then those with most tools."""
     asked = tuple(said)
-    sizes = [0] * len(index.servers)
-    for server in index.server:
-        sizes[server] += 1
+    sizes: dict[str, int] = {}
+    for (server, _), size in index.sizes.items():
+        sizes[server] = sizes.get(server, 0) + size
     order: list[tuple[float, int, str]] = []
-    for number, name in enumerate(index.servers):
+    for name, size in sizes.items():
         parts = [word for word, _ in words(name)]
         parts.append("".join(parts))
         likeness = max((_likeness(word, part) for word in asked for part in parts), default=0.0)
-        order.append((-likeness if likeness >= ALIKE else 0.0, -sizes[number], name))
+        order.append((-likeness if likeness >= ALIKE else 0.0, -size, name))
     return tuple(name for _, _, name in sorted(order)[:MOST])
 
 

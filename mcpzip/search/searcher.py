@@ -4,22 +4,33 @@ The rule: a search never raises and never comes back empty-handed. When nothing 
 which words are unknown, and which words and servers come closest.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 from mcpzip.model.entry import Entry
+from mcpzip.search import store
+from mcpzip.search.analysis import Analyst
 from mcpzip.search.cache import Key, QueryCache
+from mcpzip.search.fusion import Found, Heard, Ranking, above_background, rank
 from mcpzip.search.index import Index
+from mcpzip.search.keyword import most
 from mcpzip.search.nearest import nearest_servers, nearest_words
-from mcpzip.search.query import Filters, Understanding, understand
-from mcpzip.search.ranking import Ranking, rank
+from mcpzip.search.needs import needs
+from mcpzip.search.query import Filters, Plan, Understanding, read, understand
+from mcpzip.search.semantic.describing import Describer
+from mcpzip.search.semantic.table import Table
+from mcpzip.search.semantic.vectors import cosine, packed
+from mcpzip.search.signals import NO_SIGNALS, Signals
+from mcpzip.search.syntax import Asked
+from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, Absence, Answer
 from mcpzip.search.tokenizer import words
 
 Quality = Literal["strong", "fair", "weak", "none"]
 
-KEYWORD = "keyword"
 KEPT = 50  # hits of an answer that are kept; a longer list is ranked anew
+DEEP = 500  # … anew where so many of them are the same tool that too few are left
 
 # The best hit's score from which an answer is called strong, or fair. Of 675 requests to 919 tools, the right
 # tool came first, and among the first five: 96 % and 99 % of the time when strong, 76 % and 93 % when fair,
@@ -34,25 +45,35 @@ _NO_FILTERS = Filters()
 class Hit:
     """A tool that was found.
 
-    score: 0…1, comparable between queries (`ranking`). tier: the way of ranking that found it. matched: the
-    words of the query, as written there, that stand in it. similarity: −1…1, from a semantic tier only.
+    score: 0…1, comparable between queries (`fusion`). tier: what found it: `KEYWORD` when it has words of the
+    query, `SEMANTIC` when it only means the like, `LLM` when a model chose it. matched: the words of the
+    query, as written there, that stand in it. words: the share of the query that these are, 0…1. similarity:
+    −1…1, None when no tier knows. moved: what its score was multiplied by and why. need: the one of several
+    needs that it answers, "" when there is only one. also: tools of other servers that are the same, by name.
     """
 
     entry: Entry
     score: float
     tier: str
     matched: tuple[str, ...]
+    words: float = 0.0
     similarity: float | None = None
+    moved: tuple[tuple[str, float], ...] = ()
+    need: str = ""
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
     """What a query found, and what there is to say about it.
 
-    hits: best first, ties by name. matching: how many tools have any of the words. searched: how many tools
-    the filters left. quality: how far to trust the first hit ("none": there is none). tiers: the ways of
-    ranking that answered. unknown_words: words of the query that no tool has, nor anything near. corrected:
-    (as written, as searched). nearest_words, nearest_servers: only when nothing was found.
+    hits: best first, ties by name; where there are several needs, the best of each in turn. matching: how
+    many tools have any of the words. searched: how many tools the filters left. quality: how far to trust the
+    first hit ("none": there is none); of several needs, that of the worst answered. tiers: the ways of
+    ranking that answered, those that run elsewhere with what answered ("llm (gemini)"). absent: those that
+    were asked and didn't. unknown_words: words of the query that no tool has, nor anything near. corrected:
+    (as written, as searched). nearest_words, nearest_servers: only when nothing was found. needs: of the
+    query, and how far to trust the best hit of each.
     """
 
     hits: tuple[Hit, ...]
@@ -64,6 +85,8 @@ class Results:
     corrected: tuple[tuple[str, str], ...]
     nearest_words: tuple[str, ...]
     nearest_servers: tuple[str, ...]
+    absent: tuple[Absence, ...] = ()
+    needs: tuple[tuple[str, Quality], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +98,225 @@ class _Catalog:
     answers: QueryCache[Ranking]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A need, understood and ranked."""
+
+    text: str
+    understood: Understanding
+    ranking: Ranking
+
+
 class Searcher:
     """Searches the catalog it was given last. Safe between threads; it answers while an index is built."""
 
-    def __init__(self) -> None:
-        self._catalog = _Catalog(Index(()), "", QueryCache())
+    def __init__(self, table: Table | None = None, threshold: float | None = None) -> None:
+        """table: of word vectors; without one, words alone count. threshold: see `fusion.Heard`."""
+        self._table = table
+        self._threshold = threshold
+        self._analyst = Analyst(Describer(table) if table else None)
+        self._catalog = _Catalog(Index(), "", QueryCache())
 
-    def index(self, entries: Iterable[Entry], version: str) -> None:
-        """Build the index of ``entries`` and swap it in whole. ``version`` becomes part of cache keys."""
-        self._catalog = _Catalog(Index(entries), version, QueryCache())
+    def index(self, entries: Iterable[Entry], version: str, kept: bytes = b"") -> bool:
+        """Index ``entries``, of which only those it had not are work, and swap that in whole.
 
-    def search(self, query: str, limit: int, filters: Filters = _NO_FILTERS) -> Results:
-        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 counts but gives no hits."""
+        version: becomes part of cache keys. kept: an index kept before (`store`), to begin with if it is
+        good. Returns whether the index now differs from the one kept, or from the one before.
+        """
+        entries = tuple(entries)
+        before = store.from_bytes(kept, entries, self._table) if kept else self._catalog.index
+        index = before.updated(entries, self._analyst)
+        self._catalog = _Catalog(index, version, QueryCache())
+        return index is not before
+
+    def kept(self) -> bytes:
+        """The index as bytes, for another `index` to begin with."""
+        return store.to_bytes(self._catalog.index, self._table)
+
+    def __len__(self) -> int:
+        return len(self._catalog.index)
+
+    def search(
+        self,
+        query: str,
+        limit: int,
+        filters: Filters = _NO_FILTERS,
+        answers: Sequence[Answer | Absence] = (),
+        signals: Signals = NO_SIGNALS,
+    ) -> Results:
+        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 counts but gives no hits.
+
+        answers: of the tiers that run elsewhere. signals: what is known of tools beside their texts.
+        """
         catalog = self._catalog
         index = catalog.index
-        understood = understand(query, filters, index)
-        ranking = _ranking(catalog, understood, limit)
-        hits = tuple(
-            Hit(index.entries[document], score, KEYWORD, _matched(index, understood, document))
-            for document, score in zip(ranking.documents[: max(limit, 0)], ranking.scores, strict=False)
-        )
-        nothing = not ranking.documents
+        said = read(query)
+        heard = _heard(index, [answer for answer in answers if isinstance(answer, Answer)])
+        depth = max(limit, KEPT)
+        whole = self._ranked(catalog, said, filters, depth, heard, signals)
+        parts: list[_Ranked] = []
+        if not heard.choices and not whole.understood.plan.literal:
+            parts = [
+                self._ranked(catalog, replace(said, written=part, text=part), filters, depth, None, signals)
+                for part in needs(said.text)
+            ]
+        places = _places(index, whole, parts)
+        if len(places) < min(limit, len(whole.ranking.found)) and depth < DEEP:  # many are the same tool
+            whole = self._ranked(catalog, said, filters, DEEP, heard, signals)
+            places = _places(index, whole, parts)
+        nothing = not places
+        understood = whole.understood
         return Results(
-            hits=hits,
-            matching=ranking.matching,
-            searched=ranking.searched,
-            quality=_quality(ranking),
-            tiers=(KEYWORD,),
+            hits=tuple(
+                _hit(index, signals, place, place.ranked.text if parts else "")
+                for place in places[: max(limit, 0)]
+            ),
+            matching=whole.ranking.matching,
+            searched=whole.ranking.searched,
+            quality=_worst(parts) if parts else _quality(whole.ranking),
+            tiers=self._tiers(answers),
             unknown_words=understood.unknown,
             corrected=understood.corrected,
             nearest_words=nearest_words(index, understood.unknown) if nothing else (),
-            nearest_servers=nearest_servers(index, _spelled(query, filters)) if nothing else (),
+            nearest_servers=nearest_servers(index, _spelled(said, filters)) if nothing else (),
+            absent=tuple(answer for answer in answers if isinstance(answer, Absence)),
+            needs=tuple((part.text, _quality(part.ranking)) for part in parts),
         )
 
+    def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
+        """What the words of ``query`` are worth in each field of ``entry``, as shares of all there is."""
+        index = self._catalog.index
+        plan = understand(query, filters, index, self._table).plan
+        terms = {term: index.rarity(term) for group in plan.groups for term in group.terms}
+        spelled = {term: terms[number] for term in index.terms if (number := index.number(term)) in terms}
+        found = self._analyst.by_field(entry, spelled)
+        whole = most(index, plan)
+        return {field: worth / whole for field, worth in found.items()}
 
-def _ranking(catalog: _Catalog, understood: Understanding, limit: int) -> Ranking:
-    """The ranking of the plan, from the cache if it is there."""
-    if limit > KEPT:
-        return rank(catalog.index, understood.plan, limit)
-    key = Key(understood.plan, catalog.version, (KEYWORD,))
-    ranking = catalog.answers.get(key)
-    if ranking is None:
-        ranking = rank(catalog.index, understood.plan, KEPT)
-        catalog.answers.put(key, ranking)
-    return ranking
+    def _tiers(self, answers: Sequence[Answer | Absence]) -> tuple[str, ...]:
+        there = {answer.tier: answer.method for answer in answers if isinstance(answer, Answer)}
+        tiers = [KEYWORD]
+        if SEMANTIC in there:
+            tiers.append(f"{SEMANTIC} ({there[SEMANTIC]})")
+        elif self._table:
+            tiers.append(SEMANTIC)
+        if LLM in there:
+            tiers.append(f"{LLM} ({there[LLM]})")
+        return tuple(tiers)
+
+    def _ranked(
+        self,
+        catalog: _Catalog,
+        said: Asked,
+        filters: Filters,
+        depth: int,
+        heard: Heard | None,
+        signals: Signals,
+    ) -> _Ranked:
+        """The ranking of what is ``said``: from the cache if it is there and nobody else was heard."""
+        understood = understand(said, filters, catalog.index, self._table)
+        alone = heard is None or not (heard.choices or heard.similarities)
+        key = Key(understood.plan, catalog.version, signals)
+        ranking = catalog.answers.get(key) if alone and depth == KEPT else None
+        if ranking is None:
+            all_heard = self._hearing(catalog.index, understood.plan, heard or Heard())
+            ranking = rank(catalog.index, understood.plan, depth, all_heard, signals)
+            if alone and depth == KEPT:
+                catalog.answers.put(key, ranking)
+        return _Ranked(said.text, understood, ranking)
+
+    def _hearing(self, index: Index, plan: Plan, heard: Heard) -> Heard:
+        """``heard``, and what the table says where nobody better did."""
+        heard = replace(heard, threshold=self._threshold)
+        meant = self._table.embed_words(plan.meaning) if self._table and not heard.similarities else None
+        if meant is None or index.meanings is None:
+            return heard
+        documents, vectors = index.meanings
+        heard = replace(heard, similarities=vectors.cosines(meant, documents))
+        if vectors.whole:
+            return heard
+        query = packed(meant)
+
+        def missing(number: int) -> float:
+            vector = index.document(number).vector
+            return cosine(vector, query) if vector else 0.0
+
+        return replace(heard, missing=missing)
+
+
+def _heard(index: Index, answers: Sequence[Answer]) -> Heard:
+    """``answers`` by document. What they say of tools that are gone is passed over."""
+    found: dict[str, dict[int, float]] = {SEMANTIC: {}, LLM: {}}
+    for answer in answers:
+        for name, score in answer.scores.items():
+            for number in index.names.literal(name):
+                if index.document(number).name == name:
+                    found[answer.tier][number] = score
+    return Heard(similarities=above_background(found[SEMANTIC]), choices=found[LLM])
+
+
+@dataclass(slots=True)
+class _Place:
+    """A place in the list of hits: what was found for which need, and the same tools of other servers."""
+
+    ranked: _Ranked
+    found: Found
+    also: list[str]
+
+
+def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked]) -> list[_Place]:
+    """The places in order: for the whole; where there are several needs, the first of each in turn.
+
+    Tools that are the same on several servers have one place, that of the first.
+    """
+    places: list[_Place] = []
+    known: dict[tuple[str, str, str], _Place] = {}
+    for ranked, found in _in_turn(whole, parts) if parts else ((whole, each) for each in whole.ranking.found):
+        entry = index.document(found.document).entry
+        place = known.get((entry.tool, entry.description, ranked.text))
+        if place is not None and _same(index.document(place.found.document).entry, entry):
+            place.also.append(entry.name)
+            continue
+        places.append(_Place(ranked, found, []))
+        if entry.description:
+            known.setdefault((entry.tool, entry.description, ranked.text), places[-1])
+    return places
+
+
+def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, Found]]:
+    """The first of the whole and of each part, then the second of each, …: every tool once, for the part that
+    it fits best.
+    """
+    best: dict[int, tuple[_Ranked, Found]] = {}
+    for part in parts:
+        for found in part.ranking.found:
+            if found.document not in best or found.score > best[found.document][1].score:
+                best[found.document] = (part, found)
+    turns = zip_longest(whole.ranking.found, *(part.ranking.found for part in parts))
+    for number in dict.fromkeys(found.document for turn in turns for found in turn if found is not None):
+        if number in best:
+            yield best[number]
+
+
+def _hit(index: Index, signals: Signals, place: _Place, need: str) -> Hit:
+    found = place.found
+    document = index.document(found.document)
+    matched = _matched(index, place.ranked.understood, found.document)
+    return Hit(
+        entry=document.entry,
+        score=found.score,
+        tier=LLM if found.chosen else KEYWORD if matched else SEMANTIC,
+        matched=matched,
+        words=found.words,
+        similarity=found.similarity,
+        moved=tuple(signals.parts(document.entry.server, document.name)),
+        need=need,
+        also=tuple(place.also),
+    )
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    return one.raw == other.raw or one.input_schema() == other.input_schema()
 
 
 def _matched(index: Index, understood: Understanding, document: int) -> tuple[str, ...]:
@@ -131,12 +329,17 @@ def _matched(index: Index, understood: Understanding, document: int) -> tuple[st
 
 
 def _quality(ranking: Ranking) -> Quality:
-    if not ranking.scores:
+    if not ranking.found:
         return "none"
-    best = ranking.scores[0]
+    best = ranking.found[0].score
     return "strong" if best >= STRONG else "fair" if best >= FAIR else "weak"
 
 
-def _spelled(query: str, filters: Filters) -> list[str]:
+def _worst(parts: Sequence[_Ranked]) -> Quality:
+    order: tuple[Quality, ...] = ("none", "weak", "fair", "strong")
+    return min((_quality(part.ranking) for part in parts), key=order.index)
+
+
+def _spelled(said: Asked, filters: Filters) -> list[str]:
     """The words a server may have been meant by: of the filter if there is one, of the query if not."""
-    return [word for word, _ in words((filters.server or query)[:1000])]
+    return [word for word, _ in words((filters.server or " ".join(said.servers) or said.text)[:1000])]

@@ -7,7 +7,7 @@ programming interfaces, not drawn from any catalog; a verb may be in several fam
 from here neither agrees nor contradicts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView
 from functools import cache
 
 from mcpzip.search.stemmer import stem
@@ -42,6 +42,11 @@ WRITING = sum(_BITS[family] for family in _WRITING)
 def families(term: str) -> int:
     """The families of ``term`` as bits; 0 when it is no verb of the table."""
     return _by_term().get(term, 0)
+
+
+def verbs() -> KeysView[str]:
+    """The terms that are verbs of the table."""
+    return _by_term().keys()
 
 
 def first_verb(terms: Iterable[str]) -> int:

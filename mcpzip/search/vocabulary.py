@@ -9,6 +9,7 @@ them.
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 # Beside each, what another value costs in nDCG@10; no repairs at all cost .017.
@@ -21,7 +22,12 @@ MOST_ALTERNATIVES = 3  # 1, 2 and 5 are equal
 _SHORTEST_KEPT = 3  # letters
 _LONGEST_REPAIRED = 32  # letters
 _REMEMBERED = 512  # repairs
-_NO_WORDS: tuple[list[str], list[int]] = ([], [])
+_KEYS = {
+    key: (row, place + 0.5 * row)
+    for row, keys in enumerate(("qwertyuiop", "asdfghjkl", "zxcvbnm"))
+    for place, key in enumerate(keys)
+}
+"""Where the letters are on most keyboards: row and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,11 @@ class Vocabulary:
 
     def __init__(self, frequencies: Mapping[str, int]) -> None:
         self._frequencies = frequencies
-        self._sorted = sorted(word for word in frequencies if len(word) >= _SHORTEST_KEPT and word.isalpha())
+        self._lengths: dict[int, list[str]] = {}
+        for word in frequencies:
+            if len(word) >= _SHORTEST_KEPT and word.isalpha():
+                self._lengths.setdefault(len(word), []).append(word)
         self._by_length: dict[int, tuple[list[str], list[int]]] = {}
-        for word in self._sorted:
-            bucket, sets = self._by_length.setdefault(len(word), ([], []))
-            bucket.append(word)
-            sets.append(_letters(word))
         self._repairs: dict[str, Repair | None] = {}
 
     def __contains__(self, word: str) -> bool:
@@ -64,21 +69,25 @@ class Vocabulary:
         return repairs[word]
 
     def nearest(self, word: str, most: int) -> list[str]:
-        """The known words fewest mistakes away from ``word``, at most ``most``; the most frequent first."""
+        """The known words fewest mistakes away from ``word``, at most ``most``: slips of a finger first, then
+        the most frequent.
+        """
         letters = _letters(word)
         measure = Measure(word)
         for mistakes in range(1, most + 1):
             found: list[str] = []
             allowed = 2 * mistakes
             for length in range(len(word) - mistakes, len(word) + mistakes + 1):
-                known, sets = self._by_length.get(length, _NO_WORDS)
+                known, sets = self._of_length(length)
                 # A mistake changes the set of letters by two at most: one xor rules out nearly every word.
                 near = [
                     k for k, its in zip(known, sets, strict=True) if (its ^ letters).bit_count() <= allowed
                 ]
                 found += [candidate for candidate in near if measure.distance(candidate) <= mistakes]
             if found:
-                return sorted(found, key=lambda candidate: (-self._frequencies[candidate], candidate))
+                return sorted(
+                    found, key=lambda near: (not slipped(near, word), -self._frequencies[near], near)
+                )
         return []
 
     def beginning_with(self, word: str) -> list[str]:
@@ -86,6 +95,18 @@ class Vocabulary:
         start = bisect_left(self._sorted, word)
         end = bisect_right(self._sorted, word + "\U0010ffff")
         return sorted(self._sorted[start:end], key=lambda known: (-self._frequencies[known], known))
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(word for same in self._lengths.values() for word in same)
+
+    def _of_length(self, length: int) -> tuple[list[str], list[int]]:
+        """The words of ``length`` letters and the letters of each: made when they are first asked for."""
+        found = self._by_length.get(length)
+        if found is None:
+            known = self._lengths.get(length, [])
+            found = self._by_length[length] = (known, [_letters(word) for word in known])
+        return found
 
     def _repair(self, word: str) -> Repair | None:
         if not word.isalpha() or len(word) > _LONGEST_REPAIRED:
@@ -112,6 +133,34 @@ class Vocabulary:
             return None
         _, cut = max(cuts)
         return word[:cut], word[cut:]
+
+
+def slipped(meant: str, written: str) -> bool:
+    """Whether fingers alone explain how ``meant`` became ``written``: letters swapped, doubled or not, or
+    taken for their neighbours on the keyboard.
+    """
+    start = 0
+    while start < min(len(meant), len(written)) and meant[start] == written[start]:
+        start += 1
+    end = 0
+    while end < min(len(meant), len(written)) - start and meant[-1 - end] == written[-1 - end]:
+        end += 1
+    one, other = meant[start : len(meant) - end], written[start : len(written) - end]
+    if len(one) == len(other):
+        swapped = sorted(one) == sorted(other)
+        return swapped or all(_neighbours(a, b) for a, b in zip(one, other, strict=True) if a != b)
+    if {len(one), len(other)} != {0, 1}:
+        return False
+    letter, others = one or other, written[max(0, start - 1) : start] + written[start + len(other) :][:1]
+    return letter in others or any(_neighbours(letter, key) for key in others)
+
+
+def _neighbours(one: str, other: str) -> bool:
+    """Whether two keys touch."""
+    if one not in _KEYS or other not in _KEYS:
+        return False
+    (row, column), (other_row, other_column) = _KEYS[one], _KEYS[other]
+    return abs(row - other_row) <= 1 and abs(column - other_column) <= 1
 
 
 class Measure:

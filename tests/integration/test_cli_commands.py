@@ -237,7 +237,7 @@ def test_without_servers(tmp_path: Path, capsys: Capture) -> None:
 def test_help_and_version(capsys: Capture) -> None:
     assert run_here(["--help"]) == 0
     shown = capsys.readouterr().out
-    for name in ("serve", "search", "describe", "call", "servers", "refresh", "demo"):
+    for name in ("serve", "search", "describe", "call", "servers", "refresh", "usage", "demo"):
         assert name in shown
         assert run_here([name, "--help"]) == 0
     capsys.readouterr()

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, load, parse, reading
+from mcpzip.config import search as search_keys
 from mcpzip.config import server as server_keys
+from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.errors import ConfigError
 
 FILE = "/home/me/config.json"
@@ -61,7 +63,7 @@ def test_the_originals_config_is_read_unchanged(tmp_path):
             "plain": ServerConfig("plain", "stdio", "plain"),
             "remote": ServerConfig("remote", "http", url="http://127.0.0.1:8000/mcp"),
         },
-        search=SearchConfig(default_limit=7),
+        search=SearchConfig(default_limit=7, model="gemini-flash-lite-latest"),
         idle_timeout=600.0,
         call_timeout=60.0,
     )
@@ -72,6 +74,9 @@ def test_what_a_config_leaves_out_has_its_default():
     config = read({"mcpServers": {"a": {"command": "a"}}})
     assert (config.idle_timeout, config.call_timeout, config.search.default_limit) == (300.0, 120.0, 5)
     assert (config.gemini_api_key, config.expose, config.warnings) == (None, "meta", ())
+    assert config.search == SearchConfig(5, 1_500, True, "gemini-flash-lite-latest", 3.0)
+    assert config.search.semantic == SemanticConfig("local", deadline=1.5)
+    assert config.servers["a"].boost == 1
 
 
 def test_what_is_ours_on_top_is_read():
@@ -94,6 +99,88 @@ def test_what_is_ours_on_top_is_read():
 )
 def test_tools_are_pinned_all_or_by_name(said, pin):
     assert server(command="a", pin=said).pin == pin
+
+
+def test_a_server_can_be_preferred():
+    assert server(command="a", boost=1.5).boost == 1.5
+    assert server(url="https://x", boost=None).boost == 1
+
+
+def search(said: object, /, **env: str) -> SearchConfig:
+    config = read({"mcpServers": {"a": {"command": "a"}}, "search": said}, **env)
+    assert config.warnings == ()
+    return config.search
+
+
+def test_everything_about_search_can_be_said():
+    found = search(
+        {
+            "default_limit": 50,
+            "max_tokens": 300,
+            "learn": False,
+            "model": "models/gemini-3.8-flash",
+            "llm_deadline_seconds": 0.5,
+            "semantic": {
+                "provider": "openai",
+                "url": "https://x.example/v1",
+                "model": "m",
+                "api_key": "${K}",
+                "dimensions": 256,
+                "deadline_seconds": 2,
+                "query_prefix": "query: ",
+                "document_prefix": "",
+            },
+            "threshold": 0.5,
+        },
+        K="sk-1 ",
+    )
+    there = SemanticConfig(
+        "openai",
+        "https://x.example/v1",
+        "m",
+        Secret("sk-1"),
+        256,
+        2.0,
+        query_prefix="query: ",
+        document_prefix="",
+    )
+    assert found == SearchConfig(50, 300, False, "models/gemini-3.8-flash", 0.5, there, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("local", SemanticConfig()),
+        ("", SemanticConfig()),
+        (None, SemanticConfig()),
+        ("off", SemanticConfig("off")),
+        ("onnx", SemanticConfig("onnx")),
+        ({"provider": "onnx"}, SemanticConfig("onnx")),
+        ("ollama", SemanticConfig("ollama")),
+        ({"provider": "ollama", "model": "m"}, SemanticConfig("ollama", model="m")),
+        ("http://127.0.0.1:11434", SemanticConfig("ollama", "http://127.0.0.1:11434")),
+        ("http://gpu.lan/api", SemanticConfig("ollama", "http://gpu.lan/api")),
+        ("http://gpu.lan/api/embed", SemanticConfig("ollama", "http://gpu.lan/api/embed")),
+        ("http://[::1]:11434/v1", SemanticConfig("openai", "http://[::1]:11434/v1")),
+        ("HTTPS://x.example", SemanticConfig("openai", "HTTPS://x.example")),
+        ({"url": "http://x:11434"}, SemanticConfig("ollama", "http://x:11434")),
+        ({"url": "http://x:1", "provider": "ollama"}, SemanticConfig("ollama", "http://x:1")),
+    ],
+)
+def test_what_finds_meaning_is_a_word_an_address_or_an_object(said, means):
+    assert search({"semantic": said}).semantic == means
+
+
+def test_without_the_variable_of_its_address_no_embedding_server_is_guessed():
+    document = {"search": {"semantic": {"provider": "openai", "url": "${NOWHERE}", "api_key": "k"}}}
+    config = read({"mcpServers": {"a": {"command": "a"}}, **document})
+    assert config.search.semantic == SemanticConfig()
+    assert "search.semantic.url: the environment variable NOWHERE is not set" in config.warnings[0]
+
+
+def test_a_model_that_is_off_is_none():
+    assert search({"model": "off"}).model is None
+    assert search({"model": ""}).model == "gemini-flash-lite-latest"
 
 
 @pytest.mark.parametrize("expose", ["meta", "direct", "transparent"])
@@ -148,6 +235,10 @@ def test_the_key_in_the_environment_wins():
     config = read(document, GEMINI_API_KEY="from-env")
     assert config.gemini_api_key is not None
     assert config.gemini_api_key.reveal() == "from-env"
+    assert read(document, GEMINI_API_KEY="own\n").gemini_api_key == Secret("own")
+    # Somebody who has a key for Google's maps has not asked us to send Google their tools.
+    assert read(document, GOOGLE_API_KEY="googles").gemini_api_key == Secret("from-file")
+    assert read(document, GEMINI_API_KEY=" ").gemini_api_key == Secret("from-file")
     assert read({**document, "gemini_api_key": ""}).gemini_api_key is None
 
 
@@ -155,6 +246,7 @@ def test_nothing_secret_shows():
     secret = "hunter2"
     document = {
         "gemini_api_key": secret,
+        "search": {"semantic": {"url": f"https://me:{secret}@x.example?key={secret}", "api_key": secret}},
         "mcpServers": {
             "a": {"command": "a", "args": [secret], "env": {"K": secret, "=": secret}},
             "b": {"url": f"ftp://x.example?key={secret}", "headers": {"K": secret, "a b": secret}},
@@ -163,7 +255,7 @@ def test_nothing_secret_shows():
     config = read(document)
     shown = [repr(config), str(config.gemini_api_key), *config.warnings]
     shown += [f"{each.problem} {each.fingerprint}" for each in config.servers.values()]
-    assert len(shown) == 5
+    assert len(shown) == 4
     assert not [text for text in shown if secret in text]
     for place in ("args", "env", "headers"):
         document["mcpServers"] = {
@@ -171,6 +263,15 @@ def test_nothing_secret_shows():
         }
         with pytest.raises(ConfigError) as raised:
             read(document)
+        assert secret not in str(raised.value)
+    for said in (
+        f"htp://me:{secret}@x",
+        f"http://me:{secret}@x:port",
+        f"{secret} {secret}",
+        {"url": f"x{secret}"},
+    ):
+        with pytest.raises(ConfigError) as raised:
+            read({"search": {"semantic": said}})
         assert secret not in str(raised.value)
 
 
@@ -247,9 +348,12 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from([*reading.KEYS, *reading.SEARCH_KEYS, *server_keys.KEYS, *server_keys.TOOLS_KEYS])
+            st.sampled_from([*reading.KEYS, *search_keys.KEYS, *search_keys.SEMANTIC_KEYS, *server_keys.KEYS])
             | st.text(max_size=3),
-            inner | st.sampled_from(["stdio", "http", "https://x", "${A}", "${B:-c}", "${env:C}", 5, True]),
+            inner
+            | st.sampled_from(
+                ["stdio", "http", "https://x", "http://[", "off", "${A}", "${B:-c}", "${env:C}", 5, True]
+            ),
             max_size=5,
         )
     ),

@@ -2,6 +2,7 @@
 
 import json
 
+from counting import tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,16 @@ def test_every_schema_is_one_that_strict_clients_take() -> None:
 def test_the_list_is_the_same_bytes_every_time() -> None:
     assert tools_list(5) == tools_list(5)
     assert tools_list(5) == json.dumps(json.loads(tools_list(5)), separators=(",", ":")).encode()
+
+
+def test_the_list_costs_no_more_than_350_tokens() -> None:
+    assert tokens(tools_list(5).decode()) <= 350
+
+
+def test_asking_better_is_explained() -> None:
+    search = definitions(5)[0]
+    said = json.dumps(search)
+    assert all(part in said for part in ("server:", "-word", "a phrase", "read_only", "several"))
 
 
 def test_the_default_limit_is_the_configs() -> None:

@@ -1,89 +1,77 @@
 """The query cache: bounded, and never an answer that a fresh search would not have given."""
 
-import json
+from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from searching import SPELLED, catalogs, filters, index_of, queries, scattered, searcher, table_of, tool
 
 from mcpzip.model.entry import Entry
-from mcpzip.search import Filters, Searcher
+from mcpzip.search import Filters
 from mcpzip.search.cache import Key, QueryCache
-from mcpzip.search.index import Index
 from mcpzip.search.query import understand
 from mcpzip.search.searcher import KEPT
-
-WORDS = [
-    "send",
-    "delete",
-    "list",
-    "message",
-    "messages",
-    "slack",
-    "mail",
-    "a",
-    "the",
-    "who",
-    "am",
-    "git",
-    "hub",
-]
-STRANGE = ["mesage", "slakc", "zebra", "quokka", "github", "messagelist", "天气", "天气预报", "!"]
+from mcpzip.search.semantic.table import Table
+from mcpzip.search.signals import NO_SIGNALS, Signals
+from mcpzip.search.tiers import LLM, Answer
 
 
-def tool(server: str, name: str, description: str) -> Entry:
-    hints = {"readOnlyHint": name.startswith("list")}
-    return Entry.parse(
-        server, json.dumps({"name": name, "description": description, "annotations": hints}).encode()
-    )
+class Recalled(NamedTuple):
+    """A question, and by which of two signals it is moved."""
+
+    query: str
+    limit: int
+    wanted: Filters
+    moved: int
 
 
-def sentence(words: list[str], longest: int) -> st.SearchStrategy[str]:
-    return st.lists(st.sampled_from(words), max_size=longest).map(" ".join)
+SIGNALS = (NO_SIGNALS, Signals(boosts={"slack": 2.0}, uses={"git__list": 3.0}, failing=frozenset({"git"})))
+questions = st.builds(Recalled, queries, st.integers(0, KEPT + 5), filters, st.integers(0, len(SIGNALS) - 1))
 
 
-catalogs = st.lists(
-    st.builds(
-        tool,
-        st.sampled_from(["slack", "mail", "git-hub"]),
-        sentence(WORDS, 3).map(lambda text: text.replace(" ", "_") or "x"),
-        sentence([*WORDS, "天气预报"], 5),
-    ),
-    max_size=7,
-)
-filters = st.builds(Filters, st.sampled_from([None, "slack", "mail"]), st.sampled_from([None, True, False]))
-questions = st.tuples(sentence([*WORDS, *STRANGE], 5), st.integers(0, KEPT + 5), filters)
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return table_of(tmp_path_factory.mktemp("table"), scattered([*SPELLED, "slack", "quokka", "zebra"]))
 
 
-@settings(max_examples=200)
-@given(catalogs, st.lists(questions, min_size=1, max_size=6))
-def test_a_hit_equals_a_fresh_search(catalog: list[Entry], asked: list[tuple[str, int, Filters]]) -> None:
-    kept = Searcher()
-    kept.index(catalog, "1")
-    for question in asked:
-        fresh = Searcher()
-        fresh.index(catalog, "1")
-        assert kept.search(*question) == fresh.search(*question)
+@given(catalogs, st.lists(questions, min_size=1, max_size=4), st.booleans())
+def test_a_hit_equals_a_fresh_search(
+    table: Table, catalog: list[Entry], asked: list[Recalled], with_meaning: bool
+) -> None:
+    kept = searcher(*catalog, table=table if with_meaning else None)
+    for query, limit, wanted, moved in [*asked, *asked]:
+        fresh = searcher(*catalog, table=table if with_meaning else None)
+        assert kept.search(query, limit, wanted, signals=SIGNALS[moved]) == fresh.search(
+            query, limit, wanted, signals=SIGNALS[moved]
+        )
 
 
-@given(catalogs, catalogs, sentence([*WORDS, *STRANGE], 4))
+@given(catalogs, catalogs, queries)
 def test_a_new_catalog_is_asked_anew_whatever_its_version(
     before: list[Entry], after: list[Entry], query: str
 ) -> None:
-    kept, fresh = Searcher(), Searcher()
-    kept.index(before, "1")
+    kept = searcher(*before)
     kept.search(query, 5)
     kept.index(after, "1")
-    fresh.index(after, "1")
-    assert kept.search(query, 5) == fresh.search(query, 5)
+    assert kept.search(query, 5) == searcher(*after).search(query, 5)
 
 
-CATALOG = Index(
-    [
-        tool("slack", "send_message", "Send a message"),
-        tool("slack", "delete_message", "Delete a message"),
-        tool("slack", "who_am_i", "The user"),
-    ]
+@given(catalogs, queries)
+def test_answers_of_other_tiers_are_neither_kept_nor_hidden_by_what_is(
+    catalog: list[Entry], query: str
+) -> None:
+    kept, alone = searcher(*catalog), searcher(*catalog).search(query, 5)
+    said = [Answer(LLM, "gemini", {entry.name: 1.0 for entry in catalog[:1]})]
+    assert kept.search(query, 5) == alone
+    assert kept.search(query, 5, answers=said) == searcher(*catalog).search(query, 5, answers=said)
+    assert kept.search(query, 5) == alone
+
+
+CATALOG = index_of(
+    tool("slack", "send_message", "Send a message"),
+    tool("slack", "delete_message", "Delete a message"),
+    tool("slack", "who_am_i", "The user"),
 )
 
 
@@ -94,11 +82,10 @@ def plan(query: str, wanted: Filters | None = None) -> object:
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ("slack send message", "send message slack"),
-        ("send message", "Sending the messages, please!"),
+        ("send message", "Send, message?"),
         ("send mesage", "send messagge"),
-        ("message zebra", "quokka message"),
-        ("send send message", "send message"),
+        ("Send MESSAGE", "send-message"),
+        ("sendMessage", "send\tmessage"),
     ],
 )
 def test_words_that_change_nothing_share_an_answer(left: str, right: str) -> None:
@@ -112,6 +99,9 @@ def test_words_that_change_nothing_share_an_answer(left: str, right: str) -> Non
         ("send message", "send message zebra"),
         ("send message", "send mesage"),
         ("user", "who user"),  # a stop word, but of a name
+        ("message zebra", "message quokka"),  # neither stands in a tool, but each may mean something
+        ("message", "message -send"),
+        ("message", "message server:slack"),
         ("send_message", "slack__send_message"),
     ],
 )
@@ -122,18 +112,19 @@ def test_words_that_may_change_the_answer_do_not(left: str, right: str) -> None:
 def test_filters_are_part_of_the_key() -> None:
     plans = [plan("message", wanted) for wanted in (Filters(), Filters("slack"), Filters(read_only=True))]
     assert len(set(plans)) == 3
+    assert plan("message server:slack") == plan("message", Filters("slack"))
 
 
-def key(query: str, version: str = "1", tiers: tuple[str, ...] = ("keyword",)) -> Key:
-    return Key(understand(query, Filters(), CATALOG).plan, version, tiers)
+def key(query: str, version: str = "1", signals: Signals = NO_SIGNALS) -> Key:
+    return Key(understand(query, Filters(), CATALOG).plan, version, signals)
 
 
-def test_version_and_tiers_are_part_of_the_key() -> None:
+def test_version_and_signals_are_part_of_the_key() -> None:
     cache: QueryCache[str] = QueryCache()
     cache.put(key("message"), "answer")
-    assert cache.get(key("messages")) == "answer"
+    assert cache.get(key("MESSAGE!")) == "answer"
     assert cache.get(key("message", version="2")) is None
-    assert cache.get(key("message", tiers=("keyword", "semantic"))) is None
+    assert cache.get(key("message", signals=Signals())) is None
 
 
 def test_the_answer_unused_longest_goes_first() -> None:

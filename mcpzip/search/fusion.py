@@ -1,0 +1,242 @@
+"""From what the tiers say to one ranking.
+
+The rule: `rank` is a function of the index, the plan, the tiers' answers and the signals alone: it doesn't
+matter which tier answered first, nor in which order tools came. Scores never rise down the list, ties go by
+name, and a longer ranking begins with every shorter one. A tool that is called what the query says comes
+first, whatever any tier says of it.
+
+A score is what the words and the meaning of a query say together. The words are trusted as far as they answer
+the query: a tool that has all of them is most likely meant, one that happens to have one of five is not. Of a
+long request no tool answers much; there, a little is more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
+
+from mcpzip.search import keyword
+from mcpzip.search.index import Document, Index
+from mcpzip.search.keyword import Said
+from mcpzip.search.query import Plan
+from mcpzip.search.signals import NO_SIGNALS, Signals
+
+FEW = 256  # tools that a filter leaves, which are all compared with the query
+POOL = 48  # the best by words and meaning, of which all is looked at
+
+WORDS = 0.45  # what the words count for, beside the meaning; .4 and .5 are equal
+SERVER = 0.06  # what a tool gains whose server the query names; .03 to .15 are equal, without: −.002
+LONG = 8  # words of a request from which on a part of an answer is trusted more; never: −.003
+LONGER = 10  # words more, from which on it is trusted like a whole
+BACKGROUND = 0.15  # the similarity of a tool that has nothing to do with the query
+LLM = 0.6  # what a model's choice counts for, beside both. No experiment: it was chosen as more than a half
+
+# A tool that is called what the query says comes first, whatever else is said of it.
+LITERAL_SCORE = 1.0
+SPOKEN_SCORES = (0.985, 0.99)  # but for stop words, and to the last word
+COVERED_SCORES = (0.95, 0.98)  # but for words of its server's name: between these, by score
+BEGUN_SCORES = (0.9, 0.95)  # the name begins with what is asked
+HIGHEST_SCORE = 0.89  # of any other
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the tiers beside the words say, by document.
+
+    similarities: cosines, −1…1. missing: gives one that isn't among them; None when none is missing. choices:
+    of a model, 0…1. threshold: the similarity below which a tool that has none of the words is left out.
+    """
+
+    similarities: Mapping[int, float] = field(default_factory=dict)
+    missing: Callable[[int], float] | None = None
+    choices: Mapping[int, float] = field(default_factory=dict)
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document, its score, the share of the query's words it answers, its similarity if that is known, and
+    whether a model chose it.
+    """
+
+    document: int
+    score: float
+    words: float
+    similarity: float | None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What was found, best first. matching: how many tools have any of the words. searched: how many the
+    filters left.
+    """
+
+    found: tuple[Found, ...]
+    matching: int
+    searched: int
+
+
+def rank(
+    index: Index, plan: Plan, depth: int, heard: Heard = Heard(), signals: Signals = NO_SIGNALS
+) -> Ranking:
+    """The best ``depth`` documents for ``plan``."""
+    worths = keyword.add_up(index, plan)
+    left = keyword.left_by_filters(index, plan)
+    if left is not None:
+        worths = {number: worths.get(number, 0.0) for number in left if number in worths or plan.everything}
+    most = keyword.most(index, plan)
+    trust = _trust(plan)
+    if heard.missing is not None:
+        heard = _completed(index, heard, heard.missing, worths, left)
+    scores = _together(worths, most, trust, heard, left)
+    named = (*plan.literal, *plan.spoken, *heard.choices)
+    certain = [number for number in named if left is None or number in left]
+    if signals.boosts:
+        _boost(index, scores, signals)
+    order = _best(index, scores, max(POOL, depth))
+    pool = {*order[:POOL], *certain}
+    judge = _Judge(index, plan, worths, most, trust, heard, signals)
+    found = sorted((judge.found(number) for number in pool), key=judge.order)
+    if len(found) < depth:
+        least = found[-1].score if found else 0.0
+        rest = (number for number in order[POOL:] if number not in pool)
+        for each in map(judge.found, rest):  # in the order in which they are just short of the best
+            least = min(least, each.score)
+            found.append(replace(each, score=least))
+    searched = len(index) if left is None else len(left)
+    return Ranking(tuple(found[: max(depth, 0)]), len(worths), searched)
+
+
+def _trust(plan: Plan) -> float:
+    """How far words are trusted of which a tool has none, 0…1: what it has is added to that."""
+    asked = plan.unknown + sum([group.asked for group in plan.groups])
+    return min(max((asked - LONG) / LONGER, 0.0), 1.0)
+
+
+def _together(
+    worths: Mapping[int, float], most: float, trust: float, heard: Heard, left: frozenset[int] | None
+) -> dict[int, float]:
+    """What words and meaning say of every document, without what only the best are looked at for."""
+    if not heard.similarities:
+        scores = {number: worth / most for number, worth in worths.items()}
+    else:
+        share = 1 - WORDS
+        scores = {number: share * similarity for number, similarity in heard.similarities.items()}
+        if left is not None:
+            scores = {number: score for number, score in scores.items() if number in left}
+        if heard.threshold is not None:
+            least = share * heard.threshold
+            scores = {number: s for number, s in scores.items() if s >= least or number in worths}
+        get = scores.get
+        for number, worth in worths.items():
+            words = worth / most
+            scores[number] = get(number, 0.0) + WORDS * words * min(words + trust, 1.0)
+    for number, choice in heard.choices.items():
+        if left is None or number in left:
+            scores[number] = scores.get(number, 0.0) + choice
+    return scores
+
+
+def _boost(index: Index, scores: dict[int, float], signals: Signals) -> None:
+    for number in scores:
+        server = index.document(number).entry.server
+        if server in signals.boosts:
+            scores[number] *= signals.boosts[server]
+
+
+def _completed(
+    index: Index,
+    heard: Heard,
+    missing: Callable[[int], float],
+    worths: Mapping[int, float],
+    left: frozenset[int] | None,
+) -> Heard:
+    """``heard`` with the similarities of all that the words alone would find, or that a filter leaves."""
+    wanted = set(_best(index, worths, POOL))
+    if left is not None and len(left) <= FEW:
+        wanted |= left
+    found = dict(heard.similarities)
+    found.update((number, missing(number)) for number in wanted if number not in found)
+    return replace(heard, similarities=found)
+
+
+def _best(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
+    """The ``depth`` documents of most worth, ties by name."""
+    items: Iterable[tuple[int, float]] = scores.items()
+    if len(scores) > 2 * depth:  # bare floats are found several times faster than pairs are sorted
+        least = nlargest(depth, scores.values())[-1]
+        items = [item for item in items if item[1] >= least]
+    found = sorted(items, key=lambda item: (-item[1], index.document(item[0]).name))
+    return [number for number, _ in found[:depth]]
+
+
+def above_background(similarities: Mapping[int, float]) -> Mapping[int, float]:
+    """Cosines of another model on the scale of ours, where most tools have next to nothing in common.
+
+    What is common to nearly all tools is no similarity: the lowest counts as `BACKGROUND`, 1 stays 1.
+    """
+    if not similarities:
+        return similarities
+    low = min(similarities.values())
+    if low <= BACKGROUND:
+        return similarities
+    scale = (1 - BACKGROUND) / (1 - low) if low < 1 else 1.0
+    return {number: BACKGROUND + scale * (each - low) for number, each in similarities.items()}
+
+
+class _Judge:
+    """Scores a document by all that is known."""
+
+    def __init__(
+        self,
+        index: Index,
+        plan: Plan,
+        worths: Mapping[int, float],
+        most: float,
+        trust: float,
+        heard: Heard,
+        signals: Signals,
+    ) -> None:
+        self._index, self._plan, self._worths, self._most = index, plan, worths, most
+        self._trust = trust
+        self._heard, self._signals = heard, signals
+        self._said = Said.of(index, plan)
+        self._named = {*plan.literal, *plan.spoken}
+
+    def order(self, found: Found) -> tuple[float, str]:
+        return -found.score, self._index.document(found.document).name
+
+    def found(self, number: int) -> Found:
+        document = self._index.document(number)
+        worth = self._worths.get(number, 0.0)
+        words = min(worth * self._said.advantage(document) / self._most, 1.0) if worth else 0.0
+        similarity = self._heard.similarities.get(number)
+        score = words
+        if self._heard.similarities:
+            trusted = words * min(words + self._trust, 1.0)
+            score = WORDS * trusted + (1 - WORDS) * max(similarity or 0.0, 0.0)
+            score += SERVER * self._said.names_server(document.entry.server)
+        choice = self._heard.choices.get(number)
+        if self._heard.choices:
+            score = LLM * (choice or 0.0) + (1 - LLM) * score
+        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
+        score = min(score, HIGHEST_SCORE)
+        if number in self._named or worth:
+            score = self._by_name(number, document, score)
+        return Found(number, score, words, similarity, choice is not None)
+
+    def _by_name(self, number: int, document: Document, score: float) -> float:
+        """``score``, or what a tool gets that is called what the query says."""
+        if number in self._plan.literal:
+            return LITERAL_SCORE
+        if number in self._plan.spoken:
+            return SPOKEN_SCORES[self._said.wholly(document)]
+        if self._plan.unknown:
+            return score
+        if self._said.covers(document):
+            low, high = COVERED_SCORES
+        elif self._said.begins(document):
+            low, high = BEGUN_SCORES
+        else:
+            return score
+        return low + (high - low) * score

@@ -1,0 +1,81 @@
+"""Where each term stands, and what it is worth there.
+
+The rule: the bulk lies in three flat arrays, as a file holds them (they may be views of one); what came since
+lies beside it, by term, until it is worth packing. Nothing here changes once made: `with_added` and `packed`
+make anew what differs and share the rest.
+
+    documents[offsets[t] : offsets[t + 1]], worths[…]    the documents of term t, rising; its worth in each
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+Posting = tuple[int, float]
+"""A document, and what a term is worth in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The postings of all terms, by number. added: of some terms, the documents that came later."""
+
+    offsets: Sequence[int] = field(default_factory=lambda: array("I", (0,)))
+    documents: Sequence[int] = field(default_factory=lambda: array("I"))
+    worths: Sequence[float] = field(default_factory=lambda: array("f"))
+    added: Mapping[int, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
+
+    def of(self, term: int) -> Iterable[Posting]:
+        """The postings of ``term``, documents rising."""
+        start, end = self._span(term)
+        packed = zip(self.documents[start:end], self.worths[start:end], strict=True)
+        if term not in self.added:
+            return packed
+        return chain(packed, zip(*self.added[term], strict=True))
+
+    def count(self, term: int) -> int:
+        """In how many documents ``term`` stands."""
+        start, end = self._span(term)
+        return end - start + (len(self.added[term][0]) if term in self.added else 0)
+
+    def has(self, term: int, document: int) -> bool:
+        """Whether ``term`` stands in ``document``."""
+        start, end = self._span(term)
+        place = bisect_left(self.documents, document, start, end)
+        if place < end and self.documents[place] == document:
+            return True
+        later = self.added[term][0] if term in self.added else ()
+        place = bisect_left(later, document)
+        return place < len(later) and later[place] == document
+
+    def with_added(self, more: Mapping[int, Sequence[Posting]]) -> "Postings":
+        """These and ``more``, by term; the documents of ``more`` are higher than any before."""
+        added = dict(self.added)
+        for term, postings in more.items():
+            documents, worths = added.get(term, ((), ()))
+            added[term] = (
+                array("I", (*documents, *(document for document, _ in postings))),
+                array("f", (*worths, *(worth for _, worth in postings))),
+            )
+        return Postings(self.offsets, self.documents, self.worths, added)
+
+    def packed(self, terms: Iterable[int], renumbered: Mapping[int, int] | None) -> "Postings":
+        """The postings of ``terms``, numbered in that order, all flat.
+
+        renumbered: the new number, rising with the old, of every document that stays; None: all do, as is.
+        """
+        offsets, documents, worths = array("I", (0,)), array("I"), array("f")
+        for term in terms:
+            for document, worth in self.of(term):
+                number = document if renumbered is None else renumbered.get(document)
+                if number is not None:
+                    documents.append(number)
+                    worths.append(worth)
+            offsets.append(len(documents))
+        return Postings(offsets, documents, worths)
+
+    def _span(self, term: int) -> tuple[int, int]:
+        if term + 1 >= len(self.offsets):
+            return 0, 0
+        return self.offsets[term], self.offsets[term + 1]

@@ -1,0 +1,165 @@
+"""The tiers that run elsewhere, or need more than mcpzip brings: Gemini, embedding servers, a transformer.
+
+The rule: they are asked side by side, each within its own deadline, and whoever can't answer is named with
+a reason. What isn't configured isn't there: without a key and without an embedder nothing of this is imported
+but this file.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mcpzip.config import Config, snapshot_path
+from mcpzip.model.entry import Entry
+from mcpzip.search.tiers import LLM, SEMANTIC, Absence, Answer
+from mcpzip.system.threads import in_thread
+
+if TYPE_CHECKING:
+    from mcpzip.search.remote.answers import Answers
+    from mcpzip.search.remote.gemini import Gemini
+    from mcpzip.search.remote.meaning import Meaning
+
+LEAST_PICKS = 10
+"""Tools a model is asked for at least, so that a longer answer later needs no other question."""
+
+_GRACE = 0.25
+"""Seconds a tier may take beyond its deadline to say that it is over."""
+
+_EMBEDDERS = ("onnx", "ollama", "openai")
+
+Outcome = tuple[list[Answer], list[Absence]]
+
+
+def remote_tiers(config: Config) -> "RemoteTiers | None":
+    """The tiers that ``config`` asks for; None when it asks for none of them."""
+    wanted = config.search.semantic.provider in _EMBEDDERS or (config.gemini_api_key and config.search.model)
+    return RemoteTiers(config) if wanted else None
+
+
+class RemoteTiers:
+    """The remote tiers of one config. What they remember is kept beside its snapshot.
+
+    clock: monotonic seconds, of the rests after failures. now: seconds since 1970, of the age of answers.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        search = config.search
+        self._deadlines = {SEMANTIC: search.semantic.deadline, LLM: search.llm_deadline}
+        self._version = ""
+        self._saving: asyncio.Task[None] | None = None
+        self.gemini = _gemini(config, clock)
+        self.meaning = _meaning(config, clock)
+        self._answers = _answers(config, now) if self.gemini else None
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Which tiers there are."""
+        there = ((SEMANTIC, self.meaning), (LLM, self.gemini))
+        return tuple(tier for tier, it in there if it is not None)
+
+    def index(self, entries: Sequence[Entry], version: str) -> None:
+        """The catalog is these now, in this version. Call it from the event loop; it returns at once."""
+        self._version = version
+        if self.meaning is not None:
+            self.meaning.index(entries)
+
+    async def ask(self, query: str, shortlist: Sequence[Entry], limit: int) -> Outcome:
+        """What each tier makes of ``query``: the answers, and who is absent and why, in the order of `tiers`.
+
+        shortlist: the tools to choose among for the LLM, best first; the semantic tier looks at all of them.
+        Raises nothing; to cancel it cancels its requests.
+        """
+        asked: list[Awaitable[Answer | Absence]] = []
+        if self.meaning is not None:
+            asked.append(self._in_time(SEMANTIC, self.meaning.method, self.meaning.ask(query)))
+        if self.gemini is not None:
+            asked.append(self._in_time(LLM, "gemini", self._choose(self.gemini, query, shortlist, limit)))
+        said = await asyncio.gather(*asked)
+        return (
+            [each for each in said if isinstance(each, Answer)],
+            [each for each in said if isinstance(each, Absence)],
+        )
+
+    async def aclose(self) -> None:
+        """End what goes on in the background, keep what is new, close the connections."""
+        if self.meaning is not None:
+            await self.meaning.aclose()
+        if self.gemini is not None:
+            await self.gemini.aclose()
+        if self._saving is not None:
+            await self._saving
+        if self._answers is not None and self._answers.unsaved:
+            await in_thread(self._answers.save, "llm answers")
+
+    async def _choose(
+        self, gemini: "Gemini", query: str, shortlist: Sequence[Entry], limit: int
+    ) -> Answer | Absence:
+        """Gemini's choice, or the one it made before."""
+        from mcpzip.search.remote.answers import key_of
+        from mcpzip.search.remote.prompt import scores
+
+        limit = max(limit, LEAST_PICKS)
+        answers = self._answers
+        assert answers is not None
+        key = key_of(self._version, gemini.model, query, limit, (entry.name for entry in shortlist))
+        kept = answers.get(key)
+        if kept is not None:
+            return Answer(LLM, "gemini", scores(kept))
+        answer = await gemini.rank(query, shortlist, limit)
+        if isinstance(answer, Answer) and answer.scores:
+            answers.put(key, tuple(answer.scores))
+            self._save(answers)
+        return answer
+
+    def _save(self, answers: "Answers") -> None:
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(_saved(answers))
+
+    async def _in_time(self, tier: str, method: str, answer: Awaitable[Answer | Absence]) -> Answer | Absence:
+        deadline = self._deadlines[tier]
+        try:
+            return await asyncio.wait_for(answer, deadline + _GRACE)
+        except TimeoutError:
+            return Absence(tier, method, f"no answer within {deadline:g} s")
+
+
+def _gemini(config: Config, clock: Callable[[], float]) -> "Gemini | None":
+    if not config.gemini_api_key or not config.search.model:
+        return None
+    from mcpzip.search.remote.gemini import Gemini
+
+    return Gemini(config.gemini_api_key, config.search.model, config.search.llm_deadline, clock=clock)
+
+
+def _answers(config: Config, now: Callable[[], float]) -> "Answers":
+    from mcpzip.search.remote.answers import Answers
+
+    return Answers(cache_path(config.path, "llm-answers.json"), now)
+
+
+def _meaning(config: Config, clock: Callable[[], float]) -> "Meaning | None":
+    if config.search.semantic.provider not in _EMBEDDERS:
+        return None
+    from mcpzip.search.remote.embedders import embedder
+    from mcpzip.search.remote.meaning import Meaning
+
+    return Meaning(embedder(config.search.semantic, clock), cache_path(config.path, "embeddings.bin"))
+
+
+def cache_path(config_path: str, name: str) -> str:
+    """Where a cache called ``name`` is kept for this config: beside its snapshot, under its name."""
+    folder, snapshot = os.path.split(snapshot_path(config_path))
+    return os.path.join(folder, snapshot.removesuffix("tools.json") + name)
+
+
+async def _saved(answers: "Answers") -> None:
+    while answers.unsaved:
+        await in_thread(answers.save, "llm answers")

@@ -1,0 +1,166 @@
+"""The table of word vectors, and what a text means by it.
+
+The rule: a text is the sum of the rows of its words, its word pieces where a word has no row, and its pairs
+of neighbours that have one. That is all: no network, nothing but this file (`tools/semantic` makes it and
+says how). Rows are numbers of 4 bits; a row is kept as one big integer of 16-bit lanes, so that adding rows
+is adding integers (SWAR; L. Lamport, "Multiple byte processing with full-word instructions", CACM 18, 1975).
+
+    words.bin   b"MZW1" · <IHI rows, dimension, bytes of the vocabulary · the vocabulary: zlib of its words in
+                order of their rows, a line each ("##" begins a piece inside a word, a space makes a pair)
+                · rows: two numbers a byte, the even one below, 8 stands for 0
+"""
+
+import mmap
+import re
+import struct
+import unicodedata
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+MAGIC = b"MZW1"
+_HEAD = struct.Struct("<IHI")
+ZERO = 8  # what stands for 0 in 4 bits
+_MOST_ROWS = 4_000  # of one text: 16-bit lanes hold 4,369 numbers of at most 15
+_REMEMBERED = 20_000  # words
+_STEM = 3  # letters that a word must share with a known one, and two thirds of its own, to mean anything
+_WORD = re.compile(r"[a-z0-9]+")
+_LOW = bytes(number & 15 for number in range(256))
+_HIGH = bytes(number >> 4 for number in range(256))
+
+FILE = Path(__file__).with_name("words.bin")
+
+Vector = Sequence[float]
+
+_Word = tuple[int, int, bool]
+"""The sum of the rows of a word, its own or those of its pieces; how many they are; whether they mean
+anything."""
+
+
+class Table:
+    """Word vectors. Safe between threads: what it remembers may be lost, never wrong.
+
+    Raises ValueError for a file that is no table, OSError for one that can't be read.
+    """
+
+    def __init__(self, path: Path = FILE) -> None:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if data[: len(MAGIC)] != MAGIC:
+            raise ValueError(f"{path} is no table of word vectors")
+        start = len(MAGIC) + _HEAD.size
+        try:
+            rows, self.dimension, length = _HEAD.unpack(data[len(MAGIC) : start])
+            vocabulary = zlib.decompress(data[start : start + length]).decode().split("\n")
+        except (struct.error, zlib.error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+        if len(vocabulary) != rows or len(data) != start + length + rows * self.dimension // 2:
+            raise ValueError(f"{path} is damaged: it is shorter or longer than it says")
+        self._rows = dict(zip(vocabulary, range(rows), strict=True))
+        self._data, self._start = data, start + length
+        self._words: dict[str, _Word] = {}
+        self._pairs: dict[str, int] = {}
+
+    def __contains__(self, word: str) -> bool:
+        """Whether ``word`` has a row of its own, or is made of pieces that are words."""
+        return word in self._rows
+
+    @cached_property
+    def checksum(self) -> int:
+        """Of the whole file: tables that differ have different ones."""
+        return zlib.crc32(self._data)
+
+    def embed(self, text: str) -> list[int] | None:
+        """What ``text`` means: `dimension` numbers, of any length together; None when no word is known."""
+        text = text.lower()
+        if not text.isascii():
+            decomposed = unicodedata.normalize("NFKD", text)
+            text = "".join([letter for letter in decomposed if not unicodedata.combining(letter)])
+        return self.embed_words(_WORD.findall(text))
+
+    def embed_words(self, words: Iterable[str]) -> list[int] | None:
+        """`embed` of words that are split, folded and in lower case already. Of pieces
+        that are no words, such as those of "xyzzy", nobody knows what they mean.
+        """
+        known, pairs = self._words, self._pairs
+        total = count = 0
+        before = ""
+        meant = False
+        for word in words:
+            lanes, rows, means = known.get(word) or self._word(word)
+            pair = f"{before} {word}"
+            total += lanes
+            count += rows
+            meant = meant or means
+            if pair in self._rows:
+                total += pairs.get(pair) or self._pair(pair)
+                count += 1
+            before = word
+            if count > _MOST_ROWS:
+                break
+        if not meant:
+            return None
+        zero = count * ZERO
+        lanes16 = memoryview(total.to_bytes(2 * self.dimension, "little")).cast("H")
+        return [number - zero for number in lanes16]
+
+    def _word(self, word: str) -> _Word:
+        if len(self._words) >= _REMEMBERED:
+            self._words = {}
+        found = self._words[word] = self._pieces(word)
+        return found
+
+    def _pieces(self, word: str) -> _Word:
+        row = self._rows.get(word)
+        if row is not None:
+            return self._row(row), 1, len(word) > 1
+        means = False
+        total = count = start = 0
+        while start < len(word):  # the longest piece at every place (M. Schuster & K. Nakajima, ICASSP 2012)
+            for end in range(len(word), start, -1):
+                row = self._rows.get(word[start:end] if start == 0 else "##" + word[start:end])
+                if row is not None:
+                    means = means or (start == 0 and end >= _STEM and 3 * end >= 2 * len(word))
+                    total += self._row(row)
+                    count += 1
+                    start = end
+                    break
+            else:
+                return 0, 0, False
+        return total, count, means
+
+    def _pair(self, pair: str) -> int:
+        if len(self._pairs) >= _REMEMBERED:
+            self._pairs = {}
+        lanes = self._pairs[pair] = self._row(self._rows[pair])
+        return lanes
+
+    def _row(self, row: int) -> int:
+        size = self.dimension // 2
+        start = self._start + row * size
+        packed = self._data[start : start + size]
+        lanes = bytearray(4 * size)
+        lanes[::4] = packed.translate(_LOW)
+        lanes[2::4] = packed.translate(_HIGH)
+        return int.from_bytes(lanes, "little")
+
+
+def unit(vector: Vector | None, dimension: int) -> list[float]:
+    """``vector`` at length 1; zeros when there is none."""
+    if vector is None:
+        return [0.0] * dimension
+    length = sum([number * number for number in vector]) ** 0.5 or 1.0
+    return [number / length for number in vector]
+
+
+def mixed(parts: Iterable[tuple[float, Vector | None]], dimension: int) -> list[float]:
+    """The sum of the unit vectors of ``parts``, each times its weight."""
+    total = [0.0] * dimension
+    for weight, vector in parts:
+        if vector is not None:
+            length = sum([number * number for number in vector]) ** 0.5
+            if length:
+                scale = weight / length
+                total = [so_far + scale * number for so_far, number in zip(total, vector, strict=True)]
+    return total
