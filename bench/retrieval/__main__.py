@@ -1,11 +1,13 @@
 """Quality, calibration, speed and memory of `mcpzip.search` on one folder. It reports and never asserts.
 
-    python -m bench.retrieval FOLDER [--tools N] [--rows OUT.jsonl] [--compare OLD.jsonl]
+    python -m bench.retrieval FOLDER [--tools N] [--semantic WHAT] [--rows OUT.jsonl] [--compare OLD.jsonl]
 
---rows keeps what every query got; --compare gives the paired difference to rows kept before.
+--semantic is what goes by meaning: local (the default), off, or onnx (beside the local table). --rows keeps
+what every query got; --compare gives the paired difference to rows kept before.
 """
 
 import argparse
+import asyncio
 import gc
 import json
 import statistics
@@ -17,22 +19,34 @@ from pathlib import Path
 from bench.retrieval.dataset import Dataset, read
 from bench.retrieval.metrics import Row, Scores, by_kind, interval, judge, overall
 from bench.tables import table
+from mcpzip.config.schema import SemanticConfig
+from mcpzip.proxy.finding import corrected
 from mcpzip.search import Results, Searcher
+from mcpzip.search.remote.embedders import embedder
+from mcpzip.search.remote.meaning import Meaning
 from mcpzip.search.semantic import local_table
+from mcpzip.search.semantic.table import Table
+from mcpzip.search.tiers import Absence, Answer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tools", type=int, help="only the first so many")
+    parser.add_argument("--semantic", choices=("local", "off", "onnx"), default="local")
     parser.add_argument("--rows", type=Path, help="keep what every query got, here")
     parser.add_argument("--compare", type=Path, help="rows kept before")
     options = parser.parse_args()
     dataset = read(options.folder, options.tools)
-    searcher = Searcher(local_table())
+    table = None if options.semantic == "off" else local_table()
+    searcher = Searcher(table)
     print(f"{len(dataset.entries)} tools, {len(dataset.queries)} queries\n")
-    print(_building(dataset, searcher))
-    rows, results, report = _answering(dataset, searcher)
+    print(_building(dataset, searcher, table))
+    answers: dict[str, Answer] = {}
+    if options.semantic == "onnx":
+        answers, taken = asyncio.run(_transformed(dataset, searcher))
+        print(f"onnx: {taken * 1e3:.0f} ms a query before it is searched for, p50")
+    rows, results, report = _answering(dataset, searcher, answers)
     print("\n" + report + "\n")
     print(_quality(rows) + "\n")
     print(_calibration(rows, results))
@@ -43,30 +57,51 @@ def main() -> None:
         options.rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _building(dataset: Dataset, searcher: Searcher) -> str:
+async def _transformed(dataset: Dataset, searcher: Searcher) -> tuple[dict[str, Answer], float]:
+    """What the transformer says of every query, its spelling put right, and how long it took, p50."""
+    meaning = Meaning(embedder(SemanticConfig("onnx"), time.monotonic), "")
+    meaning.index(dataset.entries)
+    await meaning.settled()
+    answers: dict[str, Answer] = {}
+    taken: list[float] = []
+    for query in dataset.queries:
+        text = corrected(query.text, searcher.search(query.text, 1))
+        began = time.perf_counter()
+        answer = await meaning.ask(text)
+        taken.append(time.perf_counter() - began)
+        if isinstance(answer, Absence):
+            raise SystemExit(f"onnx: {answer.reason}")
+        answers[query.id] = answer
+    await meaning.aclose()
+    return answers, statistics.median(taken)
+
+
+def _building(dataset: Dataset, searcher: Searcher, table: Table | None) -> str:
     """What the index costs: the first time in this process, and the memory that stays."""
     began = time.perf_counter()
     searcher.index(dataset.entries, "cold")
     cold = time.perf_counter() - began
     kept = searcher.kept()
     began = time.perf_counter()
-    Searcher(local_table()).index(dataset.entries, "kept", kept)
+    Searcher(table).index(dataset.entries, "kept", kept)
     warm = time.perf_counter() - began
     gc.collect()
     tracemalloc.start()
-    other = Searcher(local_table())
+    other = Searcher(table)
     other.index(dataset.entries, "measured", kept)
     other.search("warm up", 1)
     gc.collect()
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return (
-        f"index: {cold * 1e3:.0f} ms cold, {warm * 1e3:.0f} ms from {len(kept) / 2**20:.1f} MB that were kept, "
-        f"{size / 2**20:.1f} MB of memory"
+        f"index: {cold * 1e3:.0f} ms cold, {warm * 1e3:.0f} ms from the {len(kept) / 2**20:.1f} MB "
+        f"that were kept, {size / 2**20:.1f} MB of memory"
     )
 
 
-def _answering(dataset: Dataset, searcher: Searcher) -> tuple[list[Row], list[Results], str]:
+def _answering(
+    dataset: Dataset, searcher: Searcher, answers: dict[str, Answer]
+) -> tuple[list[Row], list[Results], str]:
     """Every query anew, from the cache, and as a scan without an index: the ruler, taking turns with both."""
     searcher.index(dataset.entries, "timed")
     texts = [f"{entry.name} {entry.description}".lower() for entry in dataset.entries]
@@ -74,17 +109,19 @@ def _answering(dataset: Dataset, searcher: Searcher) -> tuple[list[Row], list[Re
     results: list[Results] = []
     times: dict[str, list[float]] = {"new": [], "from the cache": [], "a scan for substrings": []}
     for query in dataset.queries:
+        heard = [answers[query.id]] if query.id in answers else []
         began = time.perf_counter()
-        result = searcher.search(query.text, 10)
+        result = searcher.search(query.text, 10, answers=heard)
         times["new"].append(time.perf_counter() - began)
         began = time.perf_counter()
-        searcher.search(query.text, 10)
+        searcher.search(query.text, 10, answers=heard)
         times["from the cache"].append(time.perf_counter() - began)
         began = time.perf_counter()
         _scan(query.text, texts)
         times["a scan for substrings"].append(time.perf_counter() - began)
         results.append(result)
-        rows.append(Row(query.id, query.kind, judge(query, [hit.entry.name for hit in result.hits])))
+        names = [name for hit in result.hits for name in (hit.entry.name, *hit.also)]
+        rows.append(Row(query.id, query.kind, judge(query, names[:10])))
     ruler = statistics.median(times["a scan for substrings"])
     lines = []
     for name, seconds in times.items():

@@ -30,6 +30,8 @@ class _Console(Console):
 
 
 out = _Console()
+if not out.is_terminal and "COLUMNS" not in os.environ:
+    out.width = 200  # a program reads it, and names cut in two are of no use to it
 err = _Console(stderr=True)
 
 

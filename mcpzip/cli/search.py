@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,6 +95,8 @@ def _semantic(said: str) -> SemanticConfig:
 async def _search_config(config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
     async with opened(config_path(config, os.environ), meaning) as proxy:
         await list_missing(proxy, asked.filters.server)
+        with err.status("embedding the catalog") if err.is_terminal else nullcontext():
+            await proxy.settled()
         question = asked.question(proxy.config.search.default_limit)
         results = await proxy.search(question)
         troubles = proxy.troubles()
@@ -171,8 +173,7 @@ async def _opened_file(
     try:
         if elsewhere is not None:
             finder.index(catalog)
-            if elsewhere.meaning is not None:
-                await elsewhere.meaning.settled()
+            await elsewhere.settled()
         yield _File(told, catalog, searcher, finder)
     finally:
         await finder.close()
@@ -215,7 +216,7 @@ async def _answer(file: _File, lines: Iterable[bytes]) -> int:
             continue
         try:
             asked = msgspec.json.decode(line, type=_Query)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise McpzipError(
                 f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.'
             ) from error

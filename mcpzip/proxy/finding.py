@@ -42,7 +42,7 @@ def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
     return Searcher(table, search.threshold)
 
 
-def _corrected(text: str, results: Results) -> str:
+def corrected(text: str, results: Results) -> str:
     """``text`` with its misspellings put right: others than us are put off by them."""
     for written, meant in results.corrected:
         text = re.sub(rf"(?i)\b{re.escape(written)}\b", meant.replace("\\", r"\\"), text)
@@ -65,6 +65,9 @@ class Elsewhere(Protocol):
         self, query: str, shortlist: Sequence[Entry], limit: int
     ) -> tuple[list[Answer], list[Absence]]:
         """Who answers, and who is absent. Never raises."""
+
+    async def settled(self) -> None:
+        """When it has taken in what it was last told of, or failed to."""
 
     async def aclose(self) -> None:
         """Ends it."""
@@ -105,6 +108,11 @@ class Finder:
             self._version = catalog.version
             self._elsewhere.index(catalog.entries, catalog.version)
 
+    async def settled(self) -> None:
+        """When those who run elsewhere have taken in the catalog, or failed to."""
+        if self._elsewhere is not None:
+            await self._elsewhere.settled()
+
     def used(self, entry: Entry, result: bytes) -> None:
         """A client called ``entry``, and this came of it."""
         if self._usage is not None and succeeded(result):
@@ -130,7 +138,7 @@ class Finder:
         if by_name or not near.searched or not text:
             return _cut(searcher.search(query, wanted, filters, (), signals), limit)
         shortlist = [hit.entry for hit in near.hits]
-        answers, absences = await self._elsewhere.ask(_corrected(text, near), shortlist, limit)
+        answers, absences = await self._elsewhere.ask(corrected(text, near), shortlist, limit)
         return _cut(searcher.search(query, wanted, filters, [*answers, *absences], signals), limit)
 
     def signals(self, catalog: Catalog, failing: frozenset[str]) -> Signals:

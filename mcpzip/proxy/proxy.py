@@ -261,6 +261,11 @@ class Proxy:
         failing = frozenset(name for name in self._enabled if self._pool.health(name).state == "failing")
         return await self._finder.find(question, searcher, self.catalog, failing)
 
+    async def settled(self) -> None:
+        """When all that search can ask has taken in the catalog: for whoever has time."""
+        self._finder.index(self.catalog)
+        await self._finder.settled()
+
     async def searcher(self) -> Searcher:
         """What `search` searches with."""
         return await self._keeper.searcher()

@@ -20,7 +20,7 @@ from mcpzip.proxy.fitting import Line, fitted
 from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
 from mcpzip.proxy.reply import text_result
 from mcpzip.search import Filters, Hit, Results
-from mcpzip.search.query import read
+from mcpzip.search.query import named, read
 from mcpzip.search.tiers import LLM, Absence
 
 _REASON_LENGTH = 100
@@ -211,13 +211,12 @@ def _nothing_left(question: Question, catalog: Catalog, shown: int) -> str:
     """What is wrong with the servers that were asked for, if any were."""
     filters = question.filters
     asked = [*read(question.query).servers, *([filters.server] if filters.server else [])]
-    known = {server.casefold() for server in catalog.servers}
-    unknown = [server for server in dict.fromkeys(asked) if server.casefold() not in known]
+    known = sorted(catalog.servers)
+    unknown = [server for server in dict.fromkeys(asked) if not named(known, server)]
     if unknown:
         return f"There is no server {_words(unknown, shown)}."
     if asked:
-        which = {None: "", True: " that only reads", False: " that may write"}[filters.read_only]
-        return f"{_words(list(dict.fromkeys(asked)), shown)} has no tool{which}."
+        return f"The filters leave no tool of {_words(list(dict.fromkeys(asked)), shown)}."
     return ""
 
 

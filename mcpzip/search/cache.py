@@ -1,10 +1,10 @@
 """Answers kept for queries that come to the same plan.
 
 The rule: a hit is what a fresh search would have returned. The key is everything a ranking depends on – the
-plan (terms, words and filters, see `query`), the catalog's version and the signals – so words in common
-alone never reuse an answer. Only what can't change the answer is missing from the key: the order of the
-words, stop words that stand in no tool's name, how a word nobody knows is spelled. The limit is no part of
-it: an answer is kept whole and cut afterwards.
+plan (terms, words and filters, see `query`), the catalog's version and the signals – so words in common alone
+never reuse an answer. Only what can't change the answer is missing from the key: articles and "please", how a
+word was misspelled; where words alone count also other stop words that stand in no tool's name, and how a
+word nobody knows is spelled. The limit is no part of it: an answer is kept whole and cut afterwards.
 """
 
 from collections import OrderedDict

@@ -19,7 +19,9 @@ PARAMETER_WORDS = 20  # 0: −.005, 6: −.002, 40: the same
 _LONGEST_WORD = 12  # characters a word on average may have, for text that has no spaces
 _DEEPEST = 4  # levels of nested objects whose keys a request might still name
 _MOST_PARAMETERS = 200  # of one tool; generated schemas have thousands
+_MOST_SCHEMAS = 1_000  # in one another
 _MOST_VALUES = 40  # of one enum
+_LONGEST_NAME = 200  # characters
 _LONGEST_VALUE = 64  # characters
 _LONGEST_TEXT = 20_000  # characters of any text that are looked at
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
@@ -49,36 +51,27 @@ class Fields:
             server=entry.server,
             title=_understood(entry.title[:_LONGEST_TEXT]),
             description=_understood(_first_words(entry.description, DESCRIPTION_WORDS)),
-            parameters=_understood(" ".join(schema.parameters)),
-            values=" ".join(schema.values),
-            parameter_descriptions=_understood(" ".join(schema.descriptions)),
-        )
-
-    def texts(self) -> tuple[str, ...]:
-        """All but the name, in order."""
-        return (
-            self.server,
-            self.title,
-            self.description,
-            self.parameters,
-            self.values,
-            self.parameter_descriptions,
+            parameters=_understood(" ".join(schema.parameters)[:_LONGEST_TEXT]),
+            values=" ".join(schema.values)[:_LONGEST_TEXT],
+            parameter_descriptions=_understood(" ".join(schema.descriptions)[:_LONGEST_TEXT]),
         )
 
 
 class _Schema:
     """The words of a JSON Schema: its parameters' names, descriptions and enum values."""
 
-    __slots__ = ("descriptions", "parameters", "values")
+    __slots__ = ("_left", "descriptions", "parameters", "values")
 
     def __init__(self) -> None:
+        self._left = _MOST_SCHEMAS
         self.parameters: list[str] = []
         self.values: list[str] = []
         self.descriptions: list[str] = []
 
     def read(self, schema: JsonObject, depth: int) -> None:
         """Collect from ``schema`` and what is nested in it, ``depth`` levels below the tool's own."""
-        if depth > _DEEPEST:
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
             return
         values = schema.get("enum")
         if isinstance(values, list):
@@ -89,7 +82,7 @@ class _Schema:
             for name, parameter in properties.items():
                 if len(self.parameters) >= _MOST_PARAMETERS:
                     return
-                self.parameters.append(name[:_LONGEST_TEXT])
+                self.parameters.append(name[:_LONGEST_NAME])
                 if isinstance(parameter, dict):
                     self._read_parameter(parameter, depth)
         for keyword in _ALTERNATIVES:

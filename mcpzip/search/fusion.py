@@ -10,9 +10,9 @@ the query: a tool that has all of them is most likely meant, one that happens to
 long request no tool answers much; there, a little is more.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from heapq import nlargest
+from itertools import pairwise
 
 from mcpzip.search import keyword
 from mcpzip.search.index import Document, Index
@@ -21,13 +21,14 @@ from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals
 
 FEW = 256  # tools that a filter leaves, which are all compared with the query
-POOL = 48  # the best by words and meaning, of which all is looked at
+POOL = 32  # the best by words and meaning, of which all is looked at; 24 and 96 are equal
 
 WORDS = 0.45  # what the words count for, beside the meaning; .4 and .5 are equal
 SERVER = 0.06  # what a tool gains whose server the query names; .03 to .15 are equal, without: −.002
 LONG = 8  # words of a request from which on a part of an answer is trusted more; never: −.003
 LONGER = 10  # words more, from which on it is trusted like a whole
 BACKGROUND = 0.15  # the similarity of a tool that has nothing to do with the query
+THEIRS = 0.5  # what another model's similarity counts for, beside ours; with MiniLM 0: −.018, 1: −.056
 LLM = 0.6  # what a model's choice counts for, beside both. No experiment: it was chosen as more than a half
 
 # A tool that is called what the query says comes first, whatever else is said of it.
@@ -120,17 +121,17 @@ def _together(
     if not heard.similarities:
         scores = {number: worth / most for number, worth in worths.items()}
     else:
-        share = 1 - WORDS
-        scores = {number: share * similarity for number, similarity in heard.similarities.items()}
+        scores = dict(heard.similarities)
         if left is not None:
             scores = {number: score for number, score in scores.items() if number in left}
         if heard.threshold is not None:
-            least = share * heard.threshold
+            least = heard.threshold
             scores = {number: s for number, s in scores.items() if s >= least or number in worths}
         get = scores.get
+        beside = WORDS / (1 - WORDS)  # the similarities are left as they are: there are many more of them
         for number, worth in worths.items():
             words = worth / most
-            scores[number] = get(number, 0.0) + WORDS * words * min(words + trust, 1.0)
+            scores[number] = get(number, 0.0) + beside * words * min(words + trust, 1.0)
     for number, choice in heard.choices.items():
         if left is None or number in left:
             scores[number] = scores.get(number, 0.0) + choice
@@ -162,12 +163,10 @@ def _completed(
 
 def _best(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
     """The ``depth`` documents of most worth, ties by name."""
-    items: Iterable[tuple[int, float]] = scores.items()
-    if len(scores) > 2 * depth:  # bare floats are found several times faster than pairs are sorted
-        least = nlargest(depth, scores.values())[-1]
-        items = [item for item in items if item[1] >= least]
-    found = sorted(items, key=lambda item: (-item[1], index.document(item[0]).name))
-    return [number for number, _ in found[:depth]]
+    found = sorted(scores, key=scores.__getitem__, reverse=True)
+    if any(scores[one] == scores[other] for one, other in pairwise(found[: depth + 1])):
+        found.sort(key=lambda number: (-scores[number], index.document(number).name))
+    return found[:depth]
 
 
 def above_background(similarities: Mapping[int, float]) -> Mapping[int, float]:
@@ -182,6 +181,17 @@ def above_background(similarities: Mapping[int, float]) -> Mapping[int, float]:
         return similarities
     scale = (1 - BACKGROUND) / (1 - low) if low < 1 else 1.0
     return {number: BACKGROUND + scale * (each - low) for number, each in similarities.items()}
+
+
+def together(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[int, float]:
+    """The similarities of the table and of another model in one: each sees what the other doesn't. Where one
+    names only the best, the others have what its last has.
+    """
+    lows = (min(ours.values(), default=0.0), min(theirs.values(), default=0.0))
+    return {
+        number: (1 - THEIRS) * ours.get(number, lows[0]) + THEIRS * theirs.get(number, lows[1])
+        for number in ours.keys() | theirs.keys()
+    }
 
 
 class _Judge:

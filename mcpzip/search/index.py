@@ -65,6 +65,7 @@ class Index:
     dimension: int = 0
     _gone: Mapping[int, int] = field(default_factory=dict)  # documents that are, of those of a term
     _loose: int = 0  # documents that are gone or were added since the arrays were made
+    _followed: Mapping[Packed, Packed] = field(default_factory=dict)  # see `Vectors`
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -83,6 +84,15 @@ class Index:
             change.add(key, entry, analyst)
         index = change.done()
         return index.packed() if index._loose > LOOSE * len(index) else index
+
+    @property
+    def followed(self) -> Mapping[Packed, Packed]:
+        """Of every vector, the leader of its cluster, as far as that is known."""
+        if "meanings" not in self.__dict__ or self.meanings is None:
+            return self._followed
+        documents, vectors = self.meanings
+        kept = [self.document(number).vector or b"" for number in documents]
+        return dict(zip(kept, map(vectors.leaders.__getitem__, vectors.followers), strict=False))
 
     def packed(self) -> "Index":
         """The same tools with nothing loose: documents numbered anew, unused terms left out."""
@@ -109,6 +119,7 @@ class Index:
                 (self.terms[term] for term in terms), renumbered if len(kept) < len(self.documents) else None
             ),
             dimension=self.dimension,
+            _followed=self.followed,
         )
 
     def document(self, number: int) -> Document:
@@ -184,7 +195,7 @@ class Index:
         if not found:
             return None
         vectors = [vector for number in found if (vector := self.document(number).vector)]
-        return found, Vectors(vectors, self.dimension)
+        return found, Vectors(vectors, self.dimension, self._followed)
 
     @cached_property
     def _rarities(self) -> dict[int, float]:
@@ -255,5 +266,6 @@ class _Change:
             postings=self._index.postings.with_added(self._postings),
             dimension=self._dimension,
             _gone=self._gone,
+            _followed=self._index.followed,
             _loose=self._loose,
         )

@@ -55,7 +55,14 @@ def most(index: Index, plan: Plan) -> float:
 
 def left_by_filters(index: Index, plan: Plan) -> frozenset[int] | None:
     """The documents that the plan's filters leave; None when it has none."""
-    if plan.servers is None and plan.read_only is None and not plan.without and not plan.phrases:
+    filters = (
+        plan.servers is not None,
+        plan.read_only is not None,
+        plan.without,
+        plan.phrases,
+        plan.everything,
+    )
+    if not any(filters):
         return None
     left = {number for number, document in enumerate(index.documents) if document and _passes(plan, document)}
     for term in plan.without:

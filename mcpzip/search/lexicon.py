@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
+from zlib import crc32
 
 from mcpzip.search.tokenizer import fold, is_bigram, words
 
@@ -243,6 +244,12 @@ def _part(written: str, endings: tuple[str, ...]) -> str | None:
         if key + ending == written and len(key) >= _SHORTEST_PART and key in known:
             return key
     return None
+
+
+@cache
+def checksum() -> int:
+    """Of the data file: it changes with it."""
+    return crc32(_FILE.read_bytes())
 
 
 @cache

@@ -41,7 +41,8 @@ def nearest_servers(index: Index, said: Iterable[str]) -> tuple[str, ...]:
         parts = [word for word, _ in words(name)]
         parts.append("".join(parts))
         likeness = max((_likeness(word, part) for word in asked for part in parts), default=0.0)
-        order.append((-likeness if likeness >= ALIKE else 0.0, -size, name))
+        if likeness >= ALIKE:
+            order.append((-likeness, -size, name))
     return tuple(name for _, _, name in sorted(order)[:MOST])
 
 

@@ -24,6 +24,16 @@ _JOINT = re.compile(
 _THEN = re.compile(r"\b(?:then|afterwards|after that|finally|next|also)\b", re.IGNORECASE)
 _SPACES = re.compile(r"[^\S\n]+")
 _LONGEST = 4_000  # characters
+# Words that are a verb when an object follows: "and email it to Anna" is a need, "name and email of" is not.
+_VERBS = """
+ask block book buy call chart check clean email export file fix flag let log mail message note notify order
+pay ping plan plot remind rent reserve schedule sort subscribe summarise summarize tag tell text warn
+"""
+_FIRST = """
+a an all any each every her him it me my our that the their them this those us you your
+"""
+_VERBS_OR_NOUNS = frozenset(_VERBS.split())
+_OBJECTS = frozenset(_FIRST.split())
 _LOOKED_AT = 3  # words of a part among which its verb must stand
 
 
@@ -55,11 +65,16 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _begins_with_verb(part: str) -> bool:
-    first = words(part)[:1]
-    return bool(first) and bool(families(first[0][1]))
+    found = words(part)[:2]
+    if not found:
+        return False
+    if families(found[0][1]):
+        return True
+    return len(found) == 2 and found[0][0] in _VERBS_OR_NOUNS and found[1][0] in _OBJECTS
 
 
 def _stands_alone(part: str) -> bool:
     found = words(part)
     said = [pair for pair in found if not is_stop_word(pair)]
-    return len(said) >= FEWEST_WORDS and any(families(term) for _, term in said[:_LOOKED_AT])
+    doing = any(families(term) or word in _VERBS_OR_NOUNS for word, term in said[:_LOOKED_AT])
+    return doing and len(said) >= FEWEST_WORDS

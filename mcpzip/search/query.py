@@ -2,8 +2,8 @@
 
 The rule: all that a ranking depends on stands in the `Plan`; the ranking sees nothing else of the query. That
 makes the plan the cache's key: two queries share an answer exactly when they come to the same plan, be it
-with other stop words, with a misspelling repaired to the same word, or with another unknown word in place of
-an unknown one.
+with another article or "please", or with a misspelling repaired to the same word; where words alone count,
+also with other stop words, or with another unknown word in place of an unknown one.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mcpzip.search.index import Index
-from mcpzip.search.lexicon import gloss, gloss_text
+from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.syntax import Asked, asked
@@ -19,6 +19,7 @@ from mcpzip.search.tokenizer import content, is_bigram, term_of, words
 from mcpzip.search.verbs import families
 
 MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
+MOST_REPAIRS = 12  # words of one query that are compared with the whole vocabulary
 REPAIRED = 0.85  # what a repaired word counts for; .7 to .9 are equal, 1: −.002 of nDCG@10
 RELATED = 0.5  # what a verb counts for that no tool has, where others of its family stand
 EMPTY = frozenset(("a", "an", "the", "please", "kindly"))  # words that never change what is meant
@@ -114,12 +115,12 @@ def understand(
         unknown=len(reading.unknown),
         literal=index.names.literal(signs.written) or index.names.literal(signs.text),
         spoken=index.names.spoken(everything),
-        meaning=reading.meant(everything),
-        servers=_servers(index, signs.servers, filters.server),
+        meaning=reading.meant(everything) if table else (),
+        servers=_servers(index, signs, filters.server),
         read_only=filters.read_only,
         without=tuple(sorted(number for number in excluded if number is not None)),
         phrases=tuple(sorted(phrase for phrase in phrases if documents_with(index, phrase))),
-        everything=not everything and bool(signs.servers or signs.without),
+        everything=not everything and bool(signs.servers or signs.but or signs.without),
     )
     place = {word: place for place, (word, _) in enumerate(looked_up)}
     return Understanding(
@@ -127,7 +128,7 @@ def understand(
         tuple(
             sorted(
                 ((g, tuple(said)) for g, said in reading.words.items()),
-                key=lambda item: (place.get(item[1][0], -1), item[0]),
+                key=lambda item: place.get(item[1][0], -1),
             )
         ),
         tuple(reading.unknown),
@@ -140,18 +141,22 @@ def read(query: str) -> Asked:
     return asked(query[:_LONGEST_QUERY].strip())
 
 
-def _servers(index: Index, signs: tuple[str, ...], only: str | None) -> tuple[str, ...] | None:
+def _servers(index: Index, signs: Asked, only: str | None) -> tuple[str, ...] | None:
     """The servers that are meant: by their name, else in any case, else by a word of it. () when none is."""
-    if not signs and only is None:
+    if not signs.servers and not signs.but and only is None:
         return None
     known = sorted({server for server, _ in index.sizes})
-    meant: set[str] = {server for sign in signs for server in _named(known, sign)} if signs else set(known)
+    meant = (
+        {server for sign in signs.servers for server in named(known, sign)} if signs.servers else set(known)
+    )
+    meant -= {server for sign in signs.but for server in named(known, sign)}
     if only is not None:
-        meant &= set(_named(known, only))
+        meant &= set(named(known, only))
     return tuple(sorted(meant))
 
 
-def _named(known: list[str], name: str) -> list[str]:
+def named(known: list[str], name: str) -> list[str]:
+    """Those of the servers ``known`` that ``name`` means."""
     if name in known:
         return [name]
     alike = [server for server in known if server.casefold() == name.casefold()]
@@ -166,6 +171,7 @@ class _Reading:
         self._index = index
         self._table = table
         self._groups: dict[tuple[int, ...], Group] = {}
+        self._repairs = 0
         self._translated = self._foreign = False
         self._said: list[str] = []  # in English, of what is in another script
         self._instead: dict[str, tuple[str, ...]] = {}  # of words that mean something else
@@ -252,7 +258,8 @@ class _Reading:
 
     def _english(self, english: str, word: str) -> None:
         """A word of another language, said in English: what that leads to, be it nowhere."""
-        term = term_of(english)
+        terms = [term_of(each) for each in (english, *synonyms(english))]
+        term = next((each for each in terms if self._index.number(each) is not None), terms[0])
         self.verbs |= families(term)
         number = self._index.number(term)
         if number is not None:
@@ -264,7 +271,8 @@ class _Reading:
 
     def _repair(self, word: str) -> None:
         """Look up what ``word`` was probably meant to be."""
-        repair = self._index.vocabulary.repair(word)
+        self._repairs += 1
+        repair = self._index.vocabulary.repair(word) if self._repairs <= MOST_REPAIRS else None
         if repair is None:
             self.unknown.append(word)
             return

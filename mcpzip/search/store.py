@@ -21,11 +21,15 @@ from typing import Literal
 import msgspec
 
 from mcpzip.model.entry import Entry
-from mcpzip.search import analysis, fields
+from mcpzip.search import analysis, fields, lexicon
 from mcpzip.search.index import Document, Index, key_of
 from mcpzip.search.names import Names
 from mcpzip.search.postings import Postings
+from mcpzip.search.semantic import describing
 from mcpzip.search.semantic.table import Table
+from mcpzip.search.semantic.vectors import leaders_of
+from mcpzip.search.tokenizer import RULES, STOP_WORDS
+from mcpzip.search.verbs import FAMILIES
 
 MAGIC = b"MZI1"
 VERSION = 1  # of the analysis: one more whenever the same tool would be taken in another way
@@ -45,12 +49,14 @@ def to_bytes(index: Index, table: Table | None) -> bytes:
     index = index.packed()
     documents = [index.document(number) for number in range(len(index))]
     size = index.dimension // 2
+    followers = index.meanings[1].followers if index.meanings else []
     sections = {
         "keys": b"".join(document.key for document in documents),
         "name_ends": _numbers("I", _ends(len(document.terms) for document in documents)),
         "names": _numbers("I", (term for document in documents for term in document.terms)),
         "verbs": _numbers("I", (document.verb for document in documents)),
         "vectors": b"".join(document.vector or bytes(size) for document in documents),
+        "followers": _numbers("I", followers),
         "terms": "\n".join(index.terms).encode(),
         "words": "\n".join(index.written).encode(),
         "counts": _numbers("I", index.written.values()),
@@ -75,13 +81,18 @@ def from_bytes(data: bytes, entries: Iterable[Entry], table: Table | None) -> In
 
 
 def made_by(table: Table | None) -> str:
-    """All that an analysis depends on beside its tool. It differs when any of it does."""
+    """What an analysis depends on beside its tool, as far as it is data; for the code there is `VERSION`."""
     try:
         stemmer = version("snowballstemmer")
     except PackageNotFoundError:
         stemmer = "?"
     parts = (
         VERSION,
+        RULES,
+        sorted(STOP_WORDS),
+        FAMILIES,
+        lexicon.checksum(),
+        describing.WEIGHTS,
         sys.byteorder,
         unicodedata.unidata_version,
         stemmer,
@@ -138,7 +149,17 @@ def _read(data: memoryview, entries: Mapping[bytes, Entry], table: Table | None)
             found["offsets"].cast("I"), found["documents"].cast("I"), found["worths"].cast("f")
         ),
         dimension=head.dimension,
+        _followed=_followed(documents, found["followers"].cast("I")),
     )
+
+
+def _followed(documents: Iterable[Document], followers: memoryview) -> dict[bytes, bytes]:
+    """Of every vector, the leader of its cluster; nothing where there are no clusters."""
+    if not followers:
+        return {}
+    vectors = [document.vector for document in documents if document.vector]
+    leaders = leaders_of(vectors)
+    return {vector: leaders[place] for vector, place in zip(vectors, followers, strict=True)}
 
 
 def _lines(text: memoryview) -> list[str]:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 _SIGN = re.compile(
-    r"""(?<!\S)server:(?:"(?P<quoted>[^"]{1,100})"|(?P<server>[^\s"]{1,100}))"""
-    r"""|["“”«„](?P<phrase>[^"“”«»„]{1,200})["“”»]"""
+    r"""(?<!\S)(?P<but>-?)server:(?:"(?P<quoted>[^"]{1,100})"|(?P<server>[^\s"]{1,100}))"""
+    r"""|(?<![-\w])["“”«„](?P<phrase>[^"“”«»„]{1,200})["“”»]"""
 )
 _WITHOUT = re.compile(r"-[^\W\d_][\w.-]+")
 _MOST_SIGNS = 16
@@ -23,7 +23,7 @@ class Asked:
     """A query, taken apart.
 
     written: the query. text: what is searched for. servers: where. without: words that a tool must not have.
-    phrases: what it must.
+    phrases: what it must. but: where not.
     """
 
     written: str
@@ -31,6 +31,7 @@ class Asked:
     servers: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
 
 
 def asked(query: str) -> Asked:
@@ -47,10 +48,12 @@ def asked(query: str) -> Asked:
     words, without = _without(" ".join(text).split())
     if (not signs and not without) or len(signs) + len(without) > _MOST_SIGNS:
         return Asked(query, query)
+    named = [sign for sign in signs if sign["quoted"] or sign["server"]]
     return Asked(
         written=query,
         text=" ".join(words),
-        servers=tuple(sign["quoted"] or sign["server"] for sign in signs if sign["quoted"] or sign["server"]),
+        servers=tuple(sign["quoted"] or sign["server"] for sign in named if not sign["but"]),
+        but=tuple(sign["quoted"] or sign["server"] for sign in named if sign["but"]),
         without=tuple(without),
         phrases=tuple(sign["phrase"].strip() for sign in signs if len((sign["phrase"] or "").split()) > 1),
     )

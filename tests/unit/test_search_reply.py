@@ -306,7 +306,7 @@ def test_a_server_that_is_none_is_told_and_the_nearest_named(query: str, filters
 def test_a_server_without_such_tools_is_not_called_unknown() -> None:
     found = results(searched=0, nearest_servers=("shop",))
     lines = said(found, filters=Filters("shop", read_only=True))
-    assert lines[0] == "'shop' has no tool that only reads. The nearest: shop."
+    assert lines[0] == "The filters leave no tool of 'shop'. The nearest: shop."
 
 
 def test_without_tools_there_is_a_way_to_see_why() -> None:

@@ -124,7 +124,6 @@ def test_clusters_give_true_cosines_whatever_the_order(
     one, other = Vectors(clustered, 32), Vectors([vector for _, vector in shuffled], 32)
     monkeypatch.setattr(vectors, "WHOLE", 10_000)
     whole = Vectors(clustered, 32)
-    assert len(one) == len(other) == len(whole) == 800
     for seed in range(20):
         asked = drawn(seed, 32)
         got = one.cosines(asked, range(800))

@@ -1,12 +1,14 @@
 """A map of the teacher's vectors, 384 dimensions to fewer, in which requests lie near their tools.
 
 Input: `DIR/corpus/*.txt` and `DIR/pairs/*.txt` with their vectors.
-Output: `DIR/adapt.npz`: `A` (384, dimension), `U` (384, hidden) and `W` (hidden, dimension) with their bias `b`;
-a vector x becomes the unit vector of `x A + relu(x U + b) W`. Without a hidden layer U, W and b have no columns.
+Output: `DIR/adapt.npz`: `A` (384, dimension), `U` (384, hidden) and `W` (hidden, dimension) with their bias
+`b`; a vector x becomes the unit vector of `x A + relu(x U + b) W`. Without a hidden layer U, W and b have
+no columns.
 
-Begun from the principal components of the corpus. Two losses: InfoNCE both ways between requests and tools in
-batches of whole servers, so that siblings are the hard negatives; and the corpus must keep its cosines (a batch's
-matrix of them, before and after). Stopped at the epoch that is best for the held-out servers (R@5 of all requests).
+Begun from the principal components of the corpus. Two losses: InfoNCE both ways between requests and tools
+in batches of whole servers, so that siblings are the hard negatives; and the corpus must keep its cosines
+(a batch's matrix of them, before and after). Stopped at the epoch that is best for the held-out servers
+(R@5 of all requests).
 """
 
 import argparse
@@ -42,8 +44,8 @@ class Adapter(nn.Module):
 
 
 def principal(vectors: np.ndarray, dimension: int) -> np.ndarray:
-    """(384, dimension): the directions of the largest second moments. A sign is fixed so that a run repeats itself."""
-    values, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
+    """(384, dimension): the directions of the largest second moments, their signs fixed."""
+    _, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
     chosen = directions[:, ::-1][:, :dimension]
     return (chosen * np.sign(chosen[np.abs(chosen).argmax(0), np.arange(dimension)])).astype(np.float32)
 

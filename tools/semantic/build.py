@@ -1,8 +1,8 @@
 """Makes the table from the beginning: `python -m tools.semantic.build --work DIR`.
 
-Input: the package registries, `requests/*.tsv`. Output: `DIR/words.bin` and `manifest.json` beside this file; with
-`--install`, the table in its place in the package. The steps are `corpus`, `teach`, `adapt`, `train`; the first two
-keep what is in DIR, so an interrupted build goes on.
+Input: the package registries, `requests/*.tsv`. Output: `DIR/words.bin` and `manifest.json` beside this
+file; with `--install`, the table in its place in the package. The steps are `corpus`, `teach`, `adapt`,
+`train`; the first two keep what is in DIR, so an interrupted build goes on.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 """Shows that the table in the package is what these scripts make of their inputs.
 
-`python -m tools.semantic.check` compares the tree with `manifest.json`, by the standard library alone: the table's
-sha256 and size, the sha256 of every file of requests, the pins of all packages, and every number and seed in `settings`.
-`--full --work DIR` builds it all again and compares the bytes. That must agree on the machine that made the table; on another
-one the sums of floats can differ in their last bits, and then a few values of the rows differ by one step.
+`python -m tools.semantic.check` compares the tree with `manifest.json`, by the standard library alone: the
+table's sha256 and size, the sha256 of every file of requests, the pins of all packages, and every number
+and seed in `settings`. `--full --work DIR` builds it all again and compares the bytes. That must agree on
+the machine that made the table; on another one the sums of floats can differ in their last bits, and then a
+few values of the rows differ by one step.
 
 Exit code 0 if all agrees, 1 otherwise, with one line for each thing that doesn't.
 """
@@ -71,11 +72,11 @@ def faults(recorded: Mapping[str, object], table: Path) -> list[str]:
     for part, content in now.items():
         stated = then[part]
         assert isinstance(content, dict)
-        for key in sorted(content.keys() | stated.keys()):
-            if content.get(key) != stated.get(key):
-                found.append(
-                    f"{part}: {key} is not as it was for the table; run tools.semantic.build --install."
-                )
+        found.extend(
+            f"{part}: {key} is not as it was for the table; run tools.semantic.build --install."
+            for key in sorted(content.keys() | stated.keys())
+            if content.get(key) != stated.get(key)
+        )
     return found
 
 

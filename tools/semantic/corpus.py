@@ -4,8 +4,8 @@ Input: the packages of `sources.SOURCES` (got if they are not there) and the sta
 Output: `DIR/corpus/SOURCE.txt`, one text a line, ASCII, none twice in all the files; and
 `DIR/corpus/words.txt`, the words that occur in at least `WORD_TEXTS` of the texts, one a line.
 
-A pair of a name and its text becomes one or two texts in the forms of `_forms`; which, is decided by a checksum,
-so that a run repeats itself. Files that are there are kept.
+A pair of a name and its text becomes one or two texts in the forms of `_forms`; which, is decided by a
+checksum, so that a run repeats itself. Files that are there are kept.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """How well vectors find the tool of a request.
 
-Input: anything that makes unit vectors of texts. Output: for the requests of held-out servers the share whose tool
-is first (R@1) or among the first five (R@5) of all held-out tools; and apart, of the requests that share no word
-with their tool ("far"), of the steps of a plan and of the requests with details.
+Input: anything that makes unit vectors of texts. Output: for the requests of held-out servers the share
+whose tool is first (R@1) or among the first five (R@5) of all held-out tools; and apart, of the requests
+that share no word with their tool ("far"), of the steps of a plan and of the requests with details.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,10 @@
 """The requests and the tools that they are for.
 
-Input: `tools/semantic/requests/*.tsv`. A line `# server` begins a server; each further line is a tool: its name,
-its description and its requests (` | ` between them), a tab between the columns. The first four requests share no
-word with the tool, the fifth is a step of a plan, the sixth has details.
-Output: tools in the order of the files; the division of the servers into those that are learnt from and those
-that are held out.
+Input: `tools/semantic/requests/*.tsv`. A line `# server` begins a server; each further line is a tool: its
+name, its description and its requests (` | ` between them), a tab between the columns. The first four
+requests share no word with the tool, the fifth is a step of a plan, the sixth has details.
+Output: tools in the order of the files; the division of the servers into those that are learnt from and
+those that are held out.
 """
 
 import zlib
@@ -24,7 +24,7 @@ class Tool:
 
 
 def read(folder: Path = REQUESTS) -> list[Tool]:
-    """All tools, the files by name. Raises `ValueError` naming file and line if one is not as described above."""
+    """All tools, the files by name. Raises `ValueError` naming file and line of one that is not so."""
     return [tool for file in sorted(folder.glob("*.tsv")) for tool in read_file(file)]
 
 
@@ -37,9 +37,7 @@ def read_file(file: Path) -> list[Tool]:
         elif line.strip():
             columns = [c.strip() for c in line.split("\t")]
             if len(columns) != 3 or not server or not all(columns):
-                raise ValueError(
-                    f"{file.name}:{number}: a tool is its name, description and requests, tabs between."
-                )
+                raise ValueError(f"{file.name}:{number}: write name, description and requests, tabs between.")
             requests = tuple(dict.fromkeys(r.strip() for r in columns[2].split(" | ") if r.strip()))
             tools.append(Tool(server, columns[0], columns[1], requests))
     return tools

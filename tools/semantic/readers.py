@@ -53,7 +53,7 @@ def _methods(resource: dict) -> Iterator[dict]:
 
 
 def google(path: Path) -> Pairs:
-    """google-api-python-client: the methods of the stable version of each interface in its discovery cache."""
+    """google-api-python-client: the methods in its discovery cache, of stable versions if there are."""
     with zipfile.ZipFile(path) as wheel:
         best: dict[str, tuple[bool, str]] = {}
         for entry in sorted(wheel.namelist()):

@@ -18,7 +18,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """rows: of the whole table. pairs: how many of them are pairs of words. least: texts a whole word must be in."""
+    """rows: of the whole table; pairs: those of two words; least: texts that a whole word must be in."""
 
     rows: int = 44_000
     pairs: int = 8_000
@@ -57,7 +57,8 @@ class Train:
     hidden: Mapping[str, float] = field(
         default_factory=lambda: {"name": 0.3, "server": 0.3, "description": 0.15}
     )  # how often a field of a tool is hidden
-    seed: int = 11
+    seed: int = 11  # of the first table
+    tables: int = 4  # that are trained, with a seed each, and averaged
     sizes: Sizes = field(default_factory=Sizes)
     weights: Weights = field(default_factory=Weights)
 

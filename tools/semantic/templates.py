@@ -1,7 +1,7 @@
 """Sentences from templates of voice assistants (pure).
 
-The grammar, as hassil and Open Voice OS have it: `(a|b)` one of them, `[a]` perhaps, `<rule>` a template by its
-name, `{slot}` or `{list:slot}` a value. Permutations (`a;b`) are left in the order in which they stand.
+The grammar, as hassil and Open Voice OS have it: `(a|b)` one of them, `[a]` perhaps, `<rule>` a template by
+its name, `{slot}` or `{list:slot}` a value. Permutations (`a;b`) are left in the order in which they stand.
 """
 
 import random
@@ -38,7 +38,7 @@ _NUMBERS = ("2", "5", "10", "15", "20", "45", "50")
 
 
 class Templates:
-    """Samples of templates. rules: of `<name>`. slots: values of `{name}`. One generator, so the order counts."""
+    """Samples of templates. rules: of `<name>`. slots: values of `{name}`. The order of calls counts."""
 
     def __init__(
         self, rules: Mapping[str, str], slots: Mapping[str, Sequence[str]], generator: random.Random

@@ -3,11 +3,11 @@
 Input: `DIR/corpus/*.txt` and `DIR/pairs/*.txt` with their vectors, `DIR/adapt.npz`.
 Output: `DIR/words.bin` in the form of `table`.
 
-Rows begin as weighted means of the targets of the texts that they are in. Two losses, Adam: one minus the cosine
-to the target, over the corpus and the texts of the pairs; InfoNCE both ways between requests and tools, in batches of
-whole servers. Rows are dropped at random, and words of requests and fields of tools too, so that a pair
-is not learnt by heart. With `hold` the held-out servers are left out and measured; the table that ships
-learns from all.
+Rows begin as weighted means of the targets of the texts that they are in. Two losses, Adam: one minus the
+cosine to the target, over the corpus and the texts of the pairs; InfoNCE both ways between requests and
+tools, in batches of whole servers. Rows are dropped at random, and words of requests and fields of tools
+too, so that a pair is not learnt by heart. With `hold` the held-out servers are left out and measured; the
+table that ships learns from all.
 """
 
 import argparse
@@ -27,7 +27,6 @@ from tools.semantic.settings import TRAIN, Train
 from tools.semantic.table import Reader, Table, pack, quantise, unpack
 from tools.semantic.teach import load, tokenizer_json
 from tools.semantic.vocabulary import choose
-
 
 # A text of the corpus that is a name and what it means.
 _NAMED = re.compile(r"([a-z0-9 ,'-]{3,60})(?:\. |: )(.{12,})$")
@@ -59,7 +58,7 @@ def targets(vectors: np.ndarray, adapter: Adapter) -> torch.Tensor:
 
 
 def begin(bags: Bags, goal: torch.Tensor, rows: int, pairs: int) -> torch.Tensor:
-    """(rows, dimension): the mean of the targets of the texts of a row, less the mean of all; pairs a tenth."""
+    """(rows, dimension): the mean target of the texts with a row, less the mean of all; of pairs a tenth."""
     total, count = torch.zeros(rows, goal.shape[1]), torch.zeros(rows)
     owner = torch.repeat_interleave(torch.arange(len(goal)), bags.starts[1:] - bags.starts[:-1])
     for i in range(0, len(bags.flat), 400_000):
@@ -87,9 +86,10 @@ class Learner:
         vocabulary: list[str],
         tools: list[Tool],
         settings: Train,
+        seed: int,
     ) -> None:
-        torch.manual_seed(settings.seed)
-        self.settings = settings
+        torch.manual_seed(seed)
+        self.settings, self.seed = settings, seed
         self.vocabulary = vocabulary
         self.edge: float | None = None
         reader = Reader({entry: i for i, entry in enumerate(vocabulary)})
@@ -110,7 +110,7 @@ class Learner:
             self.rows.weight.copy_(begin(self.bags, goal, len(vocabulary), pairs))
 
     def vectors(self, parts: list[tuple[Bags, torch.Tensor, float]]) -> list[torch.Tensor]:
-        """The unit vectors of texts of several kinds, in one look at the table; a part's last value: rows dropped."""
+        """Unit vectors of texts of several kinds, in one look-up; last in a part: share of rows dropped."""
         taken = [(*bags.take(chosen), drop) for bags, chosen, drop in parts]
         kept = torch.cat([torch.rand(len(rows)) >= drop for rows, _, drop in taken])
         sizes = torch.cat([sizes for _, sizes, _ in taken])
@@ -164,7 +164,7 @@ class Learner:
         """All epochs; the rate falls to nothing."""
         settings = self.settings
         optimiser = torch.optim.Adam(self.rows.parameters(), lr=settings.rate, betas=(0.9, 0.99), fused=True)
-        generator = np.random.default_rng(settings.seed)
+        generator = np.random.default_rng(self.seed)
         usable = torch.nonzero(self.bags.starts[1:] > self.bags.starts[:-1]).flatten()
         steps, step, waiting = len(usable) // settings.batch * settings.epochs, 0, []
         started = time.monotonic()
@@ -200,10 +200,9 @@ class Learner:
         table = Table(self.vocabulary, (rows if self.edge is None else rounded(rows, self.edge)).numpy())
         return line(measure(held, table.vectors, self.settings.weights))
 
-    def packed(self) -> bytes:
-        rows = self.rows.weight.detach().numpy()
-        edge = self.edge or float(np.percentile(np.abs(rows), self.settings.percentile))
-        return pack(self.vocabulary, quantise(rows, edge))
+    def learnt(self) -> np.ndarray:
+        """The rows, (rows, dimension)."""
+        return self.rows.weight.detach().numpy().astype(np.float64)
 
 
 def read_adapter(source: Path) -> Adapter:
@@ -241,9 +240,15 @@ def train(work: Path, settings: Train, hold: bool) -> tuple[bytes, list[Tool]]:
         f"{len(texts)} texts, {len(vocabulary)} rows, {sum(' ' in v for v in vocabulary)} of them pairs",
         flush=True,
     )
-    learner = Learner(texts, goal, vocabulary, learnt.tools, settings)
-    learner.learn(held.tools if held else [])
-    return learner.packed(), held.tools if held else []
+    # All begin with the same rows and have the same goal, so that the mean of several is a table too, and a
+    # better one: what one has by chance the others don't (M. Wortsman et al., "Model soups", ICML 2022).
+    mean = np.zeros((len(vocabulary), settings.dimension))
+    for seed in range(settings.seed, settings.seed + settings.tables):
+        learner = Learner(texts, goal, vocabulary, learnt.tools, settings, seed)
+        learner.learn(held.tools if held else [])
+        mean += learner.learnt() / settings.tables
+    edge = float(np.percentile(np.abs(mean), settings.percentile))
+    return pack(vocabulary, quantise(mean, edge)), held.tools if held else []
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Which rows the table has: word pieces, whole words and pairs of words.
 
-Input: texts with the number of times each counts, and the teacher's tokenizer. Output: the entries in the order of the rows.
-Everything is decided by counts and, where these are equal, by the alphabet.
+Input: texts with the number of times each counts, and the teacher's tokenizer. Output: the entries in the
+order of the rows. Everything is decided by counts and, where these are equal, by the alphabet.
 """
 
 import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tools.semantic.settings import Sizes
 from tools.semantic.table import Reader, words
@@ -16,7 +17,7 @@ _ALONE = 20  # texts in which a pair must stand
 
 
 def choose(texts: Sequence[str], counts: Sequence[int], tokenizer: str, sizes: Sizes) -> list[str]:
-    """The entries: pieces of the teacher that are used, then words by frequency, then pairs by how much they say."""
+    """The entries: the teacher's pieces that are used, words by frequency, pairs by how much they say."""
     pieces = json.loads(tokenizer)["model"]["vocab"]
     known = [p for p in sorted(pieces, key=pieces.__getitem__) if _plain(p)]
     frequency, beside = Counter[str](), Counter[tuple[str, str]]()
@@ -24,7 +25,7 @@ def choose(texts: Sequence[str], counts: Sequence[int], tokenizer: str, sizes: S
         found = words(text)
         for word in set(found):
             frequency[word] += count
-        for pair in {p for p in zip(found, found[1:], strict=False) if p[0].isalpha() and p[1].isalpha()}:
+        for pair in {p for p in pairwise(found) if p[0].isalpha() and p[1].isalpha()}:
             beside[pair] += count
     reader = Reader({piece: i for i, piece in enumerate(known)})
     use = [0] * len(known)

