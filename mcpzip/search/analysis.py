@@ -35,9 +35,9 @@ class FieldWeight:
         return self.weight / (1 - self.length + self.length * length / self.usual)
 
 
-# In the order of `Fields`. Set by cross-validation and rounded: no constant of this package has a neighbour
-# that is better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is
-# lost without the field.
+# In the order of `Fields`. Set by cross-validation and rounded, with words alone, where no other value was
+# better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is lost then
+# without the field; where meaning counts too it is less.
 FIELD_WEIGHTS: dict[str, FieldWeight] = {
     "name": FieldWeight(3.0, 0.6, 2.5),  # −.023; the length of a name doesn't matter
     "server": FieldWeight(2.0, 0.3, 1.5),  # −.013

@@ -21,7 +21,7 @@ from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals
 
 FEW = 256  # tools that a filter leaves, which are all compared with the query
-POOL = 32  # the best by words and meaning, of which all is looked at; 24 and 96 are equal
+POOL = 24  # the best by words and meaning, of which all is looked at; 96 are no better
 
 WORDS = 0.45  # what the words count for, beside the meaning; .4 and .5 are equal
 SERVER = 0.06  # what a tool gains whose server the query names; .03 to .15 are equal, without: −.002
@@ -100,10 +100,11 @@ def rank(
     found = sorted((judge.found(number) for number in pool), key=judge.order)
     if len(found) < depth:
         least = found[-1].score if found else 0.0
-        rest = (number for number in order[POOL:] if number not in pool)
-        for each in map(judge.found, rest):  # in the order in which they are just short of the best
-            least = min(least, each.score)
-            found.append(replace(each, score=least))
+        scale = HIGHEST_SCORE * ((1 - WORDS) if heard.similarities else 1.0)
+        for number in order[POOL:]:  # in the order in which they are just short of the best
+            if number not in pool:
+                least = min(least, scale * max(scores[number], 0.0))
+                found.append(Found(number, least, *judge.alone(number), number in heard.choices))
     searched = len(index) if left is None else len(left)
     return Ranking(tuple(found[: max(depth, 0)]), len(worths), searched)
 
@@ -131,7 +132,8 @@ def _together(
         beside = WORDS / (1 - WORDS)  # the similarities are left as they are: there are many more of them
         for number, worth in worths.items():
             words = worth / most
-            scores[number] = get(number, 0.0) + beside * words * min(words + trust, 1.0)
+            trusted = words + trust
+            scores[number] = get(number, 0.0) + beside * words * (trusted if trusted < 1.0 else 1.0)
     for number, choice in heard.choices.items():
         if left is None or number in left:
             scores[number] = scores.get(number, 0.0) + choice
@@ -163,7 +165,13 @@ def _completed(
 
 def _best(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
     """The ``depth`` documents of most worth, ties by name."""
-    found = sorted(scores, key=scores.__getitem__, reverse=True)
+    found: list[int] = []
+    if len(scores) > 4 * depth:  # a quarter as good as the best are few, but enough as a rule
+        least = max(scores.values()) / 4
+        found = [number for number, score in scores.items() if score >= least]
+    if len(found) <= depth:
+        found = list(scores)
+    found.sort(key=scores.__getitem__, reverse=True)
     if any(scores[one] == scores[other] for one, other in pairwise(found[: depth + 1])):
         found.sort(key=lambda number: (-scores[number], index.document(number).name))
     return found[:depth]
@@ -215,6 +223,10 @@ class _Judge:
 
     def order(self, found: Found) -> tuple[float, str]:
         return -found.score, self._index.document(found.document).name
+
+    def alone(self, number: int) -> tuple[float, float | None]:
+        """What the words and the meaning say each, without what a closer look would add."""
+        return min(self._worths.get(number, 0.0) / self._most, 1.0), self._heard.similarities.get(number)
 
     def found(self, number: int) -> Found:
         document = self._index.document(number)

@@ -131,7 +131,9 @@ class Index:
     def number(self, term: str) -> int | None:
         """The number of ``term``; None when it stands nowhere."""
         number = self.terms.get(term)
-        return number if number is not None and self.frequency(number) else None
+        if number is None or not self._gone:
+            return number
+        return number if self.frequency(number) else None
 
     def frequency(self, term: int) -> int:
         """In how many tools ``term`` stands."""

@@ -29,7 +29,8 @@ from mcpzip.search.tokenizer import words
 
 Quality = Literal["strong", "fair", "weak", "none"]
 
-KEPT = 50  # hits of an answer that are kept; a longer list is ranked anew
+NEEDED = 0.3  # what the best tool of each of several needs has at least; else they are one
+KEPT = 24  # hits of an answer that are kept; a longer list is ranked anew
 DEEP = 500  # … anew where so many of them are the same tool that too few are left
 LIKELY_SAME = 10  # places further that are looked at for tools that are the same: those come close together
 
@@ -162,6 +163,8 @@ class Searcher:
                 self._ranked(catalog, _part(said, part), filters, depth, None, signals)
                 for part in needs(said.text)
             ]
+        if any(_best_of(part) < NEEDED for part in parts):
+            parts = []  # one of them is no need of its own, but says more of another
         places = _places(index, whole, parts, limit)
         if len(places) < min(limit, len(whole.ranking.found)) and depth < DEEP:  # many are the same tool
             whole = self._ranked(catalog, said, filters, DEEP, heard, signals)
@@ -249,6 +252,10 @@ class Searcher:
         return replace(heard, missing=missing)
 
 
+def _best_of(ranked: _Ranked) -> float:
+    return ranked.ranking.found[0].score if ranked.ranking.found else 0.0
+
+
 def _part(said: Asked, text: str) -> Asked:
     """What is ``said``, of which only ``text`` is wanted, and its phrases."""
     phrases = tuple(phrase for phrase in said.phrases if phrase in text)
@@ -283,7 +290,7 @@ def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) 
     """
     places: list[_Place] = []
     known: dict[tuple[str, str, str], _Place] = {}
-    order = _in_turn(parts) if parts else ((whole, found) for found in whole.ranking.found)
+    order = _in_turn(whole, parts) if parts else ((whole, found) for found in whole.ranking.found)
     for ranked, found in order:
         if len(places) > limit + LIKELY_SAME:
             break
@@ -298,18 +305,26 @@ def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) 
     return places
 
 
-def _in_turn(parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, Found]]:
-    """The first of each part, then the second of each, …: every tool once, for the part that it fits best."""
+def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, Found]]:
+    """The first of each part, then the second of each, …: every tool once, for the part that it fits best.
+    One that fits the whole better than any part is as good as that.
+    """
+    of_whole = {found.document: found for found in whole.ranking.found}
     best: dict[int, tuple[_Ranked, Found]] = {}
     for part in parts:
         for found in part.ranking.found:
             if found.document not in best or found.score > best[found.document][1].score:
                 best[found.document] = (part, found)
-    own = [[found for found in part.ranking.found if best[found.document][0] is part] for part in parts]
-    for turn in zip_longest(*own):
-        for part, found in zip(parts, turn, strict=True):
-            if found is not None:
-                yield part, found
+    own: dict[str, list[Found]] = {part.text: [] for part in parts}
+    for number, (part, found) in best.items():
+        better = of_whole.get(number, found)
+        own[part.text].append(better if better.score > found.score else found)
+    for each in own.values():
+        each.sort(key=lambda found: -found.score)
+    for turn in zip_longest(*own.values()):
+        for part, one in zip(parts, turn, strict=True):
+            if one is not None:
+                yield part, one
 
 
 def _hit(index: Index, signals: Signals, place: _Place, need: str) -> Hit:

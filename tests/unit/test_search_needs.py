@@ -128,11 +128,17 @@ def test_the_best_of_each_need_is_found_and_marked() -> None:
     assert set(names(results)[:2]) == {"files__read_file", "slack__send_message"}
 
 
-def test_the_quality_is_that_of_the_need_answered_worst() -> None:
+def test_what_no_tool_answers_is_no_need_but_says_more_of_the_other() -> None:
     results = TOOLS.search("read the file and upload purple zebras", 5)
+    assert (results.needs, {hit.need for hit in results.hits}) == ((), {""})
+
+
+def test_the_quality_is_that_of_the_need_answered_worst() -> None:
+    results = TOOLS.search("read the file and send a message to zebras", 5)
     answered = dict(results.needs)
+    assert len(answered) == 2
     assert answered["read the file"] == "strong"
-    assert results.quality == answered["upload purple zebras"] != "strong"
+    assert results.quality == answered["send a message to zebras"] == "fair"
 
 
 def test_one_need_has_no_mark() -> None:
