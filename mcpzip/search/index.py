@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Index:
-    """The tools of one catalog, searchable. Any number of threads may read it.
+    """The tools of one catalog, searchable. Threads may share it.
 
     documents: by number, None where a tool is gone. numbers: the documents there are, by key. terms: the
     number of every term that ever stood in one. written: every word that stands in a tool, and in how many.
