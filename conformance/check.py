@@ -25,10 +25,12 @@ LEVELS = (MUST, SHOULD, MAY)
 GROUPS: Mapping[str, str] = {
     "protocol": "JSON-RPC and MCP as the client sees them",
     "fidelity": "what the server said is what the client gets, and the other way round",
+    "conversation": "what is said while a call runs, and what changes between calls",
     "resilience": "one broken server hurts nobody else, and a call runs at most once",
     "search": "the right tool is found, and nothing found is explained",
     "arguments": "a call is run as it was meant, or refused in words",
     "security": "a secret goes only where it belongs",
+    "cost": "what it costs, measured: every figure passes",
 }
 
 SPEC_2024 = "https://modelcontextprotocol.io/specification/2024-11-05"
@@ -56,6 +58,11 @@ class Check:
     def group(self) -> str:
         """The part of its id before the dot."""
         return self.id.partition(".")[0]
+
+    @property
+    def measures(self) -> bool:
+        """Whether it measures, and passes with any figure."""
+        return self.group == "cost"
 
     @property
     def requirement(self) -> str:

@@ -1,26 +1,23 @@
-"""A raw JSON-RPC client over stdio.
+"""A raw JSON-RPC client.
 
-The rule: it judges nothing and loses nothing. Every line both ways is in the transcript as it was; an answer
-is given out as the JSON text it came in. What it can't do for the subject's sake it says as a `Finding`.
+The rule: it judges nothing and loses nothing. Every message both ways is in the transcript as it was; an
+answer is given out as the JSON text it came in. What it can't do for the subject's sake it says as a
+`Finding`.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
-
-from conformance.errors import Finding, GoneError, NoAnswerError
+from conformance.channel import Channel
+from conformance.errors import GoneError, NoAnswerError
 from conformance.processes import Process
+from conformance.reply import Reply
 from conformance.transcript import Transcript, printable
 from mcpzip.wire import (
     METHOD_NOT_FOUND,
     Error,
     Event,
-    FrameTooLong,
     Junk,
-    LineFramer,
     NotAnObject,
     Peer,
     Request,
@@ -34,78 +31,43 @@ from mcpzip.wire import (
 PATIENCE = 10.0
 """Seconds a client waits for an answer before it gives up, where nothing else is said."""
 
+Fields = dict[str, bytes]
+"""The members of a message, each as JSON text."""
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer to one request: ``result`` or ``error``, as JSON text; the other is None."""
+Answer = Callable[[bytes], bytes | None]
+"""What a client says to a question: params in, result out, both JSON text; None leaves it open.
+`RefusedError` answers with an error."""
 
-    result: bytes | None = None
-    error: bytes | None = None
 
-    @property
-    def text(self) -> str:
-        """The text blocks of a tool's result, or the message of an error, a line each."""
-        if self.result is None:
-            return str(_decoded(self.error or b"{}").get("message", ""))
-        content = _decoded(self.result).get("content")
-        blocks = content if isinstance(content, list) else []
-        return "\n".join(
-            block["text"]
-            for block in blocks
-            if isinstance(block, dict) and isinstance(block.get("text"), str)
-        )
+class RefusedError(Exception):
+    """A question that is answered with an error. error: the error object as JSON text."""
 
-    @property
-    def json(self) -> object:
-        """What its text says, decoded; None when that is no JSON."""
-        try:
-            return msgspec.json.decode(self.text)
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            return None
-
-    @property
-    def fields(self) -> dict[str, object]:
-        """The result, decoded; {} for an error or a result that isn't an object."""
-        return {} if self.result is None else _decoded(self.result)
-
-    @property
-    def code(self) -> object:
-        """The error's code; None for a result."""
-        return None if self.error is None else _decoded(self.error).get("code")
-
-    @property
-    def failed(self) -> bool:
-        """Whether it says that the call went wrong: an error, or a result with ``isError``."""
-        return self.error is not None or self.fields.get("isError") is True
+    def __init__(self, error: bytes) -> None:
+        self.error = error
+        super().__init__(error)
 
 
 class Client:
-    """One process and the conversation with it. patience: seconds it waits for anything."""
+    """One conversation. patience: seconds it waits for anything; answers: method -> what it says to such a
+    question, anything else is refused; channel: how its messages travel."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
+    def __init__(self, patience: float = PATIENCE, answers: Mapping[str, Answer] | None = None) -> None:
         self.patience = patience
+        self.answers = dict(answers or {})
         self.transcript = Transcript()
         self.junk: list[bytes] = []
-        """Lines it wrote that are no messages."""
+        """What came in and is no message."""
+        self.channel: Channel
         self._peer = Peer(role=Role.CLIENT)
-        self._framer = LineFramer()
         self._answers: dict[int, asyncio.Future[Reply]] = {}
         self._news = asyncio.Event()
-        self._lines: list[dict[str, bytes]] = []
+        self._lines: list[Fields] = []
         self._gone = False
-        self.process: Process
 
-    @classmethod
-    async def start(
-        cls, command: list[str], *, env: Mapping[str, str], cwd: Path, patience: float = PATIENCE
-    ) -> "Client":
-        """Start ``command``. Finding when it can't be started."""
-        client = cls(patience)
-        try:
-            client.process = await Process.start(command, client._received, env=env, cwd=cwd)
-        except OSError as error:
-            raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
-        return client
+    @property
+    def process(self) -> Process:
+        """The one at the other end."""
+        return self.channel.process
 
     async def request(self, method: str, params: bytes | None = None) -> Reply:
         """Ask, and wait for the answer. NoAnswerError, GoneError."""
@@ -132,17 +94,24 @@ class Client:
         """Whether request ``number`` has its answer already."""
         return self._answers[number].done()
 
+    def cancel(self, number: int, reason: str = "not needed any more") -> None:
+        """Take request ``number`` back, in the way of the transport and the era."""
+        params = join_object({"requestId": b"%d" % number, "reason": quote(reason)})
+        notification = self._peer.notify("notifications/cancelled", params).rstrip(b"\n")
+        self.channel.cancel(b"%d" % number, notification)
+        self.transcript.add(notification, sent=True)
+
     def notify(self, method: str, params: bytes | None = None) -> None:
         """Tell."""
         self.write(self._peer.notify(method, params))
 
     def write(self, line: bytes) -> None:
-        """Send a line as it is; one without a newline gets it."""
+        """Send a message as it is."""
         line = line.rstrip(b"\n")
         self.transcript.add(line, sent=True)
-        self.process.write(line + b"\n")
+        self.channel.write(line)
 
-    async def wait_for(self, wanted: Callable[[dict[str, bytes]], bool], since: int = 0) -> dict[str, bytes]:
+    async def wait_for(self, wanted: Callable[[Fields], bool], since: int = 0) -> Fields:
         """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
         since: so many messages are passed over. NoAnswerError, GoneError."""
         try:
@@ -158,38 +127,44 @@ class Client:
         except TimeoutError:
             raise self._too_late() from None
 
-    def messages(self) -> list[dict[str, bytes]]:
-        """Every message that came in so far: its members as JSON text."""
-        return list(self._lines)
+    def messages(self, method: str | None = None) -> list[Fields]:
+        """Every message that came in so far, or those of one method: their members as JSON text."""
+        wanted = None if method is None else quote(method)
+        return [fields for fields in self._lines if wanted is None or fields.get("method") == wanted]
 
     async def end(self, grace: float = 2.0) -> None:
         """Leave politely; see `Process.end`."""
-        await self.process.end(grace)
+        await self.channel.end(grace)
 
-    # Bytes in
+    # The channel's side: see `conformance.channel.Sink`
 
-    def _received(self, data: bytes) -> None:
-        if not data:
-            self._end()
-            return
-        for frame in self._framer.feed(data):
-            if isinstance(frame, FrameTooLong):
-                self.transcript.add(frame.head, sent=False)
-                self.junk.append(frame.head)
-            else:
-                self._line(frame)
-        self._news.set()
-
-    def _line(self, line: bytes) -> None:
-        self.transcript.add(line, sent=False)
+    def line(self, raw: bytes) -> None:
+        self.transcript.add(raw, sent=False)
         try:
-            fields = split_object(line)
+            fields = split_object(raw)
             self._lines.append(fields)
         except NotAnObject:
             fields = {}
-        self._dispatch(self._peer.receive(line + b"\n"), fields)
+        self._dispatch(self._peer.receive(raw + b"\n"), fields)
+        self._news.set()
 
-    def _dispatch(self, events: list[Event], fields: dict[str, bytes]) -> None:
+    def refused(self, id: bytes, why: str, error: bytes | None) -> None:
+        told = error or join_object({"code": b"0", "message": quote(why)})
+        if id.isdigit() and int(id) in self._answers:
+            self._settle(int(id), Reply(error=told))
+
+    def remark(self, text: str) -> None:
+        self.transcript.remark(text)
+
+    def ended(self) -> None:
+        self._gone = True
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(self._left())
+                answer.exception()  # whether anybody waits for it is not the loop's concern
+        self._news.set()
+
+    def _dispatch(self, events: list[Event], fields: Fields) -> None:
         for event in events:
             match event:
                 case Result():
@@ -199,25 +174,29 @@ class Client:
                     self._settle(event.id, Reply(error=fields.get("error") or join_object(told)))
                 case Junk():
                     self.junk.append(event.data)
-                case Request(method="ping"):
-                    self.write(self._peer.result(event.id, b"{}"))
                 case Request():
-                    self.write(self._peer.error(event.id, METHOD_NOT_FOUND, "this client offers nothing"))
+                    self._asked(event)
                 case _:
                     pass  # it is in the transcript; what a check wants of it, it takes from there
+
+    def _asked(self, question: Request) -> None:
+        if question.method == "ping":
+            self.write(self._peer.result(question.id, b"{}"))
+        elif question.method in self.answers:
+            try:
+                said = self.answers[question.method](question.params or b"{}")
+            except RefusedError as refused:
+                self.write(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (question.id, refused.error))
+                return
+            if said is not None:
+                self.write(self._peer.result(question.id, said))
+        else:
+            self.write(self._peer.error(question.id, METHOD_NOT_FOUND, f"{question.method} is not offered"))
 
     def _settle(self, number: int, reply: Reply) -> None:
         answer = self._answers[number]
         if not answer.done():
             answer.set_result(reply)
-
-    def _end(self) -> None:
-        self._gone = True
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(self._left())
-                answer.exception()  # whether anybody waits for it is not the loop's concern
-        self._news.set()
 
     def _too_late(self) -> NoAnswerError:
         return NoAnswerError(f"There was no answer within {self.patience:g} s.")
@@ -225,11 +204,3 @@ class Client:
     def _left(self) -> GoneError:
         said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
         return GoneError("It closed its output" + (f", saying: {said}" if said else "."))
-
-
-def _decoded(raw: bytes) -> dict[str, object]:
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return value if isinstance(value, dict) else {}

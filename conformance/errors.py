@@ -9,6 +9,7 @@ Exception
 ├── Finding               what a check found wrong with the subject: a sentence, and a diff where there is one
 │   ├── NoAnswerError     a request stayed unanswered
 │   └── GoneError         the process ended, or closed its output, under a request
+├── NotPlayableError      the subject's way to its servers rules the scene out: the check is skipped
 └── ControlError          the fake itself did not do what the scene says: nothing is known of the subject
 """
 
@@ -44,3 +45,7 @@ class GoneError(Finding):
 
 class ControlError(Exception):
     """The straight side failed: the runner, or the machine it runs on, is at fault."""
+
+
+class NotPlayableError(Exception):
+    """The scene can't be played by way of this subject: a sentence that says why."""

@@ -5,12 +5,13 @@ The same player plays straight to a server and through a subject; only its `Rout
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from conformance.client import Client, Reply
+from conformance.client import Client
 from conformance.errors import Finding
+from conformance.reply import Reply
 from conformance.route import Route
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
@@ -21,18 +22,31 @@ from mcpzip.wire import (
     quote,
     split_object,
     stamp_request,
+    unquote,
 )
 
 CLIENT_INFO = join_object({"name": quote("conformance"), "version": quote("1")})
+CAPABILITIES = {
+    "sampling/createMessage": ("sampling", b"{}"),
+    "elicitation/create": ("elicitation", b'{"form":{},"url":{}}'),
+    "roots/list": ("roots", b'{"listChanged":true}'),
+}
+"""Which capability lets a server ask what."""
 _PAGES = 100
+_ROUNDS = 10
 
 
 class Player:
-    """client: the connection; version: what it is opened in; opening: what `initialize` was answered."""
+    """client: the connection; version: what it is opened in; opening: what `initialize` was answered.
+
+    What its client has answers for (`Client.answers`) it declares as its capabilities.
+    """
 
     def __init__(self, client: Client, route: Route, version: str = LATEST_LEGACY_VERSION) -> None:
         self.client, self.route, self.version = client, route, version
         self.opening = Reply()
+        declared = {CAPABILITIES[method] for method in client.answers if method in CAPABILITIES}
+        self.capabilities = join_object(dict(sorted(declared)))
 
     @property
     def modern(self) -> bool:
@@ -45,7 +59,7 @@ class Player:
         if self.modern:
             self.opening = await self.request("server/discover")
         else:
-            params = initialize_params(self.version, CLIENT_INFO, b"{}")
+            params = initialize_params(self.version, CLIENT_INFO, self.capabilities)
             self.opening = await self.request("initialize", params)
         if self.opening.error is not None:
             raise Finding(f"The handshake in version {self.version} was refused: {self.opening.text}")
@@ -53,11 +67,16 @@ class Player:
             self.client.notify("notifications/initialized")
         return self.opening
 
+    def offers(self, capability: str) -> bool:
+        """Whether the other side has declared ``capability`` (``resources``, ``prompts``, …)."""
+        offered = self.opening.fields.get("capabilities")
+        return isinstance(offered, dict) and capability in offered
+
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
         """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer: it may
         answer before its servers do."""
         deadline = time.monotonic() + self.client.patience
-        wanted = {self.route.subject.shown(server, tool) for server, tool in tools}
+        wanted = {self.route.shown(server, tool) for server, tool in tools}
         while wanted and time.monotonic() < deadline:
             if not self.route.meta:
                 wanted -= {str(name_of(tool)) for tool in await self.list_tools()}
@@ -68,15 +87,52 @@ class Player:
             if wanted:
                 await asyncio.sleep(0.05)
 
-    def send(self, method: str, params: bytes | None = None) -> int:
-        """Ask without waiting; the id for `Client.reply`."""
+    def send(
+        self, method: str, params: bytes | None = None, *, more: Mapping[str, bytes] | None = None
+    ) -> int:
+        """Ask without waiting; the id for `reply`. more: further members of ``_meta``, JSON text each."""
+        if more:
+            fields = {} if params is None else split_object(params)
+            meta = split_object(fields.get("_meta", b"{}")) | dict(more)
+            params = join_object(fields | {"_meta": join_object(meta)})
         if self.modern:
-            params = stamp_request(params, self.version, CLIENT_INFO, b"{}")
+            params = stamp_request(params, self.version, CLIENT_INFO, self.capabilities)
         return self.client.send(method, params)
 
+    async def reply(self, number: int) -> Reply:
+        """The answer to request ``number``, taken out of what the subject declares to put around it.
+        NoAnswerError, GoneError."""
+        reply = await self.client.reply(number)
+        return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
+
     async def request(self, method: str, params: bytes | None = None) -> Reply:
-        """Ask, and wait. NoAnswerError, GoneError."""
-        return await self.client.reply(self.send(method, params))
+        """Ask, and wait; a modern answer that asks back is answered, and the request made again, as often as
+        it takes. NoAnswerError, GoneError."""
+        reply = await self.client.reply(self.send(method, params))
+        for _ in range(_ROUNDS):
+            more = self._answers_to(reply) if self.modern else None
+            if more is None:
+                return reply
+            fields = {} if params is None else split_object(params)
+            reply = await self.client.reply(self.send(method, join_object(fields | more)))
+        return reply
+
+    def _answers_to(self, reply: Reply) -> dict[str, bytes] | None:
+        """What the next request says to an ``input_required`` result; None when it is none, or one that this
+        client can't answer."""
+        if reply.fields.get("resultType") != "input_required" or not self.client.answers:
+            return None
+        result = split_object(reply.result or b"{}")
+        responses = {}
+        for key, question in split_object(result.get("inputRequests", b"{}")).items():
+            asked = split_object(question)
+            answer = self.client.answers.get(unquote(asked["method"]))
+            said = None if answer is None else answer(asked.get("params", b"{}"))
+            if said is None:
+                return None
+            responses[key] = said
+        state = {"requestState": result["requestState"]} if "requestState" in result else {}
+        return {"inputResponses": join_object(responses), **state}
 
     def begin(
         self,
@@ -87,7 +143,7 @@ class Player:
         *,
         flat: bool = False,
     ) -> int:
-        """Start a tool call without waiting; the id for `Client.reply`."""
+        """Start a tool call without waiting; the id for `reply`."""
         return self.send("tools/call", self.route.call(server, tool, arguments, meta, flat=flat))
 
     async def call(
@@ -100,7 +156,9 @@ class Player:
         flat: bool = False,
     ) -> Reply:
         """Run a tool. arguments, meta, flat: see `Route.call`. NoAnswerError, GoneError."""
-        return await self.client.reply(self.begin(server, tool, arguments, meta, flat=flat))
+        params = self.route.call(server, tool, arguments, meta, flat=flat)
+        reply = await self.request("tools/call", params)
+        return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
 
     async def search(self, query: str, limit: int | None = None) -> list[str]:
         """The names found, best first."""
@@ -132,7 +190,7 @@ class Player:
         params = self.route.describe(server, tool)
         if params is not None:
             return self.route.definition(await self.request("tools/call", params))
-        shown = self.route.subject.shown(server, tool)
+        shown = self.route.shown(server, tool)
         return next((raw for raw in await self.list_tools() if name_of(raw) == shown), None)
 
 

@@ -9,22 +9,43 @@ from dataclasses import dataclass
 
 import msgspec
 
-from conformance.client import Reply
+from conformance.reply import Reply
 from conformance.subject import Subject
 from conformance.template import as_json, fill
-from mcpzip.wire import SERVER_INFO_KEY, NotAnObject, join_object, quote, split_object, with_members
+from mcpzip.wire import (
+    SERVER_INFO_KEY,
+    NotAnObject,
+    join_object,
+    quote,
+    split_object,
+    unquote,
+    with_members,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A subject's ways. None of its functions does I/O."""
+    """A subject's ways. None of its functions does I/O. alone: it stands before one server."""
 
     subject: Subject
+    alone: bool = False
 
     @property
     def meta(self) -> bool:
         """Whether tools are run through a meta-tool."""
         return self.subject.tools.call is not None
+
+    def shown(self, server: str, tool: str) -> str:
+        """The name a client knows ``tool`` of ``server`` by."""
+        return self.subject.shown(server, tool, alone=self.alone)
+
+    def prompt(self, server: str, prompt: str) -> str:
+        """The name a client knows ``prompt`` of ``server`` by."""
+        return self.subject.prompt(server, prompt, alone=self.alone)
+
+    def uri(self, server: str, uri: str) -> str:
+        """The URI, or URI template, a client knows a resource of ``server`` by."""
+        return self.subject.uri(server, uri, alone=self.alone)
 
     def call(
         self,
@@ -39,7 +60,7 @@ class Route:
 
         flat: through a meta-tool, the arguments' members stand beside the tool's name.
         """
-        shown = self.subject.shown(server, tool)
+        shown = self.shown(server, tool)
         if self.subject.tools.call is None:
             params = {"name": quote(shown)} | ({} if arguments is None else {"arguments": arguments})
             return _params(params, meta)
@@ -70,7 +91,7 @@ class Route:
         describe = self.subject.tools.describe
         if describe is None:
             return None
-        places = {"name": self.subject.shown(server, tool), "server": server, "tool": tool}
+        places = {"name": self.shown(server, tool), "server": server, "tool": tool}
         return _params({"name": quote(describe.tool), "arguments": _filled(describe.arguments, places)}, None)
 
     def definition(self, reply: Reply) -> bytes | None:
@@ -92,6 +113,22 @@ class Route:
         if "_meta" in fields:
             fields = self._without_own_meta(fields)
         return join_object(fields)
+
+    def inner(self, result: bytes) -> bytes:
+        """What stands where the subject declares that the server's result stands; else ``result`` itself."""
+        path = self.subject.tools.call.result if self.subject.tools.call is not None else ""
+        inner = result
+        for step in path.split(".") if path else ():
+            try:
+                if step.isdigit():
+                    inner = bytes(msgspec.json.decode(inner, type=list[msgspec.Raw])[int(step)])
+                else:
+                    inner = split_object(inner)[step]
+                if inner.startswith(b'"'):
+                    inner = unquote(inner).encode("utf-8", "surrogatepass")
+            except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
+                return result
+        return inner
 
     def _without_own_meta(self, fields: dict[str, bytes]) -> dict[str, bytes]:
         try:

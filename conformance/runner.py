@@ -11,14 +11,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from conformance.check import Check
 from conformance.client import PATIENCE
-from conformance.errors import ControlError, Finding
+from conformance.errors import ControlError, Finding, NotPlayableError
 from conformance.stage import Stage
 from conformance.subject import Subject
-from conformance.verdict import Report, Status, SubjectReport, Verdict
+from conformance.transcript import Transcript
+from conformance.verdict import Report, Requirement, Status, SubjectReport, Verdict
 
 TIMEOUT = 60.0
 """Seconds one check may take."""
@@ -64,10 +66,8 @@ async def run(
         seconds=round(time.monotonic() - begun, 3),
         python=platform.python_version(),
         platform=sys.platform,
-        subjects=tuple(
-            SubjectReport(subject.id, subject.title, subject.about, tuple(task.result() for task in tasks))
-            for subject, tasks in playing
-        ),
+        checks=tuple(map(requirement, checks)),
+        subjects=tuple(_told(subject, tuple(task.result() for task in tasks)) for subject, tasks in playing),
     )
 
 
@@ -85,6 +85,8 @@ async def judge(
             await check.play(stage)
     except Finding as finding:
         status, summary, diff = Status.FAILED, finding.summary, finding.diff
+    except NotPlayableError as reason:
+        return _verdict(check, Status.SKIPPED, 0.0, str(reason))
     except TimeoutError as error:
         late = f"The check had not ended after {timeout:g} s."
         status, summary = (Status.FAILED, late) if limit.expired() else (Status.BROKEN, str(error))
@@ -95,9 +97,23 @@ async def judge(
         where = "".join(traceback.format_exception(error)).splitlines()
         status, summary, diff = Status.BROKEN, f"The check itself failed: {error!r}", tuple(where)
     else:
-        return _verdict(check, Status.PASSED, time.monotonic() - begun)
-    told = tuple(line for transcript in stage.transcripts for line in transcript.lines())[-_TOLD:]
-    return _verdict(check, status, time.monotonic() - begun, summary, diff, told)
+        passed = _verdict(check, Status.PASSED, time.monotonic() - begun)
+        return replace(passed, measured=tuple(stage.measured))
+    failed = _verdict(check, status, time.monotonic() - begun, summary, diff)
+    return replace(failed, straight=_lines(stage.straights), transcript=_lines(stage.transcripts))
+
+
+def requirement(check: Check) -> Requirement:
+    """``check`` as a report tells of it."""
+    return Requirement(
+        id=check.id,
+        group=check.group,
+        level=check.level,
+        summary=check.summary,
+        requirement=check.requirement,
+        source=check.source,
+        measures=check.measures,
+    )
 
 
 def not_applicable(subject: Subject, check: Check) -> str | None:
@@ -108,12 +124,28 @@ def not_applicable(subject: Subject, check: Check) -> str | None:
     return next((missing[feature] for feature in check.needs if feature in missing), None)
 
 
+def _lines(transcripts: Sequence[Transcript]) -> tuple[str, ...]:
+    return tuple(line for transcript in transcripts for line in transcript.lines())[-_TOLD:]
+
+
+def _told(subject: Subject, verdicts: tuple[Verdict, ...]) -> SubjectReport:
+    return SubjectReport(
+        id=subject.id,
+        title=subject.title,
+        about=subject.about,
+        verdicts=verdicts,
+        version=subject.version,
+        homepage=subject.homepage,
+        not_run=subject.not_run,
+        seconds=round(sum(verdict.seconds for verdict in verdicts), 3),
+    )
+
+
 def _verdict(
     check: Check,
     status: Status,
     seconds: float,
     summary: str = "",
     diff: tuple[str, ...] = (),
-    transcript: tuple[str, ...] = (),
 ) -> Verdict:
-    return Verdict(check.id, check.group, check.level, status, round(seconds, 3), summary, diff, transcript)
+    return Verdict(check.id, check.group, check.level, status, round(seconds, 3), summary, diff)

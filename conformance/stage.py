@@ -15,33 +15,52 @@ from typing import Self
 import msgspec
 from msgspec import UNSET
 
-from conformance.client import PATIENCE, Client, Reply
-from conformance.errors import ControlError, Finding
+from conformance.channel.http import HttpChannel
+from conformance.channel.stdio import StdioChannel
+from conformance.client import PATIENCE, Answer, Client
+from conformance.errors import ControlError, Finding, NotPlayableError
+from conformance.installing import required
 from conformance.likeness import Likeness, diff, lines
+from conformance.listening import Listening, free_port
 from conformance.player import Player
 from conformance.processes import environment
+from conformance.reply import Reply
 from conformance.route import Route
 from conformance.scene import Scene, Server
-from conformance.subject import Start, Subject, Tools
-from conformance.template import as_json, fill, fill_words
+from conformance.subject import Prompts, Resources, Start, Subject, Tools
+from conformance.template import as_json, fill, fill_words, places_in
 from conformance.transcript import Transcript
+from conformance.verdict import Measure
+from fakes.errors import ScenarioError
 from fakes.launch import Fakes, FakeServer
 from fakes.record import Record
 from mcpzip.wire import LATEST_LEGACY_VERSION
 
 STRAIGHT = Subject(
-    id="straight", title="straight", start=Start(command=("{upstream}",)), tools=Tools(names="{tool}")
+    id="straight",
+    title="straight",
+    start=Start(command=("{upstream}",)),
+    tools=Tools(names="{tool}"),
+    prompts=Prompts(names="{prompt}"),
+    resources=Resources(uris="{uri}"),
 )
 """The other side of every comparison: a server without anything before it."""
+_TO_BE_UP = 3.0
+"""Times the patience of an answer that a subject over HTTP has until it takes connections."""
+
+Answers = Mapping[str, Answer]
 
 
 class Stage:
-    """One check's surroundings. patience: seconds anything is waited for; transcripts: of every connection to
-    the subject, in the order they opened."""
+    """One check's surroundings. patience: seconds anything is waited for; transcripts, straights: of every
+    connection to the subject, and straight to a server, in the order they opened; measured: what a check
+    of the group cost found."""
 
     def __init__(self, subject: Subject, patience: float = PATIENCE) -> None:
         self.subject, self.patience = subject, patience
         self.transcripts: list[Transcript] = []
+        self.straights: list[Transcript] = []
+        self.measured: list[Measure] = []
         self._folder = Path()
         self._clients: list[Client] = []
         self._fakes: dict[str, FakeServer] = {}
@@ -55,47 +74,111 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await asyncio.gather(*(client.end() for client in self._clients))
+            await asyncio.gather(*(client.end() for client in reversed(self._clients)))
         finally:
             self._running.stop()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     # Players
 
-    async def straight(self, server: Server, version: str = LATEST_LEGACY_VERSION) -> Player:
-        """Straight to ``server``, opened."""
+    async def straight(
+        self, server: Server, version: str = LATEST_LEGACY_VERSION, *, answers: Answers | None = None
+    ) -> Player:
+        """Straight to ``server``, opened, over the transport by which the subject reaches its servers."""
         fake = self._fake(server)
-        command = list(server.command) or fake.command
-        player = await self._player(STRAIGHT, command, {**fake.env, **server.env}, version)
+        client = Client(self.patience, answers)
+        self.straights.append(client.transcript)
+        if fake.url:
+            client.channel = HttpChannel(fake.url, None, client)
+        else:
+            command = list(server.command) or fake.command
+            env, cwd = self._surroundings({**fake.env, **server.env})
+            client.channel = await StdioChannel.start(command, client, env=env, cwd=cwd)
+        self._clients.append(client)
+        player = Player(client, Route(STRAIGHT), version)
         await player.open()
         return player
 
     async def through(
-        self, *servers: Server, version: str = LATEST_LEGACY_VERSION, env: Mapping[str, str] | None = None
+        self,
+        *servers: Server,
+        version: str = LATEST_LEGACY_VERSION,
+        env: Mapping[str, str] | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Player:
         """Through the subject to ``servers``, opened, their tools there. env: what the subject finds in its
-        own environment on top. Finding when the handshake fails."""
-        player = await self.started(*servers, version=version, env=env)
+        own environment on top; answers: what its client says to questions; headers: of every HTTP request.
+        Finding when the handshake fails."""
+        player = await self.started(*servers, version=version, env=env, answers=answers, headers=headers)
         await player.open()
         named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
         await player.ready([(server.name, name) for server, name in named if server.sound and name])
         return player
 
     async def started(
-        self, *servers: Server, version: str = LATEST_LEGACY_VERSION, env: Mapping[str, str] | None = None
+        self,
+        *servers: Server,
+        version: str = LATEST_LEGACY_VERSION,
+        env: Mapping[str, str] | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Player:
         """As `through`, but not a word has been said yet."""
+        start = self.subject.start
         places = self._places(servers)
-        command = fill_words(self.subject.start.command, places)
-        own = {key: str(fill(value, places)) for key, value in self.subject.start.env.items()}
+        command = fill_words(start.command, places)
+        own = {key: str(fill(value, places)) for key, value in start.env.items()}
         only = servers[0].env if self.subject.config is None else {}
-        player = await self._player(self.subject, command, {**only, **own, **(env or {})}, version)
-        self.transcripts.append(player.client.transcript)
-        return player
+        surroundings, cwd = self._surroundings({**only, **own, **(env or {})})
+        client = Client(self.patience, answers)
+        self.transcripts.append(client.transcript)
+        if start.url:
+            listening = await Listening.start(
+                command,
+                env=surroundings,
+                cwd=cwd,
+                url=str(fill(start.url, places)),
+                up=start.up,
+                port=int(str(places["port"])),
+                patience=self.patience * _TO_BE_UP,
+            )
+            client.channel = HttpChannel(listening.url, listening.process, client, headers=headers)
+        else:
+            client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
+        self._clients.append(client)
+        return Player(client, Route(self.subject, alone=len(servers) == 1), version)
+
+    async def beside(
+        self,
+        player: Player,
+        *,
+        version: str | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Player:
+        """Another client of the process that ``player`` talks to, opened. The check must need http."""
+        channel = player.client.channel
+        assert isinstance(channel, HttpChannel), "a check with two clients must need the feature http"
+        client = Client(self.patience, answers)
+        client.channel = HttpChannel(channel.url, channel.process, client, headers=headers, owned=False)
+        self.transcripts.append(client.transcript)
+        self._clients.append(client)
+        other = Player(client, player.route, version or player.version)
+        await other.open()
+        return other
+
+    def measure(self, name: str, value: float, unit: str) -> None:
+        """Note a figure; see `conformance.verdict.Measure`."""
+        self.measured.append(Measure(name, round(value, 3), unit))
 
     def record(self, server: str) -> Record:
         """What ``server`` saw: of the last side that was set up with a server of this name."""
         return self._fakes[server].record
+
+    def records(self) -> dict[str, Record]:
+        """What each server saw, of the last side that was set up with it."""
+        return {name: fake.record for name, fake in self._fakes.items()}
 
     # Both sides
 
@@ -141,30 +224,37 @@ class Stage:
 
     # What it all stands on
 
-    async def _player(
-        self, subject: Subject, command: list[str], env: Mapping[str, str], version: str
-    ) -> Player:
+    def _surroundings(self, more: Mapping[str, str]) -> tuple[dict[str, str], Path]:
+        """The environment of a process, and where it is started."""
         home, temporary = self._folder / "home", self._folder / "tmp"
         for folder in (home, temporary):
             folder.mkdir(exist_ok=True)
-        surroundings = environment(home, temporary, env)
-        client = await Client.start(command, env=surroundings, cwd=home, patience=self.patience)
-        self._clients.append(client)
-        return Player(client, Route(subject), version)
+        return environment(home, temporary, more), home
 
     def _fake(self, server: Server) -> FakeServer:
-        fake = self._running.start(server.scenario)
+        transport = self.subject.upstream
+        if transport != "stdio" and server.command:
+            raise NotPlayableError("Its servers are on HTTP, and this one is a command.")
+        try:
+            fake = self._running.start(server.scenario, transport=transport)
+        except ScenarioError as error:
+            kind = f"over {transport}" if transport != "stdio" else "over stdio"
+            raise NotPlayableError(
+                f"The server of this check can't be played {kind}: {error.found}."
+            ) from error
         self._fakes[server.name] = fake
         return fake
 
     def _places(self, servers: Sequence[Server]) -> dict[str, object]:
         fakes = [self._fake(server) for server in servers]
         places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / "home")}
+        if self.subject.install is not None:
+            places["bin"] = str(required(self.subject.family, self.subject.install.pip))
+        if self.subject.start.url:
+            places["port"] = str(free_port())
         config = self.subject.config
         if config is None:
-            if len(servers) != 1:
-                raise ControlError("a check with several servers must need the feature several-servers")
-            return {**places, "upstream": list(servers[0].command) or fakes[0].command}
+            return places | self._only(servers, fakes)
         entries: dict[str, object] = {}
         for server, fake in zip(servers, fakes, strict=True):
             entry = getattr(config, fake.transport)
@@ -178,6 +268,24 @@ class Stage:
             msgspec.json.format(msgspec.json.encode(fill(as_json(config.template), {"servers": shape})))
         )
         return {**places, "config": str(path)}
+
+    def _only(self, servers: Sequence[Server], fakes: Sequence[FakeServer]) -> dict[str, object]:
+        """The places of the one server of a subject that has no config."""
+        if len(servers) != 1:
+            raise ControlError("a check with several servers must need the feature several-servers")
+        [server], [fake] = servers, fakes
+        words = list(server.command) or fake.command
+        if "scenario" not in places_in(self.subject.start.command):
+            return {"upstream": words, "url": fake.url}
+        if server.command:
+            raise NotPlayableError("It is a fake itself, and the server of this check is a command.")
+        try:
+            server.scenario.over("http")
+        except ScenarioError as error:
+            raise NotPlayableError(
+                f"The server of this check can't be played over http: {error.found}."
+            ) from error
+        return {"scenario": words[words.index("--record") - 1], "record": str(fake.record.path)}
 
 
 def _entry(server: Server, fake: FakeServer) -> dict[str, object]:

@@ -10,9 +10,10 @@ SHOWN = 400
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line. sent: by the client; at: seconds since the connection opened; raw: without its newline."""
+    """One line. sent: by the client, None: a remark of the transport's; at: seconds since the connection
+    opened; raw: without its newline."""
 
-    sent: bool
+    sent: bool | None
     at: float
     raw: bytes
 
@@ -20,7 +21,8 @@ class Message:
         text = printable(self.raw.decode("utf-8", "backslashreplace"))
         if len(text) > SHOWN:
             text = f"{text[:SHOWN]}… ({len(self.raw)} bytes)"
-        return f"{self.at:7.3f} {'→' if self.sent else '←'} {text}"
+        mark = "·" if self.sent is None else "→" if self.sent else "←"
+        return f"{self.at:7.3f} {mark} {text}"
 
 
 @dataclass(slots=True)
@@ -36,9 +38,13 @@ class Transcript:
         self.messages.append(message)
         return message
 
+    def remark(self, text: str) -> None:
+        """Note what happened beneath the messages."""
+        self.messages.append(Message(None, time.monotonic() - self._opened, text.encode()))
+
     def received(self) -> Iterator[bytes]:
         """The lines that came in."""
-        return (message.raw for message in self.messages if not message.sent)
+        return (message.raw for message in self.messages if message.sent is False)
 
     def lines(self) -> tuple[str, ...]:
         """One printable line a message."""

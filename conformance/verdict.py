@@ -1,6 +1,10 @@
-"""What a run gives: values, for any rendering."""
+"""What a run gives: values, for any rendering.
 
-from dataclasses import dataclass
+The rule: a report is whole. It names every check it holds a verdict on, with what that asks for and where it
+is written, so that a rendering needs nothing but the report.
+"""
+
+from dataclasses import dataclass, field
 from enum import Enum
 
 FORMAT = "mcpzip-conformance/1"
@@ -17,9 +21,36 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """One check as a reader needs it. requirement: its whole text; summary: the first paragraph, on one line;
+    source: a URL, or a place in this project's docs; measures: it measures, and passes with any figure."""
+
+    id: str
+    group: str
+    level: str
+    summary: str
+    requirement: str
+    source: str
+    measures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure. unit: ``tokens``, ``ms``, ``MB`` or ``ratio``."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """One check on one subject. summary: why it isn't passed, one sentence; diff: straight against through
-    the subject, where the check compares; transcript: what client and subject said, when it failed."""
+    """One check on one subject.
+
+    summary: why it isn't passed, one sentence; diff: straight against through the subject, where the check
+    compares; straight, transcript: what was said straight to the server, and what client and subject said,
+    when it failed; measured: what it measured; pinned: why it is known to fail, "" when it isn't.
+    """
 
     check: str
     group: str
@@ -28,38 +59,60 @@ class Verdict:
     seconds: float
     summary: str = ""
     diff: tuple[str, ...] = ()
+    straight: tuple[str, ...] = ()
     transcript: tuple[str, ...] = ()
+    measured: tuple[Measure, ...] = ()
+    pinned: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it failed, or nothing came of it."""
+        return self.status in (Status.FAILED, Status.BROKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectReport:
-    """Every verdict on one subject, in the order of the checks."""
+    """Every verdict on one subject, in the order of the checks. version, homepage: as its file says; not_run:
+    why there are no verdicts, "" when it was run; seconds: how long it took."""
 
     id: str
     title: str
     about: str
     verdicts: tuple[Verdict, ...]
+    version: str = ""
+    homepage: str = ""
+    not_run: str = ""
+    seconds: float = 0.0
 
-    def count(self, status: Status) -> int:
-        """How many verdicts have this status."""
-        return sum(verdict.status is status for verdict in self.verdicts)
+    def count(self, status: Status, level: str | None = None) -> int:
+        """How many verdicts have this status, of one level or of all."""
+        return sum(
+            verdict.status is status and level in (None, verdict.level) and not verdict.measured
+            for verdict in self.verdicts
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run. started: ISO 8601, UTC; seconds: how long it took."""
+    """A run. started: ISO 8601, UTC; seconds: how long it took; checks: those that were played; expecting:
+    known failures were pinned, and whatever differs from them counts."""
 
     started: str
     seconds: float
     python: str
     platform: str
+    checks: tuple[Requirement, ...]
     subjects: tuple[SubjectReport, ...]
-    format: str = FORMAT
+    expecting: bool = False
+    format: str = field(default=FORMAT)
+
+    def unexpected(self, verdict: Verdict) -> bool:
+        """Whether ``verdict`` makes the run fail: a failed must; with known failures pinned, every failure
+        that isn't pinned and every pass that is."""
+        if self.expecting:
+            return verdict.wrong != bool(verdict.pinned) and verdict.status is not Status.SKIPPED
+        return verdict.wrong and verdict.level == "must"
 
     def clean(self) -> bool:
-        """Whether no check of level must failed or broke."""
-        return not any(
-            verdict.level == "must" and verdict.status in (Status.FAILED, Status.BROKEN)
-            for subject in self.subjects
-            for verdict in subject.verdicts
-        )
+        """Whether no verdict was unexpected."""
+        return not any(self.unexpected(verdict) for subject in self.subjects for verdict in subject.verdicts)

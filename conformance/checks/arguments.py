@@ -7,8 +7,8 @@ says why. What must not happen is that it runs with something else.
 import msgspec
 
 from conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, check, expect
-from conformance.client import Reply
 from conformance.player import Player
+from conformance.reply import Reply
 from conformance.scene import SHOP, server, tool
 from conformance.stage import Stage
 
@@ -129,7 +129,7 @@ async def near_miss_says_which(stage: Stage) -> None:
     """A tool name that is nearly right is repaired, or the refusal names the tool that was meant."""
     player = await stage.through(SLACK)
     reply = await player.call(SHOP, "sned", _MEANT)
-    shown = stage.subject.shown(SHOP, "send")
+    shown = player.route.shown(SHOP, "send")
     ran = bool(stage.record(SHOP).calls("send"))
     expect(ran or shown in reply.text, f"It answers {reply.text!r}.")
 

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from conformance.check import JSON_RPC, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
-from conformance.client import Reply
+from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
 from mcpzip.wire import (
@@ -212,7 +212,7 @@ async def notification_unanswered(stage: Stage) -> None:
     player.client.notify("notifications/conformance-unknown", b'{"n":1}')
     player.client.notify("tools/list")
     number = player.send("ping")
-    await player.client.reply(number)
+    await player.reply(number)
     fresh = [fields for fields in player.client.messages()[before:] if "method" not in fields]
     strays = [fields for fields in fresh if fields.get("id") not in _spelt(number)]
     expect(not strays, f"{len(strays)} answers came to notifications.")
@@ -280,7 +280,7 @@ async def _one_answer_each(stage: Stage, shop: Server) -> None:
     player = await stage.through(shop)
     numbers = [player.begin(SHOP, "echo", b'{"n":%d}' % n) for n in range(5)]
     for number in numbers:
-        await player.client.reply(number)
+        await player.reply(number)
     await player.request("ping")
     for number in numbers:
         answers = [it for it in player.client.messages() if it.get("id") in _spelt(number)]
@@ -293,7 +293,7 @@ async def request_before_initialize(stage: Stage) -> None:
     player = await stage.started(ECHO)
     number = player.client.send("ping")
     await player.open()
-    await player.client.reply(number)
+    await player.reply(number)
     await player.ready([(SHOP, "echo")])
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"A call is then answered with {_told(reply)}.")

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterable
 
 from conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, check, expect, saw
-from conformance.client import Reply
 from conformance.errors import Finding
 from conformance.processes import is_running
+from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
 from fakes.record import Record
@@ -214,7 +214,7 @@ async def concurrent_calls(stage: Stage) -> None:
     player = await stage.through(server(tools=tools))
     begun = [(n, player.begin(SHOP, names[n % 8], b'{"n":%d}' % n)) for n in range(64)]
     for n, number in begun:
-        reply = await player.client.reply(number)
+        reply = await player.reply(number)
         wanted = f"{names[n % 8]} {n}"
         expect(
             reply.text == wanted, f"The call to be answered with {wanted!r} is answered with {reply.text!r}."

@@ -49,7 +49,7 @@ async def exact_name(stage: Stage) -> None:
     player = await _listed(stage)
     for name, tools in _ROWS.items():
         for each in tools:
-            shown = stage.subject.shown(name, each)
+            shown = player.route.shown(name, each)
             found = await player.search(shown)
             expect(found[:1] == [shown], f"{shown!r} finds {found[:3]}.")
 
@@ -64,7 +64,7 @@ async def bare_name(stage: Stage) -> None:
         ("weather", "get_alerts"),
     ):
         found = await player.search(each)
-        expect(found[:1] == [stage.subject.shown(name, each)], f"{each!r} finds {found[:3]}.")
+        expect(found[:1] == [player.route.shown(name, each)], f"{each!r} finds {found[:3]}.")
 
 
 @check("search.name-in-words", SHOULD, CONTRACT, needs=SEARCH)
@@ -77,7 +77,7 @@ async def name_in_words(stage: Stage) -> None:
         ("get forecast", "weather", "get_forecast"),
     ):
         found = await player.search(query)
-        expect(found[:1] == [stage.subject.shown(name, each)], f"{query!r} finds {found[:3]}.")
+        expect(found[:1] == [player.route.shown(name, each)], f"{query!r} finds {found[:3]}.")
 
 
 @check("search.word-order", SHOULD, CONTRACT, needs=SEARCH)
@@ -98,7 +98,7 @@ async def verb_decides(stage: Stage) -> None:
     player = await _listed(stage)
     for verb in ("send", "delete"):
         found = await player.search(f"{verb} slack message")
-        wanted = stage.subject.shown("slack", f"{verb}_message")
+        wanted = player.route.shown("slack", f"{verb}_message")
         expect(found[:1] == [wanted], f"'{verb} slack message' finds {found[:3]}.")
 
 
@@ -112,14 +112,14 @@ async def plain_request(stage: Stage) -> None:
         ("read a file at some commit of the repository", "github", "get_file_contents"),
     ):
         found = await player.search(query)
-        expect(stage.subject.shown(name, each) in found[:3], f"{query!r} finds {found[:3]}.")
+        expect(player.route.shown(name, each) in found[:3], f"{query!r} finds {found[:3]}.")
 
 
 @check("search.found-can-be-called", MUST, CONTRACT, needs=SEARCH)
 async def found_can_be_called(stage: Stage) -> None:
     """What is found can be called under the name it is found by, and on the server it belongs to."""
     player = await _listed(stage)
-    shown = {stage.subject.shown(name, each): (name, each) for name, tools in _ROWS.items() for each in tools}
+    shown = {player.route.shown(name, each): (name, each) for name, tools in _ROWS.items() for each in tools}
     for found in await player.search("list message repository"):
         if found in shown:
             reply = await player.call(*shown[found], b'{"n":1}')

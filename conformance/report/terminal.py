@@ -1,63 +1,140 @@
-"""The report for people at a terminal: a table a group, then every finding with its diff.
+"""The report for people at a terminal: a table, then every finding with its diff.
 
-Nothing of a subject's own words is taken for markup.
+The rule: nothing of a subject's own words is taken for markup or obeyed by the terminal. More subjects than
+fit are columns with a number, and a legend says whose each is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.report.matrix import (
+    NOT_RUN,
+    Mark,
+    Row,
+    amount,
+    by_check,
+    figure,
+    mark,
+    marks,
+    played,
+    rows,
+    score,
+    sentence,
+)
+from conformance.transcript import printable
 from conformance.verdict import Report, Status, SubjectReport, Verdict
 
-_MARKS = {
-    Status.PASSED: ("passed", "green"),
-    Status.FAILED: ("FAILED", "bold red"),
-    Status.SKIPPED: ("skipped", "dim"),
-    Status.BROKEN: ("BROKEN", "bold magenta"),
+WIDE = 4
+"""So many subjects have a column under their title; more have numbers."""
+_STYLES = {
+    Mark.PASSED: "green",
+    Mark.FAILED: "bold red",
+    Mark.KNOWN: "yellow",
+    Mark.SURPRISE: "bold yellow",
+    Mark.BROKEN: "bold magenta",
+    Mark.SKIPPED: "dim",
 }
+_LOUD = (Mark.FAILED, Mark.SURPRISE, Mark.BROKEN)
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_SHOWN = 40
+
+Verdicts = Sequence[Mapping[str, Verdict]]
 
 
 def render(report: Report, console: Console) -> None:
     """Print ``report``."""
-    console.print(_table(report.subjects))
-    for subject in report.subjects:
+    run = played(report)
+    narrow = len(run) > WIDE
+    if run:
+        console.print(_table(report, run, console, narrow))
+        if narrow:
+            _legend(report, run, console)
+    for subject in run:
         for verdict in subject.verdicts:
-            if verdict.status in (Status.FAILED, Status.BROKEN):
-                _finding(console, subject, verdict)
+            _finding(console, subject, verdict)
         _reasons(console, subject)
     for subject in report.subjects:
-        console.print(Text(_sum(subject)))
+        console.print(Text(printable(_sum(subject))))
     console.print(Text(f"{report.seconds:.1f} s"), style="dim")
 
 
-def _table(subjects: Sequence[SubjectReport]) -> Table:
-    table = Table(show_edge=False, pad_edge=False)
+def marked(verdict: Verdict, console: Console, *, short: bool = False) -> Text:
+    """A verdict in a cell: its figures, if it measured; else a word, or a sign of a column or two."""
+    if verdict.measured and not short:
+        return Text(", ".join(figure(one) for one in verdict.measured))
+    one = mark(verdict)
+    word = one.word.upper() if one in _LOUD else one.word
+    return Text(_sign(one, console) if short else word, style=_STYLES[one])
+
+
+def _sign(one: Mark, console: Console) -> str:
+    return one.plain if console.options.ascii_only else one.sign
+
+
+def _table(report: Report, run: Sequence[SubjectReport], console: Console, narrow: bool) -> Table:
+    table = Table(show_edge=False, pad_edge=False, padding=(0, 0 if narrow else 1))
     table.add_column("check", no_wrap=True)
     table.add_column("level")
-    for subject in subjects:
-        table.add_column(Text(subject.title), no_wrap=True)
-    rows = list(zip(*(subject.verdicts for subject in subjects), strict=True))
-    for index, row in enumerate(rows):
-        last = index + 1 == len(rows) or rows[index + 1][0].group != row[0].group
-        marks = [Text(*_MARKS[verdict.status]) for verdict in row]
-        table.add_row(row[0].check, row[0].level, *marks, end_section=last)
+    for number, subject in enumerate(run, 1):
+        title = str(number) if narrow else printable(subject.title)
+        table.add_column(Text(title), justify="right" if narrow else "left", overflow="fold")
+    verdicts = [by_check(subject) for subject in run]
+    for lines in rows(report).values():
+        shown = [row for row in lines if not (narrow and row.unit)]
+        for row in shown:
+            cells = [_cell(row, of.get(row.check.id), console, narrow) for of in verdicts]
+            label, level = Text(printable(row.label)), Text(printable(row.check.level))
+            table.add_row(label, level, *cells, end_section=row is shown[-1])
     return table
 
 
-def _finding(console: Console, subject: SubjectReport, verdict: Verdict) -> None:
+def _cell(row: Row, verdict: Verdict | None, console: Console, short: bool) -> Text:
+    if verdict is None:
+        return Text("")
+    one = row.of(verdict)
+    return Text(amount(one.value, one.unit)) if one else marked(verdict, console, short=short)
+
+
+def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> None:
+    """Whose each number is, what each sign means, and the figures: narrow columns have no room."""
     console.print()
-    console.print(Text(f"{verdict.check} ({verdict.level}), {subject.title}", style="bold"))
-    console.print(Text(f"  {verdict.summary}"))
+    for number, subject in enumerate(run, 1):
+        console.print(Text(printable(f"{number:>3}  {subject.title} {subject.version}".rstrip())))
+    signs = [f"{_sign(one, console)} {one.word}" for one in marks(report)]
+    console.print(Text("     " + ", ".join(signs), style="dim"))
+    verdicts = [by_check(subject) for subject in run]
+    for row in (row for lines in rows(report).values() for row in lines if row.unit):
+        told = [
+            f"{number}: {marked(verdict, console) if one is None else amount(one.value, one.unit)}"
+            for number, of in enumerate(verdicts, 1)
+            if (verdict := of.get(row.check.id))
+            for one in [row.of(verdict)]
+        ]
+        console.print(Text(printable(row.label), style="bold"))
+        console.print(Text(f"  {'   '.join(told)}"))
+
+
+def _finding(console: Console, subject: SubjectReport, verdict: Verdict) -> None:
+    """A failure with its diff; a known one, or a pass that wasn't expected, in a line."""
+    one = mark(verdict)
+    if one in (Mark.PASSED, Mark.SKIPPED):
+        return
+    console.print()
+    head = f"{verdict.check} ({verdict.level}), {subject.title}"
+    if one is Mark.KNOWN:
+        console.print(Text(printable(f"{head}, known: {verdict.pinned}"), style="dim"))
+        return
+    console.print(Text(printable(head), style="bold"))
+    console.print(Text(f"  {printable(sentence(verdict))}"))
     for line in verdict.diff[:_DIFF_SHOWN]:
-        console.print(Text(f"    {line}", style=_DIFF_STYLES.get(line[:1], "")), soft_wrap=True)
+        text = Text(f"    {printable(line)}", style=_DIFF_STYLES.get(line[:1], ""))
+        console.print(text, soft_wrap=True)
     if len(verdict.diff) > _DIFF_SHOWN:
-        console.print(
-            Text(f"    … {len(verdict.diff) - _DIFF_SHOWN} more lines; --json has them", style="dim")
-        )
+        more = f"    … {len(verdict.diff) - _DIFF_SHOWN} more lines; --json has them"
+        console.print(Text(more, style="dim"))
 
 
 def _reasons(console: Console, subject: SubjectReport) -> None:
@@ -65,9 +142,21 @@ def _reasons(console: Console, subject: SubjectReport) -> None:
     skipped = [verdict for verdict in subject.verdicts if verdict.status is Status.SKIPPED]
     for reason in dict.fromkeys(verdict.summary for verdict in skipped):
         count = sum(verdict.summary == reason for verdict in skipped)
-        console.print(Text(f"{subject.title}: {count} skipped. {reason}", style="dim"))
+        console.print(Text(printable(f"{subject.title}: {count} skipped. {reason}"), style="dim"))
 
 
 def _sum(subject: SubjectReport) -> str:
-    counts = [f"{subject.count(status)} {status.value}" for status in Status if subject.count(status)]
-    return f"{subject.title}: {', '.join(counts)}"
+    if subject.not_run:
+        return f"{subject.title}: {NOT_RUN}. {subject.not_run}"
+    found = score(subject)
+    known = sum(mark(verdict) is Mark.KNOWN for verdict in subject.verdicts)
+    counts = [
+        (found.passed, "passed"),
+        (found.failed, f"failed ({known} known)" if known else "failed"),
+        (found.skipped, "skipped"),
+        (found.broken, "broken"),
+        (sum(bool(verdict.measured) for verdict in subject.verdicts), "measured"),
+    ]
+    told = [f"{count} {word}" for count, word in counts if count]
+    took = f" in {subject.seconds:.1f} s" if subject.seconds else ""
+    return f"{subject.title}: {', '.join(told) or 'nothing played'}{took}"

@@ -1,0 +1,30 @@
+"""Files that a command writes for somebody.
+
+The rule: a file is there whole or as it was before; whoever reads it meanwhile never sees half of it.
+"""
+
+import os
+from pathlib import Path
+
+from mcpzip.model.errors import McpzipError
+
+
+def written(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` as UTF-8, its line ends as they are. McpzipError when that can't be."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.write(text)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise McpzipError(f"{path} can't be written ({error.strerror}): give a path that can.") from error
+
+
+def writable(path: Path) -> None:
+    """McpzipError when ``path`` can't be written for want of its folder, or because it is one: to be said
+    before the work is done, not after."""
+    if path.is_dir():
+        raise McpzipError(f"{path} is a folder: give the path of a file.")
+    if not path.absolute().parent.is_dir():
+        raise McpzipError(f"{path} can't be written, there is no folder {path.parent}: make it first.")

@@ -1,0 +1,95 @@
+"""A subject that serves over HTTP: started, and known to be up.
+
+The rule: it is up when it says so, where its file says how that reads; else when its port takes connections.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.errors import Finding
+from conformance.processes import Process
+from conformance.transcript import printable
+
+_EACH = 0.02
+"""Seconds between two looks."""
+_KEPT = 64 * 1024
+_given: list[int] = []
+"""Ports handed out lately: one isn't given twice before its subject had the time to take it."""
+
+
+class Listening:
+    """A running HTTP subject. process; url: where it listens."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.process: Process
+        self._output = b""
+
+    @classmethod
+    async def start(
+        cls,
+        command: list[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        url: str,
+        up: str,
+        port: int,
+        patience: float,
+    ) -> "Listening":
+        """Start ``command`` and wait until it is up. up: a regular expression for what it prints then, or "";
+        its group 1, if there is one, is the URL. Finding when it can't be started, exits or isn't up in
+        time."""
+        listening = cls(url)
+        try:
+            listening.process = await Process.start(command, listening._printed, env=env, cwd=cwd)
+        except OSError as error:
+            raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
+        deadline = asyncio.get_running_loop().time() + patience
+        while not await listening._is_up(up, port):
+            if listening.process.code is not None:
+                raise Finding(f"It exited before it was up{listening._last_words()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise Finding(f"{patience:g} s after its start it was not up{listening._last_words()}")
+            await asyncio.sleep(_EACH)
+        return listening
+
+    async def _is_up(self, up: str, port: int) -> bool:
+        if not up:
+            return await _takes_connections(port)
+        said = (self._output + b"\n" + self.process.stderr).decode("utf-8", "replace")
+        match = re.search(up, said, re.MULTILINE)
+        if match is not None and match.groups() and match[1]:
+            self.url = match[1]
+        return match is not None
+
+    def _printed(self, data: bytes) -> None:
+        self._output = (self._output + data)[-_KEPT:]
+
+    def _last_words(self) -> str:
+        said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
+        return f", saying: {said}" if said else "."
+
+
+async def _takes_connections(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on, and that wasn't given lately."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in _given:
+            _given.append(port)
+            del _given[:-256]
+            return port

@@ -1,0 +1,57 @@
+"""An answer, and what checks read in it."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one request: ``result`` or ``error``, as JSON text; the other is None."""
+
+    result: bytes | None = None
+    error: bytes | None = None
+
+    @property
+    def text(self) -> str:
+        """The text blocks of a tool's result, or the message of an error, a line each."""
+        if self.result is None:
+            return str(_decoded(self.error or b"{}").get("message", ""))
+        content = _decoded(self.result).get("content")
+        blocks = content if isinstance(content, list) else []
+        return "\n".join(
+            block["text"]
+            for block in blocks
+            if isinstance(block, dict) and isinstance(block.get("text"), str)
+        )
+
+    @property
+    def json(self) -> object:
+        """What its text says, decoded; None when that is no JSON."""
+        try:
+            return msgspec.json.decode(self.text)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return None
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The result, decoded; {} for an error or a result that isn't an object."""
+        return {} if self.result is None else _decoded(self.result)
+
+    @property
+    def code(self) -> object:
+        """The error's code; None for a result."""
+        return None if self.error is None else _decoded(self.error).get("code")
+
+    @property
+    def failed(self) -> bool:
+        """Whether it says that the call went wrong: an error, or a result with ``isError``."""
+        return self.error is not None or self.fields.get("isError") is True
+
+
+def _decoded(raw: bytes) -> dict[str, object]:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
