@@ -155,7 +155,7 @@ def _make(name: str, place: Path, pins: Sequence[str]) -> None:
     """The environment in ``place``, with ``pins``. InstallError when pip, or what makes it, fails."""
     env = {key: value for key, value in os.environ.items() if not _NOT_FOR_PIP.fullmatch(key)}
     pip = [str(_python(place)), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", *pins]
-    with (place / LOG).open("wb") as log:
+    with (place / LOG).open("wb", buffering=0) as log:
         for command in ([sys.executable, "-m", "venv", str(place / "venv")], pip):
             if _run(command, env, log) != 0:
                 raise InstallError(_sorry(name, command, place / LOG))
@@ -175,6 +175,7 @@ def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
             return process.wait()
         except BaseException:
             end_group(process.pid, still_running=True)
+            process.wait()
             raise
 
 

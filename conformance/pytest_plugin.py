@@ -1,5 +1,5 @@
-"""pytest: a proxy's conformance as tests, one a check. Installed with the package; nothing is imported before a
-test asks for it.
+"""pytest: a proxy's conformance as tests, one a check. Installed with the package; nothing is imported before
+a test asks for it.
 
     import pytest
 
@@ -15,7 +15,8 @@ folder of the test's file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from conformance.verdict import Verdict
 
 MARKER = "mcp_conformance"
-_TOLD = (
-    f"{MARKER}(*subjects, groups=(), checks=(), levels=(), expect=None, timeout=None, patience=None): what the "
-    "fixture mcp_check judges: shipped subjects or .toml files, all checks or those chosen, known failures "
-    "pinned in a file, seconds for a check and for an answer."
+_SIGNATURE = f"{MARKER}(*subjects, groups=(), checks=(), levels=(), expect=None, timeout=None, patience=None)"
+_MEANING = (
+    "what the fixture mcp_check judges: shipped subjects or .toml files, all checks or those chosen, known "
+    "failures pinned in a file, seconds for a check and for an answer."
 )
 _LINES = 40
 """Messages of a failed check's conversation that are shown, the last ones."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One test: a check on a subject. timeout, patience: seconds; None for the runner's own."""
 
@@ -56,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", _TOLD)
+    config.addinivalue_line("markers", f"{_SIGNATURE}: {_MEANING}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -72,7 +73,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     try:
         told = _Told(*marker.args, **marker.kwargs)
     except TypeError as error:
-        raise pytest.Collector.CollectError(f"{MARKER}: {error}; it is {_TOLD.partition(':')[0]}.") from error
+        said = str(error).replace("_Told.__init__() ", "it ")
+        raise pytest.Collector.CollectError(f"{MARKER}: {said}; write {_SIGNATURE}.") from error
     cases = list(told.cases(metafunc.definition.path.parent, options.mcp_timeout, options.mcp_patience))
     metafunc.parametrize("mcp_check", cases, indirect=True)
 
@@ -112,9 +114,9 @@ class _Told:
     def __init__(
         self,
         *subjects: str | Path,
-        groups: tuple[str, ...] = (),
-        checks: tuple[str, ...] = (),
-        levels: tuple[str, ...] = (),
+        groups: Sequence[str] = (),
+        checks: Sequence[str] = (),
+        levels: Sequence[str] = (),
         expect: str | Path | None = None,
         timeout: float | None = None,
         patience: float | None = None,
@@ -145,14 +147,14 @@ class _Told:
             raise pytest.Collector.CollectError(str(error)) from error
         for subject in subjects:
             for check in checks:
+                case = Case(subject, check, timeout or self.timeout, patience or self.patience)
+                name = check.id if len(subjects) == 1 else f"{subject.id}-{check.id}"
                 why = known.why(subject.id, check.id)
-                yield pytest.param(
-                    Case(subject, check, timeout or self.timeout, patience or self.patience),
-                    id=check.id if len(subjects) == 1 else f"{subject.id}-{check.id}",
-                    marks=pytest.mark.xfail(raises=pytest.fail.Exception, reason=why, strict=True)
-                    if why
-                    else (),
-                )
+                yield pytest.param(case, id=name, marks=_pinned(why) if why else ())
+
+
+def _pinned(why: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(raises=pytest.fail.Exception, reason=why, strict=True)
 
 
 def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
@@ -172,19 +174,27 @@ def _played(case: Case) -> Verdict:
     from conformance.client import PATIENCE
     from conformance.runner import TIMEOUT, judge
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        pytest.fail("mcp_check runs an event loop of its own: write the test with def, not async def.", False)
+    if _in_a_loop():
+        advice = "mcp_check runs an event loop of its own: write the test with def, not async def."
+        pytest.fail(advice, pytrace=False)
     # A loop of our own making leaves alone the one that others may have set for this thread.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(judge(case.subject, case.check, case.timeout or TIMEOUT, case.patience or PATIENCE))
 
 
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not seconds > 0:
-        raise ValueError(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no number of seconds; write one above 0")
     return seconds

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, check, expect, saw
 from conformance.errors import Finding
+from conformance.player import Player
 from conformance.processes import is_running
 from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
@@ -118,7 +119,7 @@ async def no_double_execution(stage: Stage) -> None:
     """A call whose server died is not sent again: it may have run, and the tool doesn't say that it may be
     repeated."""
     for when in ("before", "middle"):
-        fault = {"kind": "crash", "when": when, "tool": "pay", "run": 1}
+        fault = {"kind": "crash", "when": when, "tool": "pay"}
         shop = server(tools=[tool("pay", text="paid")], faults=[fault])
         player = await stage.through(shop)
         try:
@@ -150,7 +151,7 @@ async def runs_once(stage: Stage) -> None:
 @check("resilience.reconnect", SHOULD, CONTRACT, needs=OWNS)
 async def reconnect(stage: Stage) -> None:
     """After a server has died, the next call starts it again."""
-    crash = {"kind": "crash", "when": "after", "tool": "echo", "run": 1}
+    crash = {"kind": "crash", "when": "after", "tool": "echo"}
     player = await stage.through(server(tools=[tool("echo")], faults=[crash]))
     _echoes(await player.call(SHOP, "echo", b'{"n":1}'))
     await saw(stage.record(SHOP), lambda seen: seen.events("exit"), "The server did not get the first call.")
@@ -288,8 +289,7 @@ async def no_orphan(stage: Stage) -> None:
     stubborn = server(tools=[tool("echo")], faults=["ignore-eof", "ignore-sigterm"])
     player = await stage.through(stubborn)
     await player.call(SHOP, "echo")
-    player.client.process.close_stdin()
-    await player.client.process.exits(stage.patience)
+    await _leave(stage, player)
     await _gone(stage, _started(stage.record(SHOP)), "the server")
 
 
@@ -299,8 +299,7 @@ async def no_orphan_grandchild(stage: Stage) -> None:
     player = await stage.through(server(tools=[tool("echo")], faults=["fork"]))
     await player.call(SHOP, "echo")
     record = stage.record(SHOP)
-    player.client.process.close_stdin()
-    await player.client.process.exits(stage.patience)
+    await _leave(stage, player)
     children = [line.detail["child"] for line in record.events("grandchild")]
     await _gone(
         stage, (child for child in children if isinstance(child, int)), "a process that the server started"
@@ -321,6 +320,15 @@ async def no_orphan_after_kill(stage: Stage) -> None:
 def _echoes(reply: Reply, number: int = 1) -> None:
     wanted = {"n": number}
     expect(reply.json == wanted, f"A call is answered with {reply.text[:300]!r} instead of {wanted}.")
+
+
+async def _leave(stage: Stage, player: Player) -> None:
+    """The client is done with it: its input ends; over HTTP, where clients come and go, it is told to end."""
+    if stage.subject.start.url:
+        player.client.process.terminate()
+    else:
+        player.client.process.close_stdin()
+    await player.client.process.exits(stage.patience)
 
 
 def _started(record: Record) -> list[int]:

@@ -94,10 +94,8 @@ def _list() -> None:
         state = f"installed, {one.bytes() / _MB:.0f} MB" if one is not None and one.whole else "not installed"
         click.echo(f"{subject.family}: {state}")
     for one in there.values():
-        state = (
-            f"{' '.join(one.pins)}, {one.bytes() / _MB:.0f} MB" if one.whole else "begun, and never finished"
-        )
-        click.echo(f"{one.name}: {state}, for no shipped subject as it is now")
+        state = f"installed, {one.bytes() / _MB:.0f} MB" if one.whole else "begun, and never finished"
+        click.echo(f"{one.name}: {state}; no shipped subject has these pins")
 
 
 def _waiting() -> None:

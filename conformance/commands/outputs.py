@@ -6,6 +6,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,7 +66,7 @@ class JsonCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, but ``--json`` takes the next word only when that can be its file."""
         told = []
-        for word, after in zip(args, [*args[1:], ""], strict=True):
+        for word, after in pairwise([*args, ""]):
             alone = word == "--json" and after != STDOUT and not after.endswith(".json")
             told.append(f"--json={STDOUT}" if alone else word)
         return super().parse_args(ctx, told)

@@ -1,12 +1,15 @@
 """Playing for a person who waits: progress, and an end when they have had enough."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -16,7 +19,7 @@ from conformance.errors import SelectionError
 from conformance.installing import InstallError, bin_folder
 from conformance.runner import run
 from conformance.subject import Subject, load_all
-from conformance.verdict import Report, Verdict
+from conformance.verdict import Report, SubjectReport, Verdict
 
 INTERRUPTED = 130
 
@@ -57,7 +60,19 @@ def play(
     known: Callable[[str, str], object] = lambda subject, check: False,
 ) -> Report:
     """A run, with a progress bar where stderr is a terminal. known: whether a failure of a check (its id) on
-    a subject (its id) is no news. When the run is interrupted the program ends with `INTERRUPTED`."""
+    a subject (its id) is no news. When the run is interrupted the program ends with `INTERRUPTED`.
+
+    A subject whose file says that it is not run here is played where its program is found after all.
+    """
+    ready = [msgspec.structs.replace(one, not_run="") for one in chosen if _is_here(one)]
+    report = _play(ready, checks, limits, known)
+    told = {one.id: one for one in report.subjects}
+    return replace(report, subjects=tuple(told.get(one.id) or _not_run(one) for one in chosen))
+
+
+def _play(
+    chosen: Sequence[Subject], checks: Sequence[Check], limits: Limits, known: Callable[[str, str], object]
+) -> Report:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -66,7 +81,7 @@ def play(
         TextColumn("{task.fields[news]}", style="red", markup=False),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=sum(not one.not_run for one in chosen) * len(checks), news="")
+        bar = progress.add_task("", total=len(chosen) * len(checks), news="")
         failed = 0
 
         def done(subject: Subject, verdict: Verdict) -> None:
@@ -97,6 +112,28 @@ def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
     except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("Interrupted: every process and file of the run is gone.", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _is_here(subject: Subject) -> bool:
+    """Whether it can be started; of what is said to run here, that is taken as given."""
+    if not subject.not_run:
+        return True
+    if subject.install is not None:
+        return bin_folder(subject.family, subject.install.pip) is not None
+    program = subject.start.command[0]
+    return "{" in program or shutil.which(program) is not None
+
+
+def _not_run(subject: Subject) -> SubjectReport:
+    return SubjectReport(
+        id=subject.id,
+        title=subject.title,
+        about=subject.about,
+        verdicts=(),
+        version=subject.version,
+        homepage=subject.homepage,
+        not_run=subject.not_run,
+    )
 
 
 def _installed(subject: Subject) -> bool:

@@ -31,8 +31,10 @@ def merged(reports: Sequence[Report], names: Sequence[str]) -> Report:
     owner: dict[str, str] = {}
     for report, name in zip(reports, names, strict=True):
         for subject in report.subjects:
-            if (other := owner.setdefault(subject.id, name)) != name:
-                raise SelectionError(f"{subject.id!r} is in {other} and in {name}: leave one of them out.")
+            if subject.id in owner:
+                both = f"{owner[subject.id]} and in {name}"
+                raise SelectionError(f"{subject.id!r} is in {both}: leave one of them out.")
+            owner[subject.id] = name
     checks = {check.id: check for report in reversed(reports) for check in report.checks}
     order = {check.id: place for place, check in enumerate(ALL)}
     groups = {group: place for place, group in enumerate(GROUPS)}

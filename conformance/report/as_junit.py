@@ -61,7 +61,7 @@ def _case(subject: SubjectReport, check: Requirement, verdict: Verdict) -> ET.El
         case Mark.SKIPPED:
             _result(case, "skipped", verdict.summary)
         case Mark.KNOWN:
-            _result(case, "skipped", f"known to fail: {verdict.pinned}")
+            _result(case, "skipped", sentence(verdict))
         case Mark.SURPRISE:
             _result(case, "failure", sentence(verdict), check.level)
         case Mark.FAILED:

@@ -1,10 +1,7 @@
 """The runner on real processes: the control passes, wrong proxies are caught, nothing stays behind."""
 
 import asyncio
-import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -12,11 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from conformance.check import MUST, Check
 from conformance.checks import ALL
-from conformance.cli import main
 from conformance.mutants.faults import FAULTS
 from conformance.mutants.hunt import HERE, hunt
 from conformance.processes import is_running
@@ -25,8 +20,6 @@ from conformance.scene import SHOP, Call, Scene, server, tool
 from conformance.stage import Stage
 from conformance.subject import Start, Subject
 from conformance.verdict import Report, Status
-from fakes.launch import importable
-from fakes.record import Record
 
 BY_ID = {check.id: check for check in ALL}
 SAMPLE = (
@@ -100,7 +93,7 @@ async def test_a_right_proxy_passes_what_the_wrong_ones_fail() -> None:
 
 
 async def test_mcpzip_passes() -> None:
-    report = await run([Subject.load("mcpzip")], [BY_ID[id] for id in SAMPLE])
+    report = await run([Subject.load("mcpzip:meta")], [BY_ID[id] for id in SAMPLE])
     assert troubles(report) == []
     assert report.subjects[0].count(Status.PASSED) == len(SAMPLE)
 
@@ -173,7 +166,7 @@ async def test_what_cannot_be_started_is_a_finding() -> None:
         await stage.through(server(tools=[tool("echo")]))
 
     subject = msgspec.structs.replace(
-        Subject.load("mcpzip"), start=Start(command=("no-such-proxy", "{config}"))
+        Subject.load("mcpzip:meta"), start=Start(command=("no-such-proxy", "{config}"))
     )
     [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
     assert verdict.status is Status.FAILED
@@ -186,7 +179,7 @@ async def test_a_subject_that_says_why_it_leaves_is_quoted() -> None:
 
     leave = "import sys; sys.exit('no licence \\x1b[31m found')"
     subject = msgspec.structs.replace(
-        Subject.load("mcpzip"), start=Start(command=(sys.executable, "-c", leave))
+        Subject.load("mcpzip:meta"), start=Start(command=(sys.executable, "-c", leave))
     )
     [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
     assert verdict.summary == "It closed its output, saying: no licence \\x1b[31m found"
@@ -212,100 +205,3 @@ async def test_the_processes_of_a_check_are_gone_when_it_is_over() -> None:
         assert len(pids) == 2
         assert all(map(is_running, pids))
     await asyncio.to_thread(wait_until_gone, pids)
-
-
-# The command
-
-
-def invoke(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(main, words)
-    return result.exit_code, result.output
-
-
-def test_the_command_tells_and_exits_as_it_should(tmp_path: Path) -> None:
-    checks = ("--check", "fidelity.is-error", "--check", "search.limit")
-    code, output = invoke("run", "direct", *checks)
-    assert code == 0
-    assert "no proxy: 1 passed, 1 skipped" in output
-    wrong = tmp_path / "wrong.toml"
-    text = (HERE / "names.toml").read_text(encoding="utf-8").replace('"names"]', '"names", "drops-is-error"]')
-    wrong.write_text(text, encoding="utf-8")
-    code, output = invoke("run", "direct", str(wrong), *checks)
-    assert code == 1
-    assert '-  "isError": true' in output
-    code, output = invoke("run", str(wrong), *checks, "--json")
-    assert code == 1
-    [subject] = json.loads(output)["subjects"]
-    assert [verdict["status"] for verdict in subject["verdicts"]] == ["failed", "skipped"]
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("run", "nobody"), "There is no subject 'nobody'"),
-        (("run",), "Missing argument"),
-        (("run", "direct", "--check", "protocol.pong"), "did you mean 'protocol.ping'?"),
-        (("run", "direct", "--jobs", "0"), "jobs"),
-        (("show", "protocol.pong"), "did you mean 'protocol.ping'?"),
-        (("list", "--group", "x"), "There is no group 'x'"),
-    ],
-)
-def test_bad_usage_is_exit_code_2(words: tuple[str, ...], says: str) -> None:
-    code, output = invoke(*words)
-    assert code == 2
-    assert says in output
-
-
-def test_a_check_is_shown() -> None:
-    code, output = invoke("show", "resilience.slow-start")
-    assert code == 0
-    assert output.startswith("resilience.slow-start (must)\n\nA server that starts slowly does not delay")
-    assert "source: docs/conformance.md#what-a-proxy-owes" in output
-    assert "needs a subject that stands before more than one server at a time" in output
-
-
-def test_the_page_lists_the_checks_there_are() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
-    code, output = invoke("list")
-    assert code == 0
-    assert output.strip() in page
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "conformance",
-        "run",
-        "direct",
-        "--check",
-        "resilience.slow-call-same-server",
-    ]
-    env = {**os.environ, **importable(), "TMPDIR": str(temporary)}
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        pid = started_fake(temporary)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 130
-    assert "Interrupted" in errors
-    assert list(temporary.iterdir()) == []
-    assert not is_running(pid)
-
-
-def started_fake(temporary: Path) -> int:
-    """The pid of the fake that the run has started, once there is one."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        for file in temporary.rglob("record.jsonl"):
-            for line in Record(file).events("start"):
-                return line.pid
-        time.sleep(0.005)
-    raise AssertionError("the run started no fake")

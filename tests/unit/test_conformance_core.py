@@ -1,6 +1,8 @@
 """The runner's pure parts: templates, likeness, routes, the choice of checks, the report."""
 
+import base64
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -8,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import report
+from conformance.channel.http import header_value
 from conformance.check import LEVELS, MUST, check
 from conformance.checks import ALL
-from conformance.client import Reply
 from conformance.errors import SelectionError
 from conformance.likeness import Likeness, diff, lines
+from conformance.listening import free_port
 from conformance.mutants.faults import FAULTS
+from conformance.reply import Reply
 from conformance.report import as_json
 from conformance.route import Route
 from conformance.selection import select
@@ -112,7 +116,7 @@ def test_a_tool_under_its_own_name() -> None:
 
 
 def test_a_tool_behind_a_meta_tool() -> None:
-    route = Route(Subject.load("mcpzip"))
+    route = Route(Subject.load("mcpzip:meta"))
     head = b'{"name":"execute_tool","arguments":{"name":"shop__pay"'
     assert route.call("shop", "pay", b'{"n":1.0}') == head + b',"arguments":{"n":1.0}}}'
     assert route.call("shop", "pay", None) == head + b"}}"
@@ -121,7 +125,7 @@ def test_a_tool_behind_a_meta_tool() -> None:
 
 
 def test_names_are_found_in_a_reply() -> None:
-    route = Route(Subject.load("mcpzip"))
+    route = Route(Subject.load("mcpzip:meta"))
     text = "shop__pay: Pay: now [n:integer]\\nshop__x [\\u2026]\\nshop__pay: again\\n-- 2 of 2 matches"
     reply = Reply(result=b'{"content":[{"type":"text","text":"%b"}]}' % text.encode())
     assert route.found(reply) == ["shop__pay", "shop__x"]
@@ -140,7 +144,7 @@ def test_names_are_found_in_a_reply() -> None:
     ],
 )
 def test_only_what_is_declared_is_undone(result: bytes, undone: bytes) -> None:
-    assert Route(Subject.load("mcpzip")).undone(result) == undone
+    assert Route(Subject.load("mcpzip:meta")).undone(result) == undone
 
 
 TEXT_A = b'{"type":"text","text":"a"}'
@@ -222,22 +226,93 @@ def test_a_choice_of_nothing_is_told(choice: dict[str, list[str]], says: str) ->
     assert str(caught.value).startswith(says)
 
 
+# What stands around a result
+
+
+@pytest.mark.parametrize(
+    ("path", "result", "inner"),
+    [
+        ("", b'{"a":1}', b'{"a":1}'),
+        ("structuredContent.result", b'{"structuredContent":{"result":{"b":1.0}}}', b'{"b":1.0}'),
+        ("content.0.text", b'{"content":[{"text":"{\\"b\\":1.0}"}]}', b'{"b":1.0}'),
+        ("content.1.text", b'{"content":[{"text":"x"}]}', b'{"content":[{"text":"x"}]}'),
+        ("structuredContent.result", b'{"content":[]}', b'{"content":[]}'),
+        ("content.text", b'{"content":[]}', b'{"content":[]}'),
+    ],
+)
+def test_a_result_is_taken_out_of_what_is_declared_around_it(path: str, result: bytes, inner: bytes) -> None:
+    meta = Subject.load("mcpzip:meta")
+    assert meta.tools.call is not None
+    call = msgspec.structs.replace(meta.tools.call, result=path)
+    subject = msgspec.structs.replace(meta, tools=msgspec.structs.replace(meta.tools, call=call))
+    assert Route(subject).inner(result) == inner
+
+
+@given(st.text())
+def test_what_a_header_cannot_hold_goes_as_base64(text: str) -> None:
+    value = header_value(text)
+    assert value.isascii()
+    assert value == value.strip()
+    assert not any(char in value for char in "\r\n\0")
+    if value != text:
+        assert value.startswith("=?base64?")
+        coded = value.removeprefix("=?base64?").removesuffix("?=")
+        assert base64.b64decode(coded).decode("utf-8", "surrogatepass") == text
+
+
+def test_a_port_is_not_given_twice() -> None:
+    ports = [free_port() for _ in range(20)]
+    assert len(set(ports)) == 20
+
+
 # Reports
 
 
 def verdict(status: Status, level: str = "must") -> Verdict:
-    return Verdict("protocol.ping", "protocol", level, status, 0.1, "No.", ("-a", "+b"), ("→ x",))
+    return Verdict(
+        "protocol.ping",
+        "protocol",
+        level,
+        status,
+        0.1,
+        "No.",
+        ("-a", "+b"),
+        straight=("→ y",),
+        transcript=("→ x",),
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("status", list(Status))
 def test_only_a_must_spoils_a_run(status: Status, level: str) -> None:
-    made = Report("now", 1.0, "3", "linux", (SubjectReport("p", "P", "", (verdict(status, level),)),))
+    made = Report("now", 1.0, "3", "linux", (), (SubjectReport("p", "P", "", (verdict(status, level),)),))
     assert made.clean() is not (level == "must" and status in (Status.FAILED, Status.BROKEN))
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("status", "pinned", "clean"),
+    [
+        (Status.PASSED, "", True),
+        (Status.PASSED, "known", False),
+        (Status.FAILED, "", False),
+        (Status.FAILED, "known", True),
+        (Status.BROKEN, "", False),
+        (Status.BROKEN, "known", True),
+        (Status.SKIPPED, "", True),
+        (Status.SKIPPED, "known", True),
+    ],
+)
+def test_with_known_failures_whatever_differs_from_them_spoils_it(
+    status: Status, pinned: str, clean: bool, level: str
+) -> None:
+    one = replace(verdict(status, level), pinned=pinned)
+    made = Report("now", 1.0, "3", "linux", (), (SubjectReport("p", "P", "", (one,)),), expecting=True)
+    assert made.clean() is clean
+
+
 def test_json_holds_everything() -> None:
-    made = Report("now", 1.0, "3", "linux", (SubjectReport("p", "P", "", (verdict(Status.FAILED),)),))
+    made = Report("now", 1.0, "3", "linux", (), (SubjectReport("p", "P", "", (verdict(Status.FAILED),)),))
     read = json.loads(as_json.render(made))
     assert read["format"] == "mcpzip-conformance/1"
     [one] = read["subjects"][0]["verdicts"]

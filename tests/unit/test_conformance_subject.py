@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conformance.errors import SelectionError, SubjectError
-from conformance.subject import FEATURES, Subject, names
+from conformance.families import merged
+from conformance.subject import FEATURES, Subject, load_all, names
 
 GOOD = """
 title = "p"
@@ -20,6 +23,7 @@ names = "{server}.{tool}"
 [lacks]
 modern = "It is old."
 """
+OFFERS = {"prompts", "resources", "subscriptions"}
 SEARCH = '[tools.search]\ntool = "s"\narguments = {}\nnames = "(x)"\n'
 
 
@@ -37,17 +41,31 @@ def test_a_subject_is_read(tmp_path: Path) -> None:
 
 
 def test_the_shipped_ones_can_be_used() -> None:
-    assert names() == ["direct", "mcpzip"]
+    assert {"direct", "direct-http", "mcpzip"} <= set(names())
     for name in names():
-        assert Subject.load(name).missing().keys() <= FEATURES.keys()
+        for subject in load_all(name):
+            assert subject.missing().keys() <= FEATURES.keys()
+            assert subject.family == name
+
+
+def test_mcpzip_is_run_in_every_way() -> None:
+    assert [subject.id.partition(":")[2] for subject in load_all("mcpzip")] == [
+        "meta",
+        "direct",
+        "transparent",
+        "meta-http",
+        "direct-http",
+        "transparent-http",
+    ]
 
 
 def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
     missing = load(tmp_path, GOOD).missing()
     assert missing["modern"] == "It is old."
-    assert missing.keys() == {"modern", "meta-tools", "search", "search-limit"}
+    assert missing.keys() == OFFERS | {"modern", "http", "meta-tools", "search", "search-limit"}
     assert "several-servers" in Subject.load("direct").missing()
-    assert Subject.load("mcpzip").missing() == {}
+    assert Subject.load("mcpzip:meta").missing().keys() == {"http"}
+    assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio"}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +124,7 @@ names = "^(x)"
 )
 def test_a_mistake_in_the_meta_tools_too(tmp_path: Path, old: str, new: str, says: str) -> None:
     good = GOOD + META
-    assert load(tmp_path, good).missing().keys() == {"modern", "describe", "search-limit"}
+    assert load(tmp_path, good).missing().keys() == OFFERS | {"modern", "http", "describe", "search-limit"}
     with pytest.raises(SubjectError, match=r"p\.toml") as caught:
         load(tmp_path, GOOD + META.replace(old, new, 1))
     assert says in str(caught.value)
@@ -119,7 +137,11 @@ def test_a_mistake_in_the_meta_tools_too(tmp_path: Path, old: str, new: str, say
             '"{upstream}", "{config}"',
             "config: it is missing and start uses {config}; say how to write the config.",
         ),
-        ('"p"', "config: it is missing; say how to write the config, or put {upstream} into start.command."),
+        (
+            '"p"',
+            "config: it is missing; say how to write the config, or put {upstream} or {url} into "
+            "start.command.",
+        ),
     ],
 )
 def test_without_a_config_the_server_goes_on_the_command_line(
@@ -128,6 +150,142 @@ def test_without_a_config_the_server_goes_on_the_command_line(
     with pytest.raises(SubjectError) as caught:
         load(tmp_path, f'title = "p"\nstart = {{ command = [{command}] }}\n[tools]\nnames = "{{tool}}"\n')
     assert says in str(caught.value)
+
+
+HTTP = """
+title = "p"
+[start]
+command = ["p", "{config}", "--port", "{port}"]
+url = "http://127.0.0.1:{port}/mcp"
+up = "ready at (.*)"
+[config]
+template = { servers = "{servers}" }
+stdio = { cmd = "{argv}" }
+http = { url = "{url}" }
+upstream = "http"
+[tools]
+names = "{server}.{tool}"
+alone = "{tool}"
+[prompts]
+names = "{server}.{prompt}"
+[resources]
+uris = "p://{server}/{scheme}/{rest}"
+alone = "{uri}"
+"""
+
+
+def test_a_subject_over_http_before_servers_on_http(tmp_path: Path) -> None:
+    subject = load(tmp_path, HTTP)
+    assert subject.upstream == "http"
+    assert subject.missing().keys() == {"stdio", "owns-servers", "meta-tools", "search", "search-limit"}
+    assert (subject.shown("s", "t"), subject.shown("s", "t", alone=True)) == ("s.t", "t")
+    assert subject.prompt("s", "t", alone=True) == "s.t"
+    assert subject.uri("s", "file:///a") == "p://s/file//a"
+    assert subject.uri("s", "file:///a", alone=True) == "file:///a"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            'url = "http://127',
+            'url = "ftp://127',
+            "start.url: 'ftp://127.0.0.1:{port}/mcp' is no http",
+        ),
+        (', "--port", "{port}"', "", "start.command: nothing in start uses {port}, and start.url does;"),
+        ('url = "http://127.0.0.1:{port}/mcp"\n', "", "start.url: it is missing beside start.up;"),
+        ("ready at (.*)", "ready at (", "start.up: it is no regular expression"),
+        ("ready at (.*)", "(ready) at (.*)", "start.up: the expression has 2 groups;"),
+        ('"p", "{config}"', '"{bin}/p", "{config}"', "install: it is missing and start uses {bin};"),
+        ('upstream = "http"', 'upstream = "sse"', "config.upstream: sse has no entry; add config.sse."),
+        ('upstream = "http"', 'upstream = "ftp"', "upstream is 'ftp'; write stdio, http, sse."),
+        ('"{server}.{prompt}"', '"{server}"', "prompts.names: the place {prompt} is missing;"),
+        ('"{uri}"', '"{path}"', "resources.alone: there is no place {path} here;"),
+    ],
+)
+def test_a_mistake_in_what_is_about_http_too(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in HTTP
+    with pytest.raises(SubjectError) as caught:
+        load(tmp_path, HTTP.replace(old, new))
+    assert says in str(caught.value)
+
+
+# Variants
+
+FAMILY = (
+    GOOD
+    + """
+[variants]
+plain = []
+dotted = ["dots"]
+both = ["dots", "modern"]
+[layers.dots]
+tools.names = "{server}.{tool}.x"
+[layers.modern]
+lacks.modern = "It is young."
+"""
+)
+
+
+def test_a_variant_is_the_file_with_its_layers_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(FAMILY, encoding="utf-8")
+    plain, dotted, both = load_all(file)
+    assert [subject.id for subject in (plain, dotted, both)] == ["p:plain", "p:dotted", "p:both"]
+    assert (plain.shown("s", "t"), dotted.shown("s", "t")) == ("s.t", "s.t.x")
+    assert both.missing()["modern"] == "It is young."
+    assert load_all(f"{file}:dotted") == (dotted,)
+    with pytest.raises(SelectionError, match=r"no variant 'none' of .*; the variants: plain, dotted, both"):
+        load_all(f"{file}:none")
+    with pytest.raises(SelectionError, match="has several variants: name one of p:plain, p:dotted, p:both"):
+        Subject.load(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[variants]\nplain = []", "[variants]\nplain = 7", "variants.plain: it is no list of layers;"),
+        (
+            '["dots"]',
+            '["dashes"]',
+            "variants.dotted: there is no layer 'dashes'; the layers are: dots,",
+        ),
+        ('["dots", "modern"]', '["dots"]', "layers.modern: no variant uses it; name it in a variant"),
+        (
+            '[variants]\nplain = []\ndotted = ["dots"]\nboth = ["dots", "modern"]',
+            "",
+            "layers: it stands",
+        ),
+        ("{server}.{tool}.x", "{server}", "(variant dotted): tools.names: the place {tool} is missing"),
+    ],
+)
+def test_a_mistake_in_variants(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in FAMILY
+    file = tmp_path / "p.toml"
+    file.write_text(FAMILY.replace(old, new), encoding="utf-8")
+    with pytest.raises(SubjectError) as caught:
+        load_all(file)
+    assert says in str(caught.value)
+
+
+TABLES = st.recursive(
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 2), max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), st.integers(0, 2) | inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(TABLES, TABLES)
+def test_what_lies_above_wins_and_all_else_stays(under: dict[str, object], over: dict[str, object]) -> None:
+    made = merged(under, over)
+    assert made.keys() == under.keys() | over.keys()
+    for key in made:
+        one, other = under.get(key), over.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            assert made[key] == merged(one, other)
+        else:
+            assert made[key] == (other if key in over else one)
+    assert merged(made, over) == made
 
 
 def test_no_such_subject() -> None:
