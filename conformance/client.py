@@ -6,7 +6,8 @@ answer is given out as the JSON text it came in. What it can't do for the subjec
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from conformance.channel import Channel
 from conformance.errors import GoneError, NoAnswerError
@@ -31,6 +32,7 @@ from mcpzip.wire import (
 PATIENCE = 10.0
 """Seconds a client waits for an answer before it gives up, where nothing else is said."""
 
+T = TypeVar("T")
 Fields = dict[str, bytes]
 """The members of a message, each as JSON text."""
 
@@ -111,19 +113,30 @@ class Client:
         self.transcript.add(line, sent=True)
         self.channel.write(line)
 
+    def answer(self, question: Fields, result: bytes) -> None:
+        """Answer a question that was left open. question: its members, result: JSON text."""
+        self.write(self._peer.result(question["id"], result))
+
     async def wait_for(self, wanted: Callable[[Fields], bool], since: int = 0) -> Fields:
         """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
         since: so many messages are passed over. NoAnswerError, GoneError."""
+
+        def first(messages: Sequence[Fields]) -> Fields | None:
+            return next((fields for fields in messages[since:] if wanted(fields)), None)
+
+        return await self.until(first)
+
+    async def until(self, wanted: Callable[[Sequence[Fields]], T | None]) -> T:
+        """What ``wanted`` makes of all that came in, as soon as that is something: each message by its
+        members as JSON text. NoAnswerError, GoneError."""
         try:
             async with asyncio.timeout(self.patience):
-                while True:
-                    for fields in self._lines[since:]:
-                        if wanted(fields):
-                            return fields
+                while not (found := wanted(self._lines)):
                     if self._gone:
                         raise self._left()
                     self._news.clear()
                     await self._news.wait()
+                return found
         except TimeoutError:
             raise self._too_late() from None
 

@@ -8,7 +8,7 @@
     tool = "execute_tool"
 
 The rule: a variant is the rest of the file with its layers merged over it, in order: tables key by key,
-anything else replaced. Its id is ``FILE:VARIANT``.
+anything else replaced. Its id is ``FILE:VARIANT``, and its title has the variant behind it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def members(data: Mapping[str, object], source: str) -> Iterator[tuple[str, Tabl
                 known = ", ".join(layers) or "none"
                 raise SubjectError(source, path, f"there is no layer {name!r}", f"the layers are: {known}")
             made = merged(made, layer)
-        yield variant, made
+        yield variant, {**made, "title": f"{made['title']} {variant}"} if "title" in made else made
     unused = set(layers) - {name for named in variants.values() for name in named}
     if unused:
         layer = sorted(unused)[0]

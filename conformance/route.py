@@ -22,6 +22,8 @@ from mcpzip.wire import (
     with_members,
 )
 
+_SAME_AS_NOTHING = {"resultType": b'"complete"', "isError": b"false", "_meta": b"{}"}
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -102,14 +104,16 @@ class Route:
         return None if match is None else match[1].encode("utf-8", "surrogatepass")
 
     def undone(self, result: bytes) -> bytes:
-        """A tool's result without what the subject declares to add, and without what the modern era stamps on
-        any result: in which era a proxy speaks to its servers is its own affair."""
+        """A tool's result without what the subject declares to add, without what the modern era stamps on any
+        result (in which era a proxy speaks to its servers is its own affair), and without what means the same
+        as nothing: ``isError: false``, which is the default, and an empty ``_meta``."""
         try:
             fields = split_object(result)
         except NotAnObject:
             return result
-        if fields.get("resultType") == b'"complete"':
-            del fields["resultType"]
+        for key, same_as_nothing in _SAME_AS_NOTHING.items():
+            if fields.get(key) == same_as_nothing:
+                del fields[key]
         if "_meta" in fields:
             fields = self._without_own_meta(fields)
         return join_object(fields)

@@ -98,10 +98,15 @@ async def is_error(stage: Stage) -> None:
     await _kept(stage, text="the printer is on fire", isError=True)
 
 
-@check("fidelity.is-error-false", SHOULD, TOOLS + "#error-handling")
+@check("fidelity.is-error-false", MAY, TOOLS + "#error-handling")
 async def is_error_false(stage: Stage) -> None:
-    """``isError: false``, where a server writes it, is not taken away."""
-    await _kept(stage, raw='{"content":[{"type":"text","text":"fine"}],"isError":false}')
+    """``isError: false`` is not taken away where a server writes it, nor added where it doesn't."""
+    raw = '{"content":[{"type":"text","text":"fine"}],"isError":false}'
+    shop = server(tools=[tool("says", None, raw=raw), tool("doesnt", None, text="fine")])
+    player = await stage.through(shop)
+    says, doesnt = await player.call(SHOP, "says"), await player.call(SHOP, "doesnt")
+    expect(says.fields.get("isError") is False, "isError: false has gone.")
+    expect("isError" not in doesnt.fields, "isError has been added.")
 
 
 @check("fidelity.structured-content", MUST, TOOLS + "#structured-content")
@@ -149,7 +154,7 @@ async def unknown_fields(stage: Stage) -> None:
     await _kept(stage, raw=_raw({"content": [block], "x-vendor": {"trace": [1, None]}, "x-null": None}))
 
 
-@check("fidelity.unknown-content", MUST, CONTRACT)
+@check("fidelity.unknown-content", SHOULD, CONTRACT)
 async def unknown_content(stage: Stage) -> None:
     """A content block of a kind that doesn't exist yet arrives as it was."""
     await _kept(stage, raw=_raw({"content": [{"type": "hologram", "depth": [1, None]}]}))
@@ -294,7 +299,7 @@ _DEFINITION: Mapping[str, object] = {
         "x-order": ["amount", "note"],
     },
     "outputSchema": {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]},
-    "annotations": {"readOnlyHint": False, "destructiveHint": True, "x-risk": "high"},
+    "annotations": {"readOnlyHint": False, "destructiveHint": True},
     "icons": [{"src": "https://example.com/i.png", "sizes": ["48x48"]}],
     "_meta": {"example.com/owner": "billing"},
     "x-unknown": [1, None],
@@ -311,7 +316,8 @@ async def definition(stage: Stage) -> None:
 @check("fidelity.definition-unknown-fields", SHOULD, CONTRACT, needs=("describe",))
 async def definition_unknown_fields(stage: Stage) -> None:
     """Icons, ``_meta`` and fields the specification doesn't know are shown with the definition too."""
-    await _same_definition(stage, _DEFINITION)
+    hints = {"annotations": {"readOnlyHint": True, "x-risk": "high"}}
+    await _same_definition(stage, _DEFINITION | hints)
 
 
 async def _same_definition(stage: Stage, fields: Mapping[str, object]) -> None:

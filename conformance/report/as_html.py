@@ -7,6 +7,7 @@ of the page lets nothing run but its own script, known by its digest. Without a 
 import base64
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
@@ -24,6 +25,7 @@ from conformance.report.matrix import (
     findings,
     mark,
     marks,
+    names,
     played,
     rows,
     score,
@@ -34,6 +36,9 @@ from conformance.verdict import Report, SubjectReport, Verdict
 
 UPRIGHT = 6
 """So many subjects have their titles written straight; more, upright."""
+MANY = 12
+"""More findings than these are folded, a subject each."""
+_CODE = re.compile("``?([^`]+)``?")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -47,10 +52,10 @@ def render(report: Report) -> str:
         "css": css,
         "js": js,
         "about": _about(report, run),
-        "cards": "\n".join(_card(subject) for subject in report.subjects),
+        "cards": "\n".join(_card(subject, names(report)[subject.id]) for subject in report.subjects),
         "legend": _legend(report),
         "matrix": _matrix(report, run),
-        "findings": _findings(run),
+        "findings": _findings(report, run),
         "runner": e(f"Python {report.python}, {report.platform}; {report.format}"),
         "report": _data(report),
     }
@@ -60,6 +65,11 @@ def render(report: Report) -> str:
 def e(text: str) -> str:
     """``text`` as HTML that shows it, in an element or a quoted attribute."""
     return escape(text, quote=True)
+
+
+def prose(text: str) -> str:
+    """`e`, with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", e(text))
 
 
 @cache
@@ -92,8 +102,8 @@ def _about(report: Report, run: Sequence[SubjectReport]) -> str:
 # The cards
 
 
-def _card(subject: SubjectReport) -> str:
-    title = e(subject.title)
+def _card(subject: SubjectReport, name: str) -> str:
+    title = e(name)
     if subject.homepage.startswith(("https://", "http://")):
         title = f'<a href="{e(subject.homepage)}" rel="noopener noreferrer">{title}</a>'
     parts = [f'<h3>{title} <span class="version">{e(subject.version)}</span></h3>']
@@ -158,17 +168,18 @@ def _legend(report: Report) -> str:
 def _matrix(report: Report, run: Sequence[SubjectReport]) -> str:
     verdicts = [by_check(subject) for subject in run]
     kind = "upright" if len(run) > UPRIGHT else "several" if len(run) > 2 else "few"
-    heads = "".join(
-        f'<th scope="col" title="{e(f"{subject.title} {subject.version}".rstrip())}"><span>{e(subject.title)}'
-        f"</span></th>"
-        for subject in run
-    )
+    heads = "".join(_head(names(report)[subject.id], subject.version) for subject in run)
     bodies = "".join(_group(group, lines, run, verdicts) for group, lines in rows(report).items())
     return (
         '<div class="box" tabindex="0" role="region" aria-labelledby="checks-title">'
         f'<table id="matrix" class="{kind}"><thead><tr><th scope="col">check</th>{heads}</tr></thead>'
         f"{bodies}</table></div>"
     )
+
+
+def _head(name: str, version: str) -> str:
+    small = f"<small>{e(version)}</small>" if version else ""
+    return f'<th scope="col" title="{e(f"{name} {version}".rstrip())}"><span>{e(name)}</span>{small}</th>'
 
 
 def _group(
@@ -194,7 +205,7 @@ def _row(row: Row, verdicts: Sequence[Mapping[str, Verdict]]) -> str:
     return (
         f'<tr data-check="{e(check.id)}" class="{e(check.level)}"><th scope="row">'
         f'<span class="name">{e(name)}</span>{what} <span class="level">{e(check.level)}</span>'
-        f'<span class="asks">{e(check.summary)}</span></th>{cells}</tr>'
+        f'<span class="asks">{prose(check.summary)}</span></th>{cells}</tr>'
     )
 
 
@@ -204,7 +215,7 @@ def _cell(row: Row, verdict: Verdict | None) -> str:
     if one := row.of(verdict):
         return f'<td class="figure">{e(amount(one.value, one.unit))}</td>'
     shown = mark(verdict)
-    return f'<td class="{_class(shown)}" aria-label="{shown.word}">{shown.sign}</td>'
+    return f'<td class="{_class(shown)}" aria-label="{shown.word}"><b>{shown.sign}</b></td>'
 
 
 def _class(one: Mark) -> str:
@@ -214,19 +225,25 @@ def _class(one: Mark) -> str:
 # The findings
 
 
-def _findings(run: Sequence[SubjectReport]) -> str:
+def _findings(report: Report, run: Sequence[SubjectReport]) -> str:
     """Every finding with its sentence, a list a subject."""
-    parts = []
-    for subject in run:
-        found = list(findings(subject, LEVELS))
-        if not found:
-            continue
-        lines = "".join(_line(subject, verdict) for verdict in found)
-        parts.append(f'<h3>{e(subject.title)}</h3><ul data-subject="{e(subject.id)}">{lines}</ul>')
+    found = {subject.id: list(findings(subject, LEVELS)) for subject in run}
+    shown = " open" if sum(map(len, found.values())) <= MANY else ""
+    parts = (
+        f"<details{shown}><summary><b>{e(names(report)[id])}</b> <span>{_levels(verdicts)}</span></summary>"
+        f'<ul data-subject="{e(id)}">{"".join(map(_line, verdicts))}</ul></details>'
+        for id, verdicts in found.items()
+        if verdicts
+    )
     return "\n".join(parts) or '<p class="nothing">None.</p>'
 
 
-def _line(subject: SubjectReport, verdict: Verdict) -> str:
+def _levels(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(verdict.level for verdict in verdicts)
+    return ", ".join(f"{counts[level]} {level}" for level in LEVELS if counts[level])
+
+
+def _line(verdict: Verdict) -> str:
     shown = mark(verdict)
     return (
         f'<li data-check="{e(verdict.check)}"><b class="{_class(shown)}" aria-label="{shown.word}">'

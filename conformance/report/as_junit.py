@@ -8,7 +8,7 @@ wrong is an error.
 import re
 import xml.etree.ElementTree as ET
 
-from conformance.report.matrix import NOT_RUN, Mark, by_check, mark, sentence
+from conformance.report.matrix import NOT_RUN, Mark, by_check, mark, names, sentence
 from conformance.verdict import Report, Requirement, SubjectReport, Verdict
 
 _UNHEARD = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +32,9 @@ def speakable(text: str) -> str:
 
 
 def _suite(report: Report, subject: SubjectReport) -> ET.Element:
-    suite = ET.Element("testsuite", {"name": speakable(subject.title), "id": speakable(subject.id)})
+    suite = ET.Element(
+        "testsuite", {"name": speakable(names(report)[subject.id]), "id": speakable(subject.id)}
+    )
     verdicts = by_check(subject)
     cases = [_case(subject, check, verdicts[check.id]) for check in report.checks if check.id in verdicts]
     for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):

@@ -16,6 +16,7 @@ from conformance.report.matrix import (
     findings,
     mark,
     marks,
+    names,
     played,
     rows,
     score,
@@ -68,7 +69,7 @@ def _scores(report: Report) -> str:
     )
     lines = []
     for subject in report.subjects:
-        name = f"{_linked(subject)}{f' {escaped(subject.version)}' if subject.version else ''}"
+        name = f"{_linked(subject, names(report)[subject.id])} {escaped(subject.version)}".rstrip()
         if subject.not_run:
             lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 1)])
             continue
@@ -77,7 +78,7 @@ def _scores(report: Report) -> str:
         lines.append([name, *(" · ".join(map(str, pair)) for pair in each), skipped])
     table = _table(["subject", "all", *map(escaped, groups), "skipped"], lines)
     reasons = [
-        f"- *{NOT_RUN}*, {escaped(subject.title)}: {escaped(subject.not_run)}"
+        f"- *{NOT_RUN}*, {escaped(names(report)[subject.id])}: {escaped(subject.not_run)}"
         for subject in report.subjects
         if subject.not_run
     ]
@@ -88,7 +89,7 @@ def _checks(report: Report, lines: Sequence[Row]) -> str:
     subjects = played(report)
     verdicts = [by_check(subject) for subject in subjects]
     table = _table(
-        ["check", "level", *(escaped(subject.title) for subject in subjects)],
+        ["check", "level", *(escaped(names(report)[subject.id]) for subject in subjects)],
         (
             [_code(row.check.id), row.check.level, *(_cell(of.get(row.check.id)) for of in verdicts)]
             for row in lines
@@ -103,7 +104,7 @@ def _figures(report: Report, lines: Sequence[Row]) -> str:
     subjects = played(report)
     verdicts = [by_check(subject) for subject in subjects]
     return _table(
-        ["check", "measured", *(escaped(subject.title) for subject in subjects)],
+        ["check", "measured", *(escaped(names(report)[subject.id]) for subject in subjects)],
         (
             [
                 _code(row.check.id),
@@ -124,7 +125,7 @@ def _findings(report: Report) -> str:
             for verdict in findings(subject, LEVELS[:1])
         ]
         if found:
-            parts.append(f"**{escaped(subject.title)}**\n\n" + "\n".join(found))
+            parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(found))
     return "\n\n".join(parts) or "None."
 
 
@@ -137,8 +138,8 @@ def _value(row: Row, verdict: Verdict | None) -> str:
     return amount(figure.value, figure.unit) if figure else _cell(verdict)
 
 
-def _linked(subject: SubjectReport) -> str:
-    title = escaped(subject.title)
+def _linked(subject: SubjectReport, name: str) -> str:
+    title = escaped(name)
     if re.fullmatch(r"https?://[\w./~%:@?=&#+-]+", subject.homepage):
         return f"[{title}](<{subject.homepage}>)"
     return title

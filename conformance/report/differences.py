@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from conformance.report.matrix import NOT_RUN, amount, by_check, mark
+from conformance.report.matrix import NOT_RUN, amount, by_check, mark, names
 from conformance.report.terminal import marked
 from conformance.transcript import printable
 from conformance.verdict import Measure, Report, Requirement, SubjectReport, Verdict
@@ -55,9 +55,9 @@ class Comparison:
     not_run: tuple[str, ...] = ()
 
 
-def compare(left: SubjectReport, right: SubjectReport, names: tuple[str, str] | None = None) -> Comparison:
+def compare(left: SubjectReport, right: SubjectReport, called: tuple[str, str] | None = None) -> Comparison:
     """Where ``left`` and ``right`` differ, by the left one's checks, then those that only the right one has.
-    names: what to call the two, instead of their titles."""
+    called: what to call the two, instead of their titles."""
     ours, theirs = by_check(left), by_check(right)
     differences: list[Difference] = []
     changes: list[Change] = []
@@ -69,7 +69,7 @@ def compare(left: SubjectReport, right: SubjectReport, names: tuple[str, str] | 
             alike += 1
         elif first := one or other:
             differences.append(Difference(check, first.level, one, other))
-    called = names or _names(left, right)
+    called = called or _called(left, right)
     not_run = [name for name, one in zip(called, (left, right), strict=True) if one.not_run]
     return Comparison(*called, tuple(differences), tuple(changes), alike, tuple(not_run))
 
@@ -81,8 +81,9 @@ def compare_runs(left: Report, right: Report) -> tuple[Comparison, ...]:
     else:
         there = {subject.id: subject for subject in right.subjects}
         pairs = [(subject, there[subject.id]) for subject in left.subjects if subject.id in there]
+    ours, theirs = names(left), names(right)
     return tuple(
-        compare(one, other, (f"{one.title}, {left.started}", f"{other.title}, {right.started}"))
+        compare(one, other, (f"{ours[one.id]}, {left.started}", f"{theirs[other.id]}, {right.started}"))
         for one, other in pairs
     )
 
@@ -90,25 +91,25 @@ def compare_runs(left: Report, right: Report) -> tuple[Comparison, ...]:
 def render(comparison: Comparison, console: Console, requirements: Iterable[Requirement] = ()) -> None:
     """Print ``comparison``; with ``requirements``, what each check asks for."""
     asks = {requirement.id: requirement.summary for requirement in requirements}
-    names = [printable(name) for name in (comparison.left, comparison.right)]
+    titles = [printable(name) for name in (comparison.left, comparison.right)]
     for name in comparison.not_run:
         console.print(Text(f"{printable(name)}: {NOT_RUN}"))
     if comparison.differences:
-        console.print(_differences(comparison, names, console))
+        console.print(_differences(comparison, titles, console))
         for one in comparison.differences:
-            _reasons(console, one, names, asks.get(one.check, ""))
+            _reasons(console, one, titles, asks.get(one.check, ""))
         console.print()
     if comparison.changes:
-        console.print(_figures(comparison, names))
+        console.print(_figures(comparison, titles))
         console.print()
     console.print(Text(f"{len(comparison.differences)} differ, {comparison.alike} alike"))
 
 
-def _differences(comparison: Comparison, names: list[str], console: Console) -> Table:
+def _differences(comparison: Comparison, titles: list[str], console: Console) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("check", no_wrap=True)
     table.add_column("level")
-    for name in names:
+    for name in titles:
         table.add_column(Text(name), overflow="fold")
     for one in comparison.differences:
         sides = [marked(verdict, console) if verdict else Text("") for verdict in (one.left, one.right)]
@@ -116,21 +117,21 @@ def _differences(comparison: Comparison, names: list[str], console: Console) -> 
     return table
 
 
-def _reasons(console: Console, one: Difference, names: list[str], asks: str) -> None:
+def _reasons(console: Console, one: Difference, titles: list[str], asks: str) -> None:
     console.print()
     console.print(Text(printable(f"{one.check} ({one.level})"), style="bold"))
     if asks:
         console.print(Text(f"  {printable(asks)}", style="dim"))
-    for name, verdict in zip(names, (one.left, one.right), strict=True):
+    for name, verdict in zip(titles, (one.left, one.right), strict=True):
         said = f"{mark(verdict).word}. {verdict.summary}".rstrip() if verdict else "not played."
         console.print(Text(f"  {name}: {printable(said)}"))
 
 
-def _figures(comparison: Comparison, names: list[str]) -> Table:
+def _figures(comparison: Comparison, titles: list[str]) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("check", no_wrap=True)
     table.add_column("measured")
-    for title in (*map(Text, names), Text("ratio")):
+    for title in (*map(Text, titles), Text("ratio")):
         table.add_column(title, justify="right", overflow="fold")
     for one in comparison.changes:
         sides = ["" if value is None else amount(value, one.unit) for value in (one.left, one.right)]
@@ -145,7 +146,7 @@ def _changes(check: str, left: tuple[Measure, ...], right: tuple[Measure, ...]) 
     return [Change(check, *key, ours.get(key), theirs.get(key)) for key in dict.fromkeys((*ours, *theirs))]
 
 
-def _names(left: SubjectReport, right: SubjectReport) -> tuple[str, str]:
+def _called(left: SubjectReport, right: SubjectReport) -> tuple[str, str]:
     """Their titles; with versions or ids where the titles are the same."""
     if left.title != right.title:
         return left.title, right.title

@@ -5,6 +5,7 @@ measures counts neither for a subject nor against it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -94,6 +95,12 @@ def by_check(subject: SubjectReport) -> Mapping[str, Verdict]:
 def played(report: Report) -> list[SubjectReport]:
     """The subjects that were run."""
     return [subject for subject in report.subjects if not subject.not_run]
+
+
+def names(report: Report) -> dict[str, str]:
+    """What to call each subject, by its id: its title, or the id where two have the same title."""
+    titles = Counter(subject.title for subject in report.subjects)
+    return {one.id: one.title if titles[one.title] == 1 else one.id for one in report.subjects}
 
 
 @dataclass(frozen=True, slots=True)

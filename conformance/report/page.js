@@ -35,6 +35,9 @@
     const words = [check.id, check.requirement, check.source, row.querySelector("th").textContent];
     return { row, check, words: words.join(" ").toLowerCase() };
   });
+  const LEVELS = ["must", "should", "may"];
+  const names = new Map(); // what the table calls each subject
+  [...table.tHead.rows[0].cells].slice(1).forEach((cell, index) => names.set(subjects[index].id, cell.querySelector("span").textContent));
   const NOTHING = { text: "", group: "", level: [], status: [], show: [], differ: false, check: "", subject: "" };
   let state = { ...NOTHING };
 
@@ -104,7 +107,7 @@
       for (const line of list.children) line.hidden = !left.has(line.dataset.check);
       const index = subjects.findIndex((subject) => subject.id === list.dataset.subject);
       const empty = !shown(index) || ![...list.children].some((line) => !line.hidden);
-      list.hidden = list.previousElementSibling.hidden = empty;
+      list.parentNode.hidden = empty;
     }
     const filtered = ["text", "group", "level", "status", "show", "differ"].some((key) => state[key].length || state[key] === true);
     find("tally").value = filtered ? `${left.size} of ${checks.size} checks` : `${checks.size} checks`;
@@ -135,14 +138,14 @@
       const now = all.filter((id) => (id === subject.id ? box.checked : shown(all.indexOf(id))));
       change({ show: now.length === all.length ? [] : now.length ? now : state.show });
     });
-    return make("label", {}, box, ` ${subject.title}`);
+    return make("label", {}, box, ` ${names.get(subject.id)}`);
   }
 
   function prepareFilters() {
     const groups = new Set(report.checks.map((check) => check.group));
     find("group").append(make("option", { value: "" }, "All groups"), ...[...groups].map((one) => make("option", { value: one }, one)));
-    const levels = new Set(report.checks.map((check) => check.level));
-    find("levels").append(...[...levels].map((level) => chip("level", level, level)));
+    const levels = LEVELS.filter((level) => report.checks.some((check) => check.level === level));
+    find("levels").append(...levels.map((level) => chip("level", level, level)));
     for (const one of document.querySelectorAll(".legend span")) {
       const mark = one.querySelector("b").cloneNode(true);
       find("statuses").append(chip("status", mark.className, mark, one.textContent.slice(mark.textContent.length)));
@@ -276,7 +279,7 @@
     const buttons = subjects.map((subject, at) => {
       const cell = cellOf(check.id, subject.id);
       const mark = make("b", { class: cell.className, "aria-label": cell.getAttribute("aria-label") ?? undefined }, cell.textContent);
-      const button = make("button", { type: "button", "aria-current": at === index ? "true" : undefined }, mark, ` ${subject.title}`);
+      const button = make("button", { type: "button", "aria-current": at === index ? "true" : undefined }, mark, ` ${names.get(subject.id)}`);
       button.disabled = !cell.className;
       button.addEventListener("click", () => open(check.id, subject.id));
       return button;
@@ -294,7 +297,7 @@
         "h3",
         { class: `verdict ${cell.className}` },
         make("b", {}, cell.className === "figure" ? "" : `${cell.textContent} `, word),
-        make("span", { class: "whose" }, ` ${subject.title} ${subject.version ?? ""}`),
+        make("span", { class: "whose" }, ` ${names.get(subject.id)} ${subject.version ?? ""}`),
         make("span", { class: "took" }, ` ${verdict.seconds.toFixed(2)} s`),
       ),
     ];
@@ -394,6 +397,11 @@
     });
   }
 
+  /** Paper can't be unfolded. */
+  function unfold() {
+    for (const part of document.querySelectorAll("#findings details")) part.open = true;
+  }
+
   function save() {
     const url = URL.createObjectURL(new Blob([JSON.stringify(report, null, 2)], { type: "application/json" }));
     make("a", { href: url, download: `conformance-${report.started.slice(0, 10)}.json` }).click();
@@ -413,5 +421,6 @@
   find("save").addEventListener("click", save);
   find("save").hidden = document.querySelector(".keys").hidden = false;
   window.addEventListener("hashchange", follow);
+  window.addEventListener("beforeprint", unfold);
   follow();
 })();

@@ -19,6 +19,7 @@ from conformance.report.matrix import (
     figure,
     mark,
     marks,
+    names,
     played,
     rows,
     score,
@@ -52,12 +53,13 @@ def render(report: Report, console: Console) -> None:
         console.print(_table(report, run, console, narrow))
         if narrow:
             _legend(report, run, console)
+    called = names(report)
     for subject in run:
         for verdict in subject.verdicts:
-            _finding(console, subject, verdict)
-        _reasons(console, subject)
+            _finding(console, called[subject.id], verdict)
+        _reasons(console, called[subject.id], subject)
     for subject in report.subjects:
-        console.print(Text(printable(_sum(subject))))
+        console.print(Text(printable(f"{called[subject.id]}: {_sum(subject)}")))
     console.print(Text(f"{report.seconds:.1f} s"), style="dim")
 
 
@@ -79,7 +81,7 @@ def _table(report: Report, run: Sequence[SubjectReport], console: Console, narro
     table.add_column("check", no_wrap=True)
     table.add_column("level")
     for number, subject in enumerate(run, 1):
-        title = str(number) if narrow else printable(subject.title)
+        title = str(number) if narrow else printable(names(report)[subject.id])
         table.add_column(Text(title), justify="right" if narrow else "left", overflow="fold")
     verdicts = [by_check(subject) for subject in run]
     for lines in rows(report).values():
@@ -102,7 +104,7 @@ def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> N
     """Whose each number is, what each sign means, and the figures: narrow columns have no room."""
     console.print()
     for number, subject in enumerate(run, 1):
-        console.print(Text(printable(f"{number:>3}  {subject.title} {subject.version}".rstrip())))
+        console.print(Text(printable(f"{number:>3}  {names(report)[subject.id]} {subject.version}".rstrip())))
     signs = [f"{_sign(one, console)} {one.word}" for one in marks(report)]
     console.print(Text("     " + ", ".join(signs), style="dim"))
     verdicts = [by_check(subject) for subject in run]
@@ -117,13 +119,13 @@ def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> N
         console.print(Text(f"  {'   '.join(told)}"))
 
 
-def _finding(console: Console, subject: SubjectReport, verdict: Verdict) -> None:
+def _finding(console: Console, name: str, verdict: Verdict) -> None:
     """A failure with its diff; a known one, or a pass that wasn't expected, in a line."""
     one = mark(verdict)
     if one in (Mark.PASSED, Mark.SKIPPED):
         return
     console.print()
-    head = f"{verdict.check} ({verdict.level}), {subject.title}"
+    head = f"{verdict.check} ({verdict.level}), {name}"
     if one is Mark.KNOWN:
         console.print(Text(printable(f"{head}, known: {verdict.pinned}"), style="dim"))
         return
@@ -137,17 +139,17 @@ def _finding(console: Console, subject: SubjectReport, verdict: Verdict) -> None
         console.print(Text(more, style="dim"))
 
 
-def _reasons(console: Console, subject: SubjectReport) -> None:
+def _reasons(console: Console, name: str, subject: SubjectReport) -> None:
     """Why checks were skipped, each reason once."""
     skipped = [verdict for verdict in subject.verdicts if verdict.status is Status.SKIPPED]
     for reason in dict.fromkeys(verdict.summary for verdict in skipped):
         count = sum(verdict.summary == reason for verdict in skipped)
-        console.print(Text(printable(f"{subject.title}: {count} skipped. {reason}"), style="dim"))
+        console.print(Text(printable(f"{name}: {count} skipped. {reason}"), style="dim"))
 
 
 def _sum(subject: SubjectReport) -> str:
     if subject.not_run:
-        return f"{subject.title}: {NOT_RUN}. {subject.not_run}"
+        return f"{NOT_RUN}. {subject.not_run}"
     found = score(subject)
     known = sum(mark(verdict) is Mark.KNOWN for verdict in subject.verdicts)
     counts = [
@@ -159,4 +161,4 @@ def _sum(subject: SubjectReport) -> str:
     ]
     told = [f"{count} {word}" for count, word in counts if count]
     took = f" in {subject.seconds:.1f} s" if subject.seconds else ""
-    return f"{subject.title}: {', '.join(told) or 'nothing played'}{took}"
+    return f"{', '.join(told) or 'nothing played'}{took}"

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from wrong_proxy import wrong_proxy
 
 from conformance.checks import ALL
 from conformance.cli import main
-from conformance.mutants.hunt import HERE
+from conformance.commands import columns
 from conformance.processes import is_running
+from conformance.transcript import Transcript
 from fakes.launch import importable
 from fakes.record import Record
 
@@ -53,8 +55,7 @@ class Played:
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The subject file of a proxy that drops ``isError``."""
     file = tmp_path_factory.mktemp("subject") / "wrong.toml"
-    text = (HERE / "names.toml").read_text(encoding="utf-8").replace('"names"]', '"names", "drops-is-error"]')
-    file.write_text(text.replace('"relay"', '"wrong"'), encoding="utf-8")
+    file.write_text(wrong_proxy("wrong"), encoding="utf-8")
     return str(file)
 
 
@@ -165,6 +166,39 @@ def test_explain_plays_a_check_that_compares_nothing_without_a_proxy_too(wrong: 
     assert any(line["what"] == "in" for line in told["servers"]["shop"])
 
 
+def transcript(*said: tuple[bool, bytes]) -> Transcript:
+    made = Transcript()
+    for sent, raw in said:
+        made.add(raw, sent=sent)
+    return made
+
+
+def test_what_both_sides_said_stands_in_one_row() -> None:
+    ask, answer = b'{"id":%d,"method":"%s"}', b'{"id":%d,"result":{}}'
+    straight = transcript((True, ask % (1, b"tools/call")), (False, answer % 1))
+    through = transcript(
+        (True, ask % (1, b"tools/list")),
+        (False, answer % 1),
+        (True, ask % (2, b"tools/call")),
+        (False, answer % 2),
+    )
+    told = [tuple(map(str, row)) for row in columns.rows(columns.side([straight]), columns.side([through]))]
+    assert told == [
+        ("None", "→ tools/list"),
+        ("None", "← answer to tools/list"),
+        ("→ tools/call", "→ tools/call"),
+        ("← answer to tools/call", "← answer to tools/call"),
+    ]
+
+
+def test_a_message_is_shown_so_that_it_can_be_read() -> None:
+    assert columns.shown(b'{"id":1}') == '{"id":1}'
+    assert columns.shown(b'{"text":"%s"}' % (b"x" * 60)).splitlines()[0] == "{"
+    long = columns.shown(b'{"text":"%s"}' % (b"x" * 5_000)).splitlines()
+    assert (len(long), long[1]) == (3, "… 5011 bytes …")
+    assert columns.shown(b"\x1b[31m \xff") == "\\x1b[31m \\xff"
+
+
 def test_explain_of_what_is_skipped_says_why(wrong: str) -> None:
     code, output = invoke("explain", "search.limit", wrong)
     assert code == 0
@@ -175,7 +209,7 @@ def test_compare_plays_what_is_not_saved_and_exits_as_diff_does(played: Played, 
     code, output = invoke("compare", wrong, "direct", "--check", "fidelity.is-error")
     assert code == 1
     assert ["fidelity.is-error", "│", "must", "│", "FAILED", "│", "passed"] in lines(output)
-    code, output = invoke("compare", played.report, wrong, "--json", "--check", "fidelity.meta")
+    code, output = invoke("compare", played.report, wrong, "--json", "--check", "search.limit")
     assert code == 0
     [comparison] = json.loads(output)
     assert (comparison["alike"], comparison["differences"]) == (1, [])

@@ -139,7 +139,10 @@ def test_names_are_found_in_a_reply() -> None:
         (b'{"content":[],"resultType":"other"}', b'{"content":[],"resultType":"other"}'),
         (b'{"_meta":{"mcpzip/search":{}},"a":1}', b'{"a":1}'),
         (b'{"_meta":{"io.modelcontextprotocol/serverInfo":{},"k":1},"a":1}', b'{"_meta":{"k":1},"a":1}'),
-        (b'{"_meta":{},"a":1}', b'{"_meta":{},"a":1}'),
+        (b'{"_meta":{},"a":1}', b'{"a":1}'),
+        (b'{"content":[],"isError":false}', b'{"content":[]}'),
+        (b'{"content":[],"isError":true}', b'{"content":[],"isError":true}'),
+        (b'{"content":[],"isError":null}', b'{"content":[],"isError":null}'),
         (b"[]", b"[]"),
     ],
 )

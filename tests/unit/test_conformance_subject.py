@@ -232,6 +232,7 @@ def test_a_variant_is_the_file_with_its_layers_over_it(tmp_path: Path) -> None:
     file.write_text(FAMILY, encoding="utf-8")
     plain, dotted, both = load_all(file)
     assert [subject.id for subject in (plain, dotted, both)] == ["p:plain", "p:dotted", "p:both"]
+    assert [subject.title for subject in (plain, dotted, both)] == ["p plain", "p dotted", "p both"]
     assert (plain.shown("s", "t"), dotted.shown("s", "t")) == ("s.t", "s.t.x")
     assert both.missing()["modern"] == "It is young."
     assert load_all(f"{file}:dotted") == (dotted,)

@@ -1,0 +1,163 @@
+"""What is said beside an answer, and how it compares: the notifications a client hears, the questions it is
+asked.
+
+The rule: what the server said counts, and nothing that a connection puts around it. Ids, progress tokens and
+``_meta`` are left out, and so is what somebody in between says of its own accord.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from conformance.client import Answer, Fields, RefusedError
+from conformance.errors import ControlError, Finding
+from conformance.likeness import Likeness, diff, lines
+from conformance.player import Player
+from conformance.reply import Reply
+from conformance.scene import Call, Server
+from conformance.stage import Stage
+from mcpzip.wire import LATEST_LEGACY_VERSION, NotAnObject, join_object, split_object, unquote
+
+_AROUND = ("_meta", "progressToken")
+
+Says = Mapping[str, Sequence[bytes | RefusedError]]
+"""Method of a question -> what is said to it, one after another, the last for good: results as JSON text."""
+
+
+class Respondent:
+    """Answers questions, and keeps them. asked: each by method and params, in order."""
+
+    def __init__(self, says: Says) -> None:
+        self.asked: list[tuple[str, bytes]] = []
+        self.answers: Mapping[str, Answer] = {method: self._answer(method, says[method]) for method in says}
+
+    def _answer(self, method: str, says: Sequence[bytes | RefusedError]) -> Answer:
+        left = list(says)
+
+        def answer(params: bytes) -> bytes:
+            self.asked.append((method, params))
+            said = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(said, RefusedError):
+                raise said
+            return said
+
+        return answer
+
+
+def left_open(params: bytes) -> None:
+    """An answer that isn't given: whoever was asked takes its time."""
+
+
+async def asked_alike(
+    stage: Stage,
+    shop: Server,
+    calls: Sequence[Call],
+    says: Says,
+    *,
+    version: str = LATEST_LEGACY_VERSION,
+    straight: str = "",
+) -> None:
+    """Play ``calls`` straight and through the subject with a client that says the same both times: the
+    questions and the answers are the same, or Finding. straight: the version of the straight side, if it is
+    another."""
+    with controlled():
+        respondent = Respondent(says)
+        player = await stage.straight(shop, straight or version, answers=respondent.answers)
+        expected = [await _interview(player, respondent, call) for call in calls]
+    respondent = Respondent(says)
+    player = await stage.through(shop, version=version, answers=respondent.answers)
+    for call, those in zip(calls, expected, strict=True):
+        try:
+            these = await _interview(player, respondent, call)
+        except Finding as finding:
+            asked = [spoken(*question) for question in respondent.asked]
+            these = [line for part in asked for line in part] + [finding.summary]
+        difference = diff([str(call), *those], [str(call), *these], stage.subject.title)
+        if difference:
+            raise Finding(f"What the client is asked in {call}, or the answer, differs.", difference)
+
+
+async def _interview(player: Player, respondent: Respondent, call: Call) -> list[str]:
+    respondent.asked.clear()
+    reply = await player.call(call.server, call.tool, call.arguments, call.meta)
+    told = [line for question in respondent.asked for line in spoken(*question)]
+    return [*told, *answered(player, reply)]
+
+
+async def told_alike(
+    stage: Stage,
+    shop: Server,
+    call: Call,
+    method: str,
+    *,
+    version: str = LATEST_LEGACY_VERSION,
+    before: Callable[[Player], object] | None = None,
+) -> list[Fields]:
+    """Play ``call`` straight and through: the client hears the same notifications ``method``, in the same
+    order, and before the answer. The params of those that came through, by their members. Finding."""
+    with controlled():
+        straight = await stage.straight(shop, version)
+        expected = [spoken(method, params) for params in await heard(straight, call, method)]
+        if not expected:
+            raise ControlError(f"the straight side heard no {method}")
+    player = await stage.through(shop, version=version)
+    got = await heard(player, call, method)
+    compare(
+        stage,
+        f"The client does not hear the same {method} before the answer.",
+        expected,
+        [spoken(method, params) for params in got],
+    )
+    return [split_object(params) for params in got]
+
+
+async def heard(player: Player, call: Call, method: str) -> list[bytes]:
+    """Play ``call``; the params of the notifications ``method`` that came before its answer."""
+    since = len(player.client.messages())
+    number = player.begin(call.server, call.tool, call.arguments, call.meta)
+    await player.reply(number)
+    came = []
+    for fields in player.client.messages()[since:]:
+        if "method" not in fields and fields.get("id") == b"%d" % number:
+            break
+        if method_of(fields) == method:
+            came.append(fields.get("params", b"{}"))
+    return came
+
+
+def compare(stage: Stage, otherwise: str, straight: list[list[str]], through: list[list[str]]) -> None:
+    """Finding with the sentence ``otherwise`` unless what was heard through the subject is what was heard
+    straight. What isn't in ``straight`` at all is the subject's own."""
+    if [one for one in through if one in straight] != straight:
+        flat = [[line for one in side for line in one] for side in (straight, through)]
+        raise Finding(otherwise, diff(flat[0], flat[1], stage.subject.title))
+
+
+def spoken(method: str, params: bytes) -> list[str]:
+    """A notification or a question, a member a line."""
+    try:
+        kept = {key: value for key, value in split_object(params).items() if key not in _AROUND}
+    except NotAnObject:
+        return [method, *lines(params, Likeness.VALUE)]
+    return [method, *lines(join_object(kept), Likeness.VALUE)]
+
+
+def answered(player: Player, reply: Reply) -> list[str]:
+    """An answer, a member a line, without what the subject declares to add."""
+    if reply.result is None:
+        return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
+    return ["answered with a result", *lines(player.route.undone(reply.result), Likeness.VALUE)]
+
+
+def method_of(fields: Fields) -> str:
+    """A message's method; "" when it has none."""
+    method = fields.get("method", b"")
+    return unquote(method) if method.startswith(b'"') else ""
+
+
+@contextmanager
+def controlled() -> Iterator[None]:
+    """What goes wrong in here goes wrong on the straight side: ControlError instead of Finding."""
+    try:
+        yield
+    except Finding as finding:
+        raise ControlError(f"the straight side failed: {finding.summary}") from finding

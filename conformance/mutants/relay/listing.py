@@ -1,0 +1,94 @@
+"""The lists of all servers as one.
+
+The rule: a list is asked for when it is wanted, every page of it, and a server that is not up, fails or takes
+too long hides nobody else's. When one that was missing comes up, the client hears that the list has changed.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mcpzip.wire import quote, with_members
+
+from .end import RefusedError
+from .naming import items, members, shown, shown_uri, text
+from .upstream import Upstream
+
+PATIENCE = 5.0
+"""Seconds that one server's list may take."""
+_PAGES = 1000
+
+
+class Kind(NamedTuple):
+    """capability: what a server with such a list declares; member: where it stands in the result; key: the
+    member of a definition that clients know it by."""
+
+    capability: str
+    member: str
+    key: str
+
+
+LISTS = {
+    "tools/list": Kind("tools", "tools", "name"),
+    "prompts/list": Kind("prompts", "prompts", "name"),
+    "resources/list": Kind("resources", "resources", "uri"),
+    "resources/templates/list": Kind("resources", "resourceTemplates", "uriTemplate"),
+}
+
+
+async def merged(upstreams: Iterable[Upstream], method: str) -> bytes:
+    """The result of a listing, definitions as clients know them."""
+    kind = LISTS[method]
+    every = list(upstreams)
+    lists = await asyncio.gather(*(listed(upstream, method) for upstream in every))
+    definitions = [
+        with_shown_key(definition, upstream.name, kind.key)
+        for upstream, definitions in zip(every, lists, strict=True)
+        for definition in definitions
+    ]
+    return b'{"%b":[%b]}' % (kind.member.encode(), b",".join(definitions))
+
+
+async def listed(upstream: Upstream, method: str) -> list[bytes]:
+    """The definitions of one server, all pages; none when it can't say."""
+    kind = LISTS[method]
+    link = upstream.up
+    if link is None:
+        upstream.missed.add(kind.capability)
+        return []
+    if kind.capability not in link.capabilities:
+        return []
+    definitions: list[bytes] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            params = None
+            for _ in range(_PAGES):
+                page = members(await link.ask(method, params))
+                definitions += map(bytes, items(page.get(kind.member, b"[]")))
+                if page.get("nextCursor", b"null") == b"null":
+                    break
+                params = b'{"cursor":%b}' % page["nextCursor"]
+    except (RefusedError, TimeoutError):
+        upstream.missed.add(kind.capability)
+    if kind.member == "tools":
+        upstream.tools = {name_of(raw): raw for raw in definitions}
+    return definitions
+
+
+async def has_tool(upstream: Upstream, name: str) -> bool:
+    """Whether a server has it. One that isn't known is looked for in a fresh list."""
+    if name not in upstream.tools:
+        await listed(upstream, "tools/list")
+    return name in upstream.tools
+
+
+def with_shown_key(definition: bytes, server: str, key: str) -> bytes:
+    """A definition as clients know it."""
+    own = text(members(definition).get(key))
+    named = shown(server, own) if key == "name" else shown_uri(server, own)
+    return with_members(definition, {key: quote(named)}) if members(definition) else definition
+
+
+def name_of(definition: bytes) -> str:
+    """The name in a definition."""
+    return text(members(definition).get("name"))

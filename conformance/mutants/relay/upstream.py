@@ -1,0 +1,292 @@
+"""A server.
+
+The rule: it is started when its client opens, and again by the next request after it has ended; a request
+that was on its way when it ended is never sent again. It gets what its config gives it and nothing of ours,
+and it ends with us, however we end.
+"""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.channel import Channel
+from conformance.channel.stdio import StdioChannel
+from conformance.errors import Finding
+from mcpzip.wire import (
+    INTERNAL_ERROR,
+    LATEST_LEGACY_VERSION,
+    METHOD_NOT_FOUND,
+    MODERN_VERSION,
+    SUBSCRIPTION_ID_KEY,
+    Request,
+    Role,
+    RpcError,
+    initialize_params,
+    join_object,
+    stamp_request,
+    unstamp_request,
+    with_members,
+)
+
+from .end import End, GoneError, RefusedError, pass_on
+from .naming import members, text
+
+if TYPE_CHECKING:
+    from .session import Session
+
+INFO = b'{"name":"relay","version":"1"}'
+KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "USERPROFILE", "SYSTEMROOT", "TEMP", "TMP")
+STARTING = 8.0
+"""Seconds a request waits for its server to be up."""
+_DISCOVERING = 3.0
+"""Seconds after which a server that says nothing to `server/discover` is taken for a legacy one."""
+_LEAVING = 0.5
+_CHANGES = b'{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}'
+# It waits for the end of the pipe that only we hold, and then ends the server's group.
+_GUARD = 'read -r _; kill -KILL "-$0" 2>/dev/null'
+
+
+class Opening:
+    """How the client has opened us, and so how we open its servers. modern: its era; params: those of its
+    `initialize`, or of its first modern request; owner: the client, None when several share the servers."""
+
+    def __init__(self, modern: bool, params: bytes | None, owner: "Session | None") -> None:
+        self.modern, self.params, self.owner = modern, params, owner
+        self.level: bytes | None = None
+        """The params of its last ``logging/setLevel``."""
+
+
+class Upstream:
+    """A server and how it is reached. up: its connection while there is one; trouble: why there is none;
+    tools: its definitions by name, as last listed; missed: the capabilities whose lists were wanted while it
+    couldn't be asked."""
+
+    def __init__(self, name: str, entry: Mapping[str, object], opening: Opening) -> None:
+        self.name, self.entry, self.opening = name, entry, opening
+        self.up: Link | None = None
+        self.trouble = ""
+        self.tools: dict[str, bytes] = {}
+        self.missed: set[str] = set()
+        self._starting: asyncio.Task[None] | None = None
+
+    async def link(self) -> "Link":
+        """Its connection, made (again) if need be. GoneError."""
+        if self._starting is None or (self._starting.done() and (self.up is None or self.up.dead)):
+            self._starting = asyncio.create_task(self._start())
+        try:
+            await asyncio.wait_for(asyncio.shield(self._starting), STARTING)
+        except TimeoutError:
+            raise GoneError(f"The server {self.name} is still starting.") from None
+        if self.up is None:
+            raise GoneError(f"The server {self.name} can't be used: {self.trouble}.")
+        return self.up
+
+    async def end(self) -> None:
+        """End it and what it started."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        if self.up is not None:
+            await self.up.end()
+
+    def environment(self) -> dict[str, str]:
+        """What it finds in its environment."""
+        given = self.entry.get("env")
+        own = given if isinstance(given, dict) else {}
+        return {key: os.environ[key] for key in KEPT if key in os.environ} | own
+
+    async def _start(self) -> None:
+        self.up, self.trouble = None, ""
+        eras = (True, False) if self.opening.modern else (False, True)
+        for modern in eras:
+            link = Link(self)
+            try:
+                await link.open(modern)
+            except (RefusedError, TimeoutError) as error:
+                self.trouble = str(error) or "it does not answer"
+                await link.end()
+            except BaseException:
+                await link.end()
+                raise
+            else:
+                self.up = link
+                self._tell_late()
+                return
+
+    def _tell_late(self) -> None:
+        """Lists were given without it; now it is there."""
+        missed, self.missed = self.missed, set()
+        for capability in sorted(missed & link.capabilities.keys() if (link := self.up) else ()):
+            if self.opening.owner is not None:
+                self.opening.owner.heard(self, f"notifications/{capability}/list_changed", None, None)
+
+
+class Link(End):
+    """One connection to a server. modern: the era it is spoken in; capabilities: what the server offers;
+    dead: it has ended."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        super().__init__(Role.CLIENT)
+        self.upstream, self.modern, self.dead = upstream, False, False
+        self.capabilities: dict[str, bytes] = {}
+        self._channel: Channel | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    async def open(self, modern: bool) -> None:
+        """Connect, and shake hands in this era. RefusedError, TimeoutError."""
+        self._channel = await self.connected()
+        self.modern, opening = modern, self.upstream.opening
+        if modern:
+            said = await asyncio.wait_for(self.ask("server/discover"), _DISCOVERING)
+        else:
+            params = opening.params or b"{}"
+            if opening.modern:
+                params = initialize_params(LATEST_LEGACY_VERSION, INFO, b"{}")
+            said = await self.request("initialize", params)
+            self.notify("notifications/initialized")
+        self.capabilities = members(members(said).get("capabilities"))
+        if opening.level is not None and "logging" in self.capabilities:
+            await self.ask("logging/setLevel", opening.level)
+        if modern and not opening.modern:
+            self.run(self._listen())
+
+    async def connected(self) -> Channel:
+        """The way to the server. GoneError when there is none."""
+        entry = self.upstream.entry
+        if "url" in entry:
+            from conformance.channel.http import HttpChannel  # only who needs it pays for httpx2
+
+            return HttpChannel(str(entry["url"]), None, self, headers=self.headers())
+        arguments = entry.get("args")
+        command = [str(entry["command"]), *map(str, arguments if isinstance(arguments, list) else ())]
+        try:
+            channel = await StdioChannel.start(
+                command, self, env=self.upstream.environment(), cwd=Path.cwd()
+            )
+        except Finding as finding:
+            raise GoneError(finding.summary.rstrip(".")) from finding
+        self._guard = guard(channel.process.pid)
+        return channel
+
+    def headers(self) -> dict[str, str]:
+        """What is sent to a server over HTTP with every request: nothing of the client's."""
+        return {}
+
+    async def ask(self, method: str, params: bytes | None = None) -> bytes:
+        """A request of our own. RefusedError."""
+        return await self.request(method, self.fitted(params))
+
+    def fitted(self, params: bytes | None) -> bytes | None:
+        """The params of a request as this server's era has them."""
+        if not self.modern:
+            return unstamp_request(params) if params is not None else None
+        opening = self.upstream.opening
+        if "io.modelcontextprotocol/protocolVersion" in members(members(params).get("_meta")):
+            return params
+        capabilities = members(members(members(opening.params).get("_meta"))).get(
+            "io.modelcontextprotocol/clientCapabilities", b"{}"
+        )
+        return stamp_request(params, MODERN_VERSION, INFO, capabilities if opening.modern else b"{}")
+
+    async def end(self) -> None:
+        """Leave; a process is ended with what it started."""
+        self.dead = True
+        self.close()
+        if self._channel is not None:
+            await self._channel.end(_LEAVING)
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+
+    # What the server says
+
+    async def asked(self, request: Request) -> bytes:
+        """A question is the client's to answer."""
+        if request.method == "ping":
+            return b"{}"
+        session, about = self.home()
+        if session is None:
+            raise RefusedError(RpcError(METHOD_NOT_FOUND, f"There is nobody to ask {request.method}."))
+        return await pass_on(request, self, session, request.params, about)
+
+    def told(self, method: str, params: bytes | None) -> None:
+        """News are the client's to hear; those of a subscription under the id of its own."""
+        subscription = members(members(params).get("_meta")).get(SUBSCRIPTION_ID_KEY, b"")
+        sent = self.sent.get(int(subscription)) if subscription.isdigit() else None
+        if sent is None:
+            session, about = self.home()
+        elif sent.home is None:
+            session, about = self.upstream.opening.owner, None
+        else:
+            session, about = self.client_of(sent.home)
+        if session is not None and method != "notifications/subscriptions/acknowledged":
+            session.heard(self.upstream, method, params, about, subscription=sent is not None)
+
+    def home(self) -> "tuple[Session | None, bytes | None]":
+        """Whose a message is that names no request: the client's that has us for itself, and then of its
+        latest request; else of the one request there is, and nobody's when there are several."""
+        open = [sent.home for sent in self.sent.values() if sent.home is not None]
+        owner = self.upstream.opening.owner
+        if owner is not None:
+            return owner, open[-1][1] if open else None
+        return self.client_of(open[0]) if len(open) == 1 else (None, None)
+
+    @staticmethod
+    def client_of(home: tuple[End, bytes]) -> "tuple[Session, bytes]":
+        from .session import Session
+
+        end, id = home
+        assert isinstance(end, Session)
+        return end, id
+
+    async def _listen(self) -> None:
+        """A legacy client hears of changes unasked; a modern server wants to be asked."""
+        try:
+            await self.ask("subscriptions/listen", join_object({"notifications": _CHANGES}))
+        except RefusedError:
+            pass  # then nobody hears of them
+
+    # What goes out, and what comes in: see `Channel` and `Sink`
+
+    def write(self, line: bytes, about: bytes | None, *, last: bool = False) -> None:
+        """See `End.write`."""
+        if line and self._channel is not None:
+            self._channel.write(line)
+
+    def take_back(self, number: int, line: bytes) -> None:
+        """See `End.take_back`."""
+        if self._channel is not None:
+            self._channel.cancel(b"%d" % number, line)
+
+    def line(self, raw: bytes) -> None:
+        """A message."""
+        self.received(raw + b"\n")
+
+    def refused(self, id: bytes, why: str, error: bytes | None) -> None:
+        """HTTP gave no answer; without an error of the server's own the connection is of no use any more."""
+        fields = members(error)
+        if error is None:
+            self.dead = True
+        if id.isdigit() and int(id) in self.sent:
+            code = fields.get("code", b"")
+            number = int(code) if code.lstrip(b"-").isdigit() else INTERNAL_ERROR
+            told = RpcError(number, text(fields.get("message")) or why, fields.get("data"))
+            self.fail(int(id), RefusedError(told))
+
+    def remark(self, text: str) -> None:
+        """Nobody reads it."""
+
+    def ended(self) -> None:
+        """It has ended."""
+        self.dead = True
+        self.received(b"")
+
+
+def guard(group: int) -> "subprocess.Popen[bytes] | None":
+    """A shell that outlives us just long enough to end the group; None on Windows."""
+    if os.name != "posix":
+        return None
+    return subprocess.Popen(["sh", "-c", _GUARD, str(group)], stdin=subprocess.PIPE, start_new_session=True)
