@@ -64,6 +64,20 @@ def suite(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance(session: nox.Session) -> None:
+    """The conformance runner on mcpzip, in every way to run it: `nox -s conformance -- mcpzip:direct`."""
+    session.install("-q", ".")
+    session.run("mcpzip-conformance", "run", *(session.posargs or ["mcpzip"]))
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Every wrong proxy before every check of level must: each is caught, and for its own fault only."""
+    session.install("-q", ".")
+    session.run("python", "-m", "conformance.mutants", *(session.posargs or ["--thorough"]))
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """ruff: rules and format. `nox -s lint -- --fix` mends what it can."""
     session.install("-q", "ruff>=0.9")

@@ -2,7 +2,10 @@
 
 McpzipError
 ├── ConfigError
-│   └── SubjectError      a subject file can't be used: file, key path, what was found, what would do
+│   ├── SubjectError      a subject file can't be used: file, key path, what was found, what would do
+│   └── ExpectationError  a file of known failures can't be used; in `expectations`
+├── InstallError          a proxy isn't installed, or couldn't be; in `installing`
+├── ReportError           a file is no report; in `report.as_json`
 └── SelectionError        a subject, group, check or level that isn't there
 
 Exception

@@ -148,6 +148,13 @@ def answered(player: Player, reply: Reply) -> list[str]:
     return ["answered with a result", *lines(player.route.undone(reply.result), Likeness.VALUE)]
 
 
+def in_words(reply: Reply) -> str:
+    """An answer in a few words."""
+    if reply.result is None:
+        return f"error {reply.code!r}: {reply.text}"
+    return f"the result {reply.result[:200].decode('utf-8', 'replace')}"
+
+
 def method_of(fields: Fields) -> str:
     """A message's method; "" when it has none."""
     method = fields.get("method", b"")

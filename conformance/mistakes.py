@@ -6,7 +6,7 @@ The rule: a mistake is three things: the key path, what was found there, what wo
 import re
 from collections.abc import Iterable, Mapping
 
-from conformance.subject import FEATURES, TRANSPORTS, Config, Start, Subject, Tools
+from conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Start, Tools
 from conformance.template import as_json, places_in
 
 COMMAND_PLACES = ("python", "config", "upstream", "url", "here", "home", "bin", "port", "scenario", "record")
@@ -33,7 +33,7 @@ Mistake = tuple[str, str, str]
 """Key path, what was found there, what would do."""
 
 
-def mistakes(subject: Subject) -> Iterable[Mistake]:
+def mistakes(subject: Declared) -> Iterable[Mistake]:
     """Every mistake in ``subject``."""
     yield from _start_mistakes(subject.start, subject.install is not None)
     yield from _config_places(subject)
@@ -89,7 +89,7 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
                 )
 
 
-def _config_places(subject: Subject) -> Iterable[Mistake]:
+def _config_places(subject: Declared) -> Iterable[Mistake]:
     used = set(places_in(subject.start.command)) | set(places_in(subject.start.env))
     if subject.config is None:
         if not used & {"upstream", "url", "scenario"}:
@@ -117,6 +117,7 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
     if tools.call is not None:
         yield from _template_mistakes("tools.call.arguments", tools.call.arguments)
         yield from _misplaced("tools.call.tool", tools.call.tool)
+        yield from _misplaced("tools.call.alone", tools.call.alone)
         if "arguments" not in places_in(as_json(tools.call.arguments)):
             yield "tools.call.arguments", "the place {arguments} is missing", "put it where they go"
     elif tools.search or tools.describe:
@@ -126,10 +127,12 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
         yield from _pattern_mistakes("tools.search.names", tools.search.names)
     if tools.describe is not None:
         yield from _template_mistakes("tools.describe.arguments", tools.describe.arguments)
+        yield from _misplaced("tools.describe.tool", tools.describe.tool)
+        yield from _misplaced("tools.describe.alone", tools.describe.alone)
         yield from _pattern_mistakes("tools.describe.definition", tools.describe.definition)
 
 
-def _namings(subject: Subject) -> Iterable[tuple[str, str, set[str]]]:
+def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:
     """Each template of a name that stands in the file: its key, itself, and the places it needs one of."""
     yield "tools.names", subject.tools.names, {"tool"}
     if subject.tools.alone:

@@ -73,19 +73,29 @@ class Player:
         return isinstance(offered, dict) and capability in offered
 
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
-        """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer: it may
-        answer before its servers do."""
-        deadline = time.monotonic() + self.client.patience
-        wanted = {self.route.shown(server, tool) for server, tool in tools}
+        """Wait until the subject shows ``tools`` (server, tool), for half as long as for an answer at most:
+        it may answer before its servers do, and may have no way to show that a tool is there."""
+        deadline = time.monotonic() + self.client.patience / 2
+        wanted = list(tools)
         while wanted and time.monotonic() < deadline:
-            if not self.route.meta:
-                wanted -= {str(name_of(tool)) for tool in await self.list_tools()}
-            elif self.route.subject.tools.search is not None:
-                wanted -= set(await self.search(next(iter(wanted))))
-            else:
-                return
+            wanted = await self._not_shown(wanted)
             if wanted:
                 await asyncio.sleep(0.05)
+
+    async def _not_shown(self, tools: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those of ``tools`` that the subject doesn't show yet, by the cheapest way it has."""
+        if not self.route.meta:
+            listed = {name_of(tool) for tool in await self.list_tools()}
+            return [(server, tool) for server, tool in tools if self.route.shown(server, tool) not in listed]
+        server, tool = tools[0]
+        if self.route.subject.tools.describe is not None:
+            there = await self.definition(server, tool) is not None
+        elif self.route.subject.tools.search is not None:
+            shown = self.route.shown(server, tool)
+            there = shown in await self.search(shown)
+        else:
+            return []
+        return list(tools[1:] if there else tools)
 
     def send(
         self, method: str, params: bytes | None = None, *, more: Mapping[str, bytes] | None = None

@@ -72,7 +72,8 @@ class Route:
         given = msgspec.json.encode(fill(as_json(self.subject.tools.call.arguments), places))
         if flat and arguments is not None:
             given = with_members(given, split_object(arguments))
-        name = str(fill(self.subject.tools.call.tool, places))
+        call = self.subject.tools.call
+        name = str(fill(call.alone if self.alone and call.alone else call.tool, places))
         return _params({"name": quote(name), "arguments": given}, meta)
 
     def search(self, query: str, limit: int | None = None) -> bytes:
@@ -94,7 +95,8 @@ class Route:
         if describe is None:
             return None
         places = {"name": self.shown(server, tool), "server": server, "tool": tool}
-        return _params({"name": quote(describe.tool), "arguments": _filled(describe.arguments, places)}, None)
+        name = str(fill(describe.alone if self.alone and describe.alone else describe.tool, places))
+        return _params({"name": quote(name), "arguments": _filled(describe.arguments, places)}, None)
 
     def definition(self, reply: Reply) -> bytes | None:
         """The definition, as JSON text, in the answer to `describe`; None when it isn't there."""
@@ -132,6 +134,10 @@ class Route:
                     inner = unquote(inner).encode("utf-8", "surrogatepass")
             except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
                 return result
+        try:
+            split_object(inner)
+        except NotAnObject:
+            return result  # words of the proxy's own, say
         return inner
 
     def _without_own_meta(self, fields: dict[str, bytes]) -> dict[str, bytes]:

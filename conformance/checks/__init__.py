@@ -5,8 +5,35 @@ way a subject shows them.
 """
 
 from conformance.check import Check, registered
-from conformance.checks import arguments, fidelity, protocol, resilience, search, security
+from conformance.checks import (
+    arguments,
+    conversation,
+    conversation_changes,
+    conversation_questions,
+    definitions,
+    fidelity,
+    offers,
+    protocol,
+    resilience,
+    search,
+    security,
+    web,
+)
 
-__all__ = ["ALL", "arguments", "fidelity", "protocol", "resilience", "search", "security"]
+__all__ = [
+    "ALL",
+    "arguments",
+    "conversation",
+    "conversation_changes",
+    "conversation_questions",
+    "definitions",
+    "fidelity",
+    "offers",
+    "protocol",
+    "resilience",
+    "search",
+    "security",
+    "web",
+]
 
 ALL: tuple[Check, ...] = registered()

@@ -20,6 +20,8 @@ _SCHEMA = {
 }
 _MEANT = b'{"channel":"C1","text":"hi"}'
 SLACK = server(tools=[tool("send", {"inputSchema": _SCHEMA}), tool("noop", text="done")])
+ANY = server(tools=[tool("send"), tool("noop", text="done")])
+"""The same, and ``send`` takes whatever it is given."""
 
 
 async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: str) -> None:
@@ -95,7 +97,7 @@ async def null(stage: Stage) -> None:
 @check("arguments.null-members", MUST, CONTRACT)
 async def null_members(stage: Stage) -> None:
     """A member that is null reaches the server as null: it is neither left out nor replaced."""
-    player = await stage.through(SLACK)
+    player = await stage.through(ANY)
     await player.call(SHOP, "send", b'{"channel":"C1","text":"hi","thread":null}')
     wanted = {"channel": "C1", "text": "hi", "thread": None}
     _got(stage, wanted)
@@ -105,7 +107,7 @@ async def null_members(stage: Stage) -> None:
 async def own_words(stage: Stage) -> None:
     """Arguments that are called as the proxy's own (name, arguments, server, tool, timeout, query) reach the
     server."""
-    player = await stage.through(SLACK)
+    player = await stage.through(ANY)
     given = (
         b'{"name":"n","arguments":{"a":1},"server":"s","tool":"t","timeout":5,"query":"q","_meta":{"x":1}}'
     )
@@ -137,7 +139,7 @@ async def near_miss_says_which(stage: Stage) -> None:
 @check("arguments.text-is-not-touched", MUST, CONTRACT)
 async def text_is_not_touched(stage: Stage) -> None:
     """A value that is a string stays one, even if it holds JSON, a number or a placeholder."""
-    player = await stage.through(SLACK)
+    player = await stage.through(ANY)
     values = {"channel": '{"a": 1}', "text": "007", "c": "null", "d": "${HOME}", "e": "{name}", "f": " x "}
     await player.call(SHOP, "send", msgspec.json.encode(values))
     _got(stage, values)

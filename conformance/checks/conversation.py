@@ -10,10 +10,9 @@ import msgspec
 from conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
 from conformance.client import Fields
 from conformance.errors import Finding
-from conformance.exchange import compare, controlled, heard, method_of, spoken, told_alike
+from conformance.exchange import compare, controlled, heard, in_words, method_of, spoken, told_alike
 from conformance.player import Player
-from conformance.reply import Reply
-from conformance.scene import SHOP, Call, Server, server, tool
+from conformance.scene import SHOP, Call, server, tool
 from conformance.stage import Stage
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
@@ -105,9 +104,7 @@ def _under(token: bytes, told: Sequence[Fields]) -> None:
     wanted = msgspec.json.decode(token)
     for params in told:
         got = msgspec.json.decode(params.get("progressToken", b"null"))
-        expect(
-            type(got) is type(wanted) and got == wanted, f"The token {wanted!r} came back as {got!r}."
-        )
+        expect(type(got) is type(wanted) and got == wanted, f"The token {wanted!r} came back as {got!r}.")
 
 
 @check("conversation.progress-of-two-calls", MUST, PROGRESS + "#progress-flow", needs=("progress",))
@@ -174,7 +171,8 @@ async def cancel_reaches_server(stage: Stage) -> None:
     needs=("cancellation", "modern"),
 )
 async def cancel_reaches_server_modern(stage: Stage) -> None:
-    """In 2026-07-28 too a call that the client cancels, over HTTP by closing its stream, ends at the server."""
+    """In 2026-07-28 too a call that the client cancels ends at the server. Over HTTP closing its stream does
+    it."""
     await _cancelled(stage, MODERN_VERSION)
 
 
@@ -209,9 +207,9 @@ async def cancel_leaves_others(stage: Stage) -> None:
     await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "The other call did not reach the server.")
     player.client.cancel(number)
     reply = await player.reply(beside)
-    expect(reply.text == "soon", f"The call beside it is answered with {_told(reply)}.")
+    expect(reply.text == "soon", f"The call beside it is answered with {in_words(reply)}.")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
-    expect(reply.json == {"n": 1}, f"A call after it is answered with {_told(reply)}.")
+    expect(reply.json == {"n": 1}, f"A call after it is answered with {in_words(reply)}.")
 
 
 @check("conversation.cancel-stays-apart", MUST, CANCELLATION + "#behavior-requirements", needs=("http",))
@@ -223,7 +221,7 @@ async def cancel_stays_apart(stage: Stage) -> None:
     await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "The call did not reach the server.")
     second.client.cancel(number)
     reply = await first.reply(number)
-    expect(reply.text == "soon", f"The call of the other client is answered with {_told(reply)}.")
+    expect(reply.text == "soon", f"The call of the other client is answered with {in_words(reply)}.")
 
 
 @check("conversation.cancel-unknown", MUST, CANCELLATION + "#error-handling")
@@ -239,7 +237,7 @@ async def cancel_unknown(stage: Stage) -> None:
         reply = await player.call(SHOP, "echo", b'{"n":1}')
         expect(
             reply.json == {"n": 1},
-            f"After {id.decode() or 'no id'} was cancelled a call is answered with {_told(reply)}.",
+            f"After {id.decode() or 'no id'} was cancelled a call is answered with {in_words(reply)}.",
         )
 
 
@@ -249,7 +247,7 @@ async def ping_during_call(stage: Stage) -> None:
     player = await stage.through(server(tools=[_ECHO, tool("wait", text="at last", delay=8.0)]))
     number = await _waiting(stage, player)
     reply = await player.request("ping")
-    expect(reply.result is not None, f"It is answered with {_told(reply)}.")
+    expect(reply.result is not None, f"It is answered with {in_words(reply)}.")
     expect(not player.client.answered(number), "It is answered only when the call is.")
 
 
@@ -259,7 +257,7 @@ async def server_ping(stage: Stage) -> None:
     pinging = server(era="legacy", tools=[tool("check", None, ask={"method": "ping"})])
     player = await stage.through(pinging)
     reply = await player.call(SHOP, "check")
-    expect(reply.json == {} and not reply.failed, f"The server got {_told(reply)}.")
+    expect(reply.json == {} and not reply.failed, f"The server got {in_words(reply)}.")
 
 
 async def _waiting(stage: Stage, player: Player) -> int:
@@ -317,7 +315,7 @@ async def logging_level(stage: Stage) -> None:
     needs=("logging", "modern"),
 )
 async def logging_modern(stage: Stage) -> None:
-    """In 2026-07-28 a request says with ``logLevel`` what it wants logged; one that doesn't brings no logs."""
+    """In 2026-07-28 a request says by ``logLevel`` what it wants logged, and gets no logs without."""
     shop = server(tools=[tool("build", text="built", log=_LOGS)])
     player = await stage.through(shop, version=MODERN_VERSION)
     await player.call(SHOP, "build")
@@ -336,16 +334,16 @@ async def logs_stay_apart(stage: Stage) -> None:
         await _set_level(player, "debug")
     for player, word in ((first, "one"), (second, "two")):
         await player.call(SHOP, word)
-        await player.client.wait_for(lambda fields, word=word: _logged(fields) == word)
+        await _hears(player, word)
     heard_by_second = [_logged(fields) for fields in second.client.messages(_LOG)]
     expect("one" not in heard_by_second, "The other client heard of it.")
 
 
 async def _set_level(player: Player, level: str) -> None:
     """The client sets the level. Finding when it is not offered, or refused."""
-    expect(player.offers("logging"), "It does not declare the capability logging, so no client asks for logs.")
+    expect(player.offers("logging"), "It does not declare the capability logging.")
     reply = await player.request("logging/setLevel", join_object({"level": quote(level)}))
-    expect(reply.error is None, f"logging/setLevel is answered with {_told(reply)}.")
+    expect(reply.error is None, f"logging/setLevel is answered with {in_words(reply)}.")
 
 
 async def _expect_levels(player: Player, wanted: list[str]) -> None:
@@ -357,6 +355,14 @@ async def _expect_levels(player: Player, wanted: list[str]) -> None:
         raise Finding("What is of the level that was asked for does not arrive.") from None
     came = [str(_LOGS[known.index(it)]["level"]) for it in _logs(player.client.messages()) if it in known]
     expect(came == wanted, f"Asked for {wanted[0]} and above, the client heard {', '.join(came)}.")
+
+
+async def _hears(player: Player, word: str) -> None:
+    """The client comes to hear this logged."""
+    try:
+        await player.client.wait_for(lambda fields: _logged(fields) == word)
+    except Finding:
+        raise Finding("The client whose call it is does not hear what is logged.") from None
 
 
 def _logs(messages: Sequence[Fields]) -> list[list[str]]:
@@ -371,9 +377,3 @@ def _logged(fields: Fields) -> str | None:
     except NotAnObject:
         return None
     return unquote(data) if method_of(fields) == _LOG and data.startswith(b'"') else None
-
-
-def _told(reply: Reply) -> str:
-    if reply.result is None:
-        return f"error {reply.code!r}: {reply.text}"
-    return repr(reply.text[:300])

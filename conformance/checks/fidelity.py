@@ -163,10 +163,8 @@ async def unknown_content(stage: Stage) -> None:
 @check("fidelity.numbers", MUST, NUMBERS)
 async def numbers(stage: Stage) -> None:
     """Numbers keep their value: fractions, exponents, integers up to 2^53."""
-    pairs = ((0, 1), (1, 0.1), (2**31, 0.30000000000000004), (2**53 - 1, 1.5e-7))
-    link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
-    blocks = [{**link, "size": size, "annotations": {"priority": priority}} for size, priority in pairs]
-    await _each_kept(stage, blocks)
+    values = [0, 1, -1, 0.1, 2**31, -(2**31), 0.30000000000000004, 2**53 - 1, -(2**53) + 1, 1.5e-7, 1e300]
+    await _kept(stage, content=[], structuredContent={"values": values})
 
 
 @check("fidelity.big-integers", SHOULD, NUMBERS)
@@ -308,7 +306,13 @@ _DEFINITION: Mapping[str, object] = {
 
 @check("fidelity.definition", MUST, TOOLS + "#tool", needs=("describe",))
 async def definition(stage: Stage) -> None:
-    """A tool's schemas, description, title and annotations are shown as the server wrote them."""
+    """A tool's description and input schema are shown as the server wrote them."""
+    await _same_definition(stage, {key: _DEFINITION[key] for key in ("description", "inputSchema")})
+
+
+@check("fidelity.definition-whole", SHOULD, TOOLS + "#tool", needs=("describe",))
+async def definition_whole(stage: Stage) -> None:
+    """A tool's title, output schema and annotations are shown as the server wrote them, too."""
     keys = ("title", "description", "inputSchema", "outputSchema", "annotations")
     await _same_definition(stage, {key: _DEFINITION[key] for key in keys})
 
@@ -316,8 +320,7 @@ async def definition(stage: Stage) -> None:
 @check("fidelity.definition-unknown-fields", SHOULD, CONTRACT, needs=("describe",))
 async def definition_unknown_fields(stage: Stage) -> None:
     """Icons, ``_meta`` and fields the specification doesn't know are shown with the definition too."""
-    hints = {"annotations": {"readOnlyHint": True, "x-risk": "high"}}
-    await _same_definition(stage, _DEFINITION | hints)
+    await _same_definition(stage, {**_DEFINITION, "annotations": {"readOnlyHint": True, "x-risk": "high"}})
 
 
 async def _same_definition(stage: Stage, fields: Mapping[str, object]) -> None:

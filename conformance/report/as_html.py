@@ -201,10 +201,11 @@ def _row(row: Row, verdicts: Sequence[Mapping[str, Verdict]]) -> str:
     what = (
         f' <span class="what">{e(", ".join(filter(None, (row.name, row.unit))))}</span>' if row.unit else ""
     )
+    level = "" if row.unit else f' <span class="level">{e(check.level)}</span>'
     cells = "".join(_cell(row, of.get(check.id)) for of in verdicts)
     return (
         f'<tr data-check="{e(check.id)}" class="{e(check.level)}"><th scope="row">'
-        f'<span class="name">{e(name)}</span>{what} <span class="level">{e(check.level)}</span>'
+        f'<span class="name">{e(name)}</span>{what}{level}'
         f'<span class="asks">{prose(check.summary)}</span></th>{cells}</tr>'
     )
 

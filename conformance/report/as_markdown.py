@@ -11,6 +11,7 @@ from conformance.check import LEVELS
 from conformance.report.matrix import (
     NOT_RUN,
     Row,
+    Score,
     amount,
     by_check,
     findings,
@@ -75,7 +76,7 @@ def _scores(report: Report) -> str:
             continue
         each = [[score(subject, level, group) for level in _SCORED] for group in (None, *groups)]
         skipped = str(score(subject).skipped)
-        lines.append([name, *(" · ".join(map(str, pair)) for pair in each), skipped])
+        lines.append([name, *map(_both, each), skipped])
     table = _table(["subject", "all", *map(escaped, groups), "skipped"], lines)
     reasons = [
         f"- *{NOT_RUN}*, {escaped(names(report)[subject.id])}: {escaped(subject.not_run)}"
@@ -83,6 +84,10 @@ def _scores(report: Report) -> str:
         if subject.not_run
     ]
     return "\n\n".join([legend, table, *(["\n".join(reasons)] if reasons else [])])
+
+
+def _both(scores: Sequence[Score]) -> str:
+    return " · ".join(map(str, scores)) if any(one.judged for one in scores) else "–"
 
 
 def _checks(report: Report, lines: Sequence[Row]) -> str:

@@ -12,13 +12,14 @@
   const table = find("matrix");
   const panel = find("panel");
   const body = panel.querySelector(".body");
+  const FAR = 1e6; // more rows than there are
   const FINDINGS = ["failed", "broken", "known", "surprise"];
 
   /** An element. Attributes by name; children are elements and texts. */
   function make(name, attributes = {}, ...children) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
-      if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+      if (value !== false) made.setAttribute(key, value === true ? "" : value);
     }
     made.append(...children.filter((child) => child !== undefined && child !== ""));
     return made;
@@ -37,8 +38,11 @@
   });
   const LEVELS = ["must", "should", "may"];
   const names = new Map(); // what the table calls each subject
-  [...table.tHead.rows[0].cells].slice(1).forEach((cell, index) => names.set(subjects[index].id, cell.querySelector("span").textContent));
-  const NOTHING = { text: "", group: "", level: [], status: [], show: [], differ: false, check: "", subject: "" };
+  for (const cell of [...table.tHead.rows[0].cells].slice(1)) {
+    names.set(subjects[names.size].id, cell.querySelector("span").textContent);
+  }
+  const ALL = { text: "", group: "", level: [], status: [], show: [], differ: false };
+  const NOTHING = { ...ALL, check: "", subject: "" };
   let state = { ...NOTHING };
 
   function fromAddress() {
@@ -103,13 +107,16 @@
     for (const row of table.rows) {
       [...row.cells].slice(1).forEach((cell, index) => (cell.hidden = !shown(index)));
     }
-    for (const list of document.querySelectorAll("#findings ul")) {
+    const lists = [...document.querySelectorAll("#findings ul")];
+    for (const list of lists) {
       for (const line of list.children) line.hidden = !left.has(line.dataset.check);
       const index = subjects.findIndex((subject) => subject.id === list.dataset.subject);
       const empty = !shown(index) || ![...list.children].some((line) => !line.hidden);
       list.parentNode.hidden = empty;
     }
-    const filtered = ["text", "group", "level", "status", "show", "differ"].some((key) => state[key].length || state[key] === true);
+    find("findings").hidden = lists.length > 0 && lists.every((list) => list.parentNode.hidden);
+    const { check, subject, ...filters } = state;
+    const filtered = Object.values(filters).some((one) => one === true || one.length);
     find("tally").value = filtered ? `${left.size} of ${checks.size} checks` : `${checks.size} checks`;
     find("reset").hidden = !filtered;
     find("nothing").hidden = left.size > 0;
@@ -143,19 +150,23 @@
 
   function prepareFilters() {
     const groups = new Set(report.checks.map((check) => check.group));
-    find("group").append(make("option", { value: "" }, "All groups"), ...[...groups].map((one) => make("option", { value: one }, one)));
+    const option = (value, text) => make("option", { value }, text);
+    find("group").append(option("", "All groups"), ...[...groups].map((one) => option(one, one)));
     const levels = LEVELS.filter((level) => report.checks.some((check) => check.level === level));
     find("levels").append(...levels.map((level) => chip("level", level, level)));
-    for (const one of document.querySelectorAll(".legend span")) {
+    for (const one of find("legend").children) {
       const mark = one.querySelector("b").cloneNode(true);
-      find("statuses").append(chip("status", mark.className, mark, one.textContent.slice(mark.textContent.length)));
+      const made = chip("status", mark.className, mark, one.textContent.slice(mark.textContent.length));
+      made.title = one.title;
+      find("statuses").append(made);
     }
+    find("legend").hidden = true;
     find("differing").hidden = find("columns").hidden = subjects.length < 2;
     find("columns").querySelector("div").append(...subjects.map(column));
     find("text").addEventListener("input", (event) => change({ text: event.target.value.trim() && event.target.value }));
     find("group").addEventListener("change", (event) => change({ group: event.target.value }));
     find("differ").addEventListener("click", () => change({ differ: !state.differ }));
-    find("reset").addEventListener("click", () => change({ ...NOTHING, check: state.check, subject: state.subject }));
+    find("reset").addEventListener("click", () => change(ALL));
     find("filters").addEventListener("submit", (event) => event.preventDefault());
     document.addEventListener("click", (event) => {
       if (!find("columns").contains(event.target)) find("columns").open = false;
@@ -278,8 +289,11 @@
   function everybody(check, index) {
     const buttons = subjects.map((subject, at) => {
       const cell = cellOf(check.id, subject.id);
-      const mark = make("b", { class: cell.className, "aria-label": cell.getAttribute("aria-label") ?? undefined }, cell.textContent);
-      const button = make("button", { type: "button", "aria-current": at === index ? "true" : undefined }, mark, ` ${names.get(subject.id)}`);
+      const word = cell.getAttribute("aria-label");
+      const mark = make("b", { class: cell.className, title: word ?? false }, cell.textContent);
+      const now = at === index && "true";
+      const button = make("button", { type: "button", "aria-current": now }, mark, ` ${names.get(subject.id)}`);
+      button.setAttribute("aria-label", `${names.get(subject.id)}: ${word ?? cell.textContent}`);
       button.disabled = !cell.className;
       button.addEventListener("click", () => open(check.id, subject.id));
       return button;
@@ -310,7 +324,8 @@
       ["Through the subject", verdict.transcript],
     ].filter(([, lines]) => lines);
     if (talks.length) {
-      parts.push(make("div", { class: `talks of-${talks.length}` }, ...talks.map(([title, lines]) => talk(title, lines))));
+      const sides = talks.map(([title, lines]) => talk(title, lines));
+      parts.push(make("div", { class: `talks of-${sides.length}` }, ...sides));
     }
     const again = make("code", {}, `mcpzip-conformance explain ${check.id} ${subject.id}`);
     if (FINDINGS.includes(cell.className)) parts.push(make("p", { class: "again" }, "Play it again: ", again));
@@ -329,7 +344,8 @@
 
   function difference(lines) {
     const kind = (line) => (/^(---|\+\+\+|@@)/.test(line) ? "head" : { "+": "add", "-": "del" }[line[0]]);
-    return make("pre", { class: "diff", tabindex: "0" }, ...lines.map((line) => make("span", { class: kind(line) }, `${line}\n`)));
+    const parts = lines.map((line) => make("span", { class: kind(line) ?? false }, `${line}\n`));
+    return make("pre", { class: "diff", tabindex: "0" }, ...parts);
   }
 
   function talk(title, lines) {
@@ -337,7 +353,9 @@
       const [, at, arrow, said] = /^\s*(\d+\.\d+) ([→←]) (.*)$/s.exec(line) ?? [];
       if (!at) return make("li", { class: "note" }, line);
       const who = arrow === "→" ? "sent" : "received";
-      return make("li", { class: who }, make("span", { class: "at" }, at), make("span", { class: "arrow", "aria-label": who }, arrow), make("span", { class: "message" }, said));
+      const parts = { at, arrow, message: said };
+      const spans = Object.entries(parts).map(([name, text]) => make("span", { class: name }, text));
+      return make("li", { class: who }, ...spans);
     });
     return make("section", {}, make("h4", {}, title), make("ol", { class: "talk" }, ...items));
   }
@@ -348,14 +366,14 @@
     return subjects.flatMap((subject, index) =>
       shown(index)
         ? there
-            .map((row, at) => [index * 1e6 + at, row.dataset.check, subject.id, row.cells[index + 1].className])
+            .map((row, at) => [index * FAR + at, row.dataset.check, subject.id, row.cells[index + 1].className])
             .filter((one) => FINDINGS.includes(one[3]))
         : [],
     );
   }
 
   function next(found, step) {
-    const at = Math.max(0, subjects.findIndex((subject) => subject.id === state.subject)) * 1e6;
+    const at = Math.max(0, subjects.findIndex((subject) => subject.id === state.subject)) * FAR;
     const here = at + visible().findIndex((row) => row.dataset.check === state.check);
     return step > 0 ? found.find(([place]) => place > here) : found.findLast(([place]) => place < here);
   }
@@ -403,7 +421,8 @@
   }
 
   function save() {
-    const url = URL.createObjectURL(new Blob([JSON.stringify(report, null, 2)], { type: "application/json" }));
+    const text = JSON.stringify(report, null, 2);
+    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
     make("a", { href: url, download: `conformance-${report.started.slice(0, 10)}.json` }).click();
     URL.revokeObjectURL(url);
   }

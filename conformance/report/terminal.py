@@ -30,6 +30,8 @@ from conformance.verdict import Report, Status, SubjectReport, Verdict
 
 WIDE = 4
 """So many subjects have a column under their title; more have numbers."""
+CROWDED = 8
+"""More than so many stand close, to fit in 100 columns."""
 _STYLES = {
     Mark.PASSED: "green",
     Mark.FAILED: "bold red",
@@ -77,7 +79,7 @@ def _sign(one: Mark, console: Console) -> str:
 
 
 def _table(report: Report, run: Sequence[SubjectReport], console: Console, narrow: bool) -> Table:
-    table = Table(show_edge=False, pad_edge=False, padding=(0, 0 if narrow else 1))
+    table = Table(show_edge=False, pad_edge=False, padding=(0, 0 if len(run) > CROWDED else 1))
     table.add_column("check", no_wrap=True)
     table.add_column("level")
     for number, subject in enumerate(run, 1):

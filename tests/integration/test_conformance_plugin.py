@@ -15,14 +15,14 @@ from fakes.launch import importable
 KNOWN = """
 ["my-proxy"]
 "fidelity.is-error" = "Dropped since 0.9."
-"fidelity.meta" = "Fixed by now."
+"protocol.ping" = "Fixed by now."
 """
 MINE = """
 import pytest
 
 @pytest.mark.mcp_conformance(
     "my-proxy.toml",
-    checks=["protocol.ping", "fidelity.is-error", "fidelity.meta", "search.limit"],
+    checks=["protocol.ping", "fidelity.is-error", "search.limit"],
     expect="known.toml",
 )
 def test_conformance(mcp_check):
@@ -93,9 +93,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 def test_each_check_is_a_test_with_a_name_one_can_read(ran: Ran) -> None:
     assert {name: kind for name, (kind, _) in ran.cases.items()} == {
-        "test_conformance[protocol.ping]": "passed",
+        "test_conformance[protocol.ping]": "failure",
         "test_conformance[fidelity.is-error]": "skipped",
-        "test_conformance[fidelity.meta]": "failure",
         "test_conformance[search.limit]": "skipped",
         "test_two[my-proxy-fidelity.is-error]": "failure",
         "test_two[direct-fidelity.is-error]": "passed",
@@ -109,7 +108,7 @@ def test_what_is_skipped_and_what_is_known_says_why(ran: Ran) -> None:
 
 
 def test_a_pinned_one_that_passes_fails(ran: Ran) -> None:
-    assert "[XPASS(strict)] Fixed by now." in ran.cases["test_conformance[fidelity.meta]"][1]
+    assert "[XPASS(strict)] Fixed by now." in ran.cases["test_conformance[protocol.ping]"][1]
 
 
 def test_a_failure_is_the_sentence_the_diff_and_what_was_said(ran: Ran) -> None:

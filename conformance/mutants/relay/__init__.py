@@ -10,7 +10,7 @@
     http        Streamable HTTP
     sockets     the HTTP server
 
-    python -m conformance.mutants.relay CONFIG names|meta [PORT]
+    python -m conformance.mutants.relay CONFIG [PORT]
 
 The rule: each client gets a connection of its own to every server, opened in the client's era and with the
 client's capabilities. So nearly everything passes as the text it came in, and only names are changed:

@@ -82,6 +82,13 @@ class End:
         """A notification."""
         raise NotImplementedError
 
+    def heard(
+        self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
+    ) -> None:
+        """What ``server`` has told, and is for this end. about: see `write`; subscribed: it is about the
+        subscription ``about``."""
+        self.notify(method, params, about)
+
     # What we say
 
     async def request(
@@ -127,8 +134,7 @@ class End:
     def event(self, event: Event) -> None:
         match event:
             case Request():
-                self.serving[event.id] = task = self.run(self._serve(event))
-                task.add_done_callback(lambda task: self._served(event.id, task))
+                self._begin(event)
             case Cancelled():
                 if task := self.serving.get(event.id):
                     task.cancel(event.reason)
@@ -148,6 +154,10 @@ class End:
                     self.fail(number, GoneError("It ended before it answered."))
             case _:
                 pass  # junk, and answers to nothing
+
+    def _begin(self, request: Request) -> None:
+        task = self.serving[request.id] = self.run(self._serve(request))
+        task.add_done_callback(lambda task: self._served(request.id, task))
 
     def settle(self, number: int, result: bytes) -> None:
         """Our request has this result."""

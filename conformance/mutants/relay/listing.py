@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from conformance.mutants.relay.end import RefusedError
+from conformance.mutants.relay.naming import items, members, shown, shown_uri, text
+from conformance.mutants.relay.upstream import Upstream
 from mcpzip.wire import quote, with_members
-
-from .end import RefusedError
-from .naming import items, members, shown, shown_uri, text
-from .upstream import Upstream
 
 PATIENCE = 5.0
 """Seconds that one server's list may take."""

@@ -8,9 +8,8 @@ from collections.abc import Collection
 
 import msgspec
 
+from conformance.mutants.relay.end import RefusedError
 from mcpzip.wire import INVALID_PARAMS, NotAnObject, RpcError, quote, split_object, unquote, with_members
-
-from .end import RefusedError
 
 SEPARATOR = "__"
 SCHEME = "relay://"

@@ -9,17 +9,21 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conformance.channel import Channel
 from conformance.channel.stdio import StdioChannel
 from conformance.errors import Finding
+from conformance.mutants.relay.end import End, GoneError, RefusedError, pass_on
+from conformance.mutants.relay.naming import members, text
 from mcpzip.wire import (
+    CLIENT_CAPABILITIES_KEY,
     INTERNAL_ERROR,
     LATEST_LEGACY_VERSION,
     METHOD_NOT_FOUND,
     MODERN_VERSION,
+    PROTOCOL_VERSION_KEY,
     SUBSCRIPTION_ID_KEY,
     Request,
     Role,
@@ -28,35 +32,28 @@ from mcpzip.wire import (
     join_object,
     stamp_request,
     unstamp_request,
-    with_members,
 )
-
-from .end import End, GoneError, RefusedError, pass_on
-from .naming import members, text
-
-if TYPE_CHECKING:
-    from .session import Session
 
 INFO = b'{"name":"relay","version":"1"}'
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "USERPROFILE", "SYSTEMROOT", "TEMP", "TMP")
 STARTING = 8.0
 """Seconds a request waits for its server to be up."""
-_DISCOVERING = 3.0
-"""Seconds after which a server that says nothing to `server/discover` is taken for a legacy one."""
 _LEAVING = 0.5
 _CHANGES = b'{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}'
 # It waits for the end of the pipe that only we hold, and then ends the server's group.
 _GUARD = 'read -r _; kill -KILL "-$0" 2>/dev/null'
 
 
+@dataclass(slots=True)
 class Opening:
     """How the client has opened us, and so how we open its servers. modern: its era; params: those of its
-    `initialize`, or of its first modern request; owner: the client, None when several share the servers."""
+    `initialize`, or of its first modern request; owner: the client, None when several share the servers;
+    level: the params of its last ``logging/setLevel``."""
 
-    def __init__(self, modern: bool, params: bytes | None, owner: "Session | None") -> None:
-        self.modern, self.params, self.owner = modern, params, owner
-        self.level: bytes | None = None
-        """The params of its last ``logging/setLevel``."""
+    modern: bool
+    params: bytes
+    owner: End | None
+    level: bytes | None = None
 
 
 class Upstream:
@@ -64,12 +61,15 @@ class Upstream:
     tools: its definitions by name, as last listed; missed: the capabilities whose lists were wanted while it
     couldn't be asked."""
 
-    def __init__(self, name: str, entry: Mapping[str, object], opening: Opening) -> None:
+    def __init__(
+        self, name: str, entry: Mapping[str, object], opening: Opening, link: "type[Link] | None" = None
+    ) -> None:
         self.name, self.entry, self.opening = name, entry, opening
         self.up: Link | None = None
         self.trouble = ""
         self.tools: dict[str, bytes] = {}
         self.missed: set[str] = set()
+        self._link = link or Link
         self._starting: asyncio.Task[None] | None = None
 
     async def link(self) -> "Link":
@@ -81,8 +81,16 @@ class Upstream:
         except TimeoutError:
             raise GoneError(f"The server {self.name} is still starting.") from None
         if self.up is None:
-            raise GoneError(f"The server {self.name} can't be used: {self.trouble}.")
+            raise GoneError(f"The server {self.name} can't be used: {self.trouble}")
         return self.up
+
+    async def started(self) -> bool:
+        """Try; whether it is up."""
+        try:
+            await self.link()
+        except GoneError:
+            return False  # `trouble` says why, and the next request tries again
+        return True
 
     async def end(self) -> None:
         """End it and what it started."""
@@ -99,29 +107,32 @@ class Upstream:
         return {key: os.environ[key] for key in KEPT if key in os.environ} | own
 
     async def _start(self) -> None:
-        self.up, self.trouble = None, ""
-        eras = (True, False) if self.opening.modern else (False, True)
-        for modern in eras:
-            link = Link(self)
+        old, self.up, self.tools = self.up, None, {}
+        if old is not None:
+            await old.end()
+        # A legacy server may leave when it is spoken to in modern words: it gets a second chance.
+        for modern in (True, False) if self.opening.modern else (False,):
+            link = self._link(self)
             try:
                 await link.open(modern)
-            except (RefusedError, TimeoutError) as error:
-                self.trouble = str(error) or "it does not answer"
+            except RefusedError as error:
+                self.trouble = str(error)
                 await link.end()
             except BaseException:
                 await link.end()
                 raise
             else:
                 self.up = link
-                self._tell_late()
+                self._tell_late(link)
                 return
 
-    def _tell_late(self) -> None:
-        """Lists were given without it; now it is there."""
+    def _tell_late(self, link: "Link") -> None:
+        """Lists were given without it, and now it is there."""
         missed, self.missed = self.missed, set()
-        for capability in sorted(missed & link.capabilities.keys() if (link := self.up) else ()):
+        for capability in sorted(missed & link.capabilities.keys()):
             if self.opening.owner is not None:
-                self.opening.owner.heard(self, f"notifications/{capability}/list_changed", None, None)
+                method = f"notifications/{capability}/list_changed"
+                self.opening.owner.heard(self.name, method, None, None, subscribed=False)
 
 
 class Link(End):
@@ -136,22 +147,31 @@ class Link(End):
         self._guard: subprocess.Popen[bytes] | None = None
 
     async def open(self, modern: bool) -> None:
-        """Connect, and shake hands in this era. RefusedError, TimeoutError."""
+        """Connect, and shake hands in this era, or the other if the server refuses. RefusedError."""
         self._channel = await self.connected()
-        self.modern, opening = modern, self.upstream.opening
-        if modern:
-            said = await asyncio.wait_for(self.ask("server/discover"), _DISCOVERING)
-        else:
-            params = opening.params or b"{}"
-            if opening.modern:
-                params = initialize_params(LATEST_LEGACY_VERSION, INFO, b"{}")
-            said = await self.request("initialize", params)
-            self.notify("notifications/initialized")
+        opening = self.upstream.opening
+        try:
+            said = await (self._discover() if modern else self._initialize())
+        except GoneError:
+            raise
+        except RefusedError:
+            said = await (self._initialize() if modern else self._discover())
         self.capabilities = members(members(said).get("capabilities"))
         if opening.level is not None and "logging" in self.capabilities:
             await self.ask("logging/setLevel", opening.level)
-        if modern and not opening.modern:
+        if self.modern and not opening.modern:
             self.run(self._listen())
+
+    async def _discover(self) -> bytes:
+        self.modern = True
+        return await self.ask("server/discover")
+
+    async def _initialize(self) -> bytes:
+        self.modern, opening = False, self.upstream.opening
+        params = initialize_params(LATEST_LEGACY_VERSION, INFO, b"{}") if opening.modern else opening.params
+        said = await self.request("initialize", params)
+        self.notify("notifications/initialized")
+        return said
 
     async def connected(self) -> Channel:
         """The way to the server. GoneError when there is none."""
@@ -163,9 +183,7 @@ class Link(End):
         arguments = entry.get("args")
         command = [str(entry["command"]), *map(str, arguments if isinstance(arguments, list) else ())]
         try:
-            channel = await StdioChannel.start(
-                command, self, env=self.upstream.environment(), cwd=Path.cwd()
-            )
+            channel = await StdioChannel.start(command, self, env=self.upstream.environment(), cwd=Path.cwd())
         except Finding as finding:
             raise GoneError(finding.summary.rstrip(".")) from finding
         self._guard = guard(channel.process.pid)
@@ -181,15 +199,14 @@ class Link(End):
 
     def fitted(self, params: bytes | None) -> bytes | None:
         """The params of a request as this server's era has them."""
+        meta = members(members(params).get("_meta"))
         if not self.modern:
             return unstamp_request(params) if params is not None else None
-        opening = self.upstream.opening
-        if "io.modelcontextprotocol/protocolVersion" in members(members(params).get("_meta")):
+        if PROTOCOL_VERSION_KEY in meta:
             return params
-        capabilities = members(members(members(opening.params).get("_meta"))).get(
-            "io.modelcontextprotocol/clientCapabilities", b"{}"
-        )
-        return stamp_request(params, MODERN_VERSION, INFO, capabilities if opening.modern else b"{}")
+        opened = members(members(self.upstream.opening.params).get("_meta"))
+        capabilities = opened.get(CLIENT_CAPABILITIES_KEY, b"{}")
+        return stamp_request(params, MODERN_VERSION, INFO, capabilities)
 
     async def end(self) -> None:
         """Leave; a process is ended with what it started."""
@@ -207,40 +224,28 @@ class Link(End):
         """A question is the client's to answer."""
         if request.method == "ping":
             return b"{}"
-        session, about = self.home()
-        if session is None:
+        client, about = self.home()
+        if client is None:
             raise RefusedError(RpcError(METHOD_NOT_FOUND, f"There is nobody to ask {request.method}."))
-        return await pass_on(request, self, session, request.params, about)
+        return await pass_on(request, self, client, request.params, about)
 
     def told(self, method: str, params: bytes | None) -> None:
         """News are the client's to hear; those of a subscription under the id of its own."""
         subscription = members(members(params).get("_meta")).get(SUBSCRIPTION_ID_KEY, b"")
         sent = self.sent.get(int(subscription)) if subscription.isdigit() else None
-        if sent is None:
-            session, about = self.home()
-        elif sent.home is None:
-            session, about = self.upstream.opening.owner, None
-        else:
-            session, about = self.client_of(sent.home)
-        if session is not None and method != "notifications/subscriptions/acknowledged":
-            session.heard(self.upstream, method, params, about, subscription=sent is not None)
+        client, about = self.home() if sent is None or sent.home is None else sent.home
+        if client is not None:
+            subscribed = sent is not None and sent.home is not None
+            client.heard(self.upstream.name, method, params, about, subscribed=subscribed)
 
-    def home(self) -> "tuple[Session | None, bytes | None]":
+    def home(self) -> tuple[End | None, bytes | None]:
         """Whose a message is that names no request: the client's that has us for itself, and then of its
         latest request; else of the one request there is, and nobody's when there are several."""
         open = [sent.home for sent in self.sent.values() if sent.home is not None]
         owner = self.upstream.opening.owner
         if owner is not None:
             return owner, open[-1][1] if open else None
-        return self.client_of(open[0]) if len(open) == 1 else (None, None)
-
-    @staticmethod
-    def client_of(home: tuple[End, bytes]) -> "tuple[Session, bytes]":
-        from .session import Session
-
-        end, id = home
-        assert isinstance(end, Session)
-        return end, id
+        return open[0] if len(open) == 1 else (None, None)
 
     async def _listen(self) -> None:
         """A legacy client hears of changes unasked; a modern server wants to be asked."""

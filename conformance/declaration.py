@@ -1,0 +1,158 @@
+"""What a subject file may say, as types.
+
+The rule: these are the file's tables, key by key; what follows from them is in `subject`, what is wrong with
+them in `mistakes`.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, Struct
+
+FEATURES: Mapping[str, str] = {
+    "modern": "speaks protocol version 2026-07-28",
+    "stdio": "is reached over stdio",
+    "http": "is reached over Streamable HTTP",
+    "several-servers": "stands before more than one server at a time",
+    "owns-servers": "starts the servers itself and decides what they get",
+    "describe": "shows a tool's definition as its server wrote it",
+    "search": "finds tools by a query",
+    "search-limit": "takes a limit with a query",
+    "meta-tools": "runs tools through a tool of its own",
+    "resources": "offers the resources of its servers",
+    "prompts": "offers the prompts of its servers",
+    "completion": "passes on requests for completions",
+    "progress": "passes on progress",
+    "cancellation": "passes on that a request was cancelled",
+    "logging": "passes on log messages",
+    "sampling": "passes on a server's requests for sampling",
+    "elicitation": "passes on a server's questions to the user",
+    "roots": "passes on a server's request for roots",
+    "list-changed": "notices that a server's lists have changed",
+    "subscriptions": "passes on subscriptions to resources",
+}
+"""What a check may need and a subject may lack."""
+
+TRANSPORTS = ("stdio", "http", "sse")
+
+
+class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What it is installed from. pip: pinned packages."""
+
+    pip: tuple[str, ...]
+
+
+class Start(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to start it. env: on top of an environment with nothing in it but its own home.
+
+    url: where it serves Streamable HTTP; "" for stdio. up: a regular expression for what it prints once it
+    takes connections, "" to try its port; its group 1, if there is one, is the URL.
+    """
+
+    command: tuple[str, ...]
+    env: dict[str, str] = {}
+    url: str = ""
+    up: str = ""
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to write its config. template: the whole file, with ``{servers}`` where the servers go.
+
+    servers: ``object`` (name -> entry) or ``list``; stdio, http, sse: the entry of one server, by the
+    transport it is reached by; one that is missing can't be configured. upstream: the transport that is
+    played over; "" for the first that has an entry.
+    """
+
+    file: str = "config.json"
+    template: object
+    servers: str = "object"
+    stdio: object = UNSET
+    http: object = UNSET
+    sse: object = UNSET
+    upstream: str = ""
+
+    def __post_init__(self) -> None:
+        if self.servers not in ("object", "list"):
+            raise ValueError(f"servers is {self.servers!r}; write object or list")
+        if self.upstream not in ("", *TRANSPORTS):
+            raise ValueError(f"upstream is {self.upstream!r}; write {', '.join(TRANSPORTS)}")
+
+    def entries(self) -> tuple[str, ...]:
+        """The transports that have an entry."""
+        return tuple(transport for transport in TRANSPORTS if getattr(self, transport) is not UNSET)
+
+
+class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A meta-tool: its name, alone: where there is one server only, if that differs; and a template of its
+    arguments."""
+
+    tool: str
+    alone: str = ""
+    arguments: object
+
+
+class Run(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool that runs one. result: a path into its result, dots between, at which the server's result
+    stands; "" when it is the result itself."""
+
+    result: str = ""
+
+
+class Search(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool that finds tools. names: a regular expression; group 1 of each match in the reply's text
+    is a tool's name, best first. ``^`` and ``$`` match at lines."""
+
+    names: str
+
+
+class Describe(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool that shows one tool. definition: a regular expression; its group 1 is the definition as
+    JSON, in the reply's text."""
+
+    definition: str
+
+
+class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a tool is reached. names: what a client calls it, alone: where there is one server only, if that
+    differs; with ``call`` through that meta-tool, else directly. own_meta: how the ``_meta`` keys begin that
+    the subject adds to what it passes on."""
+
+    names: str = "{server}__{tool}"
+    alone: str = ""
+    call: Run | None = None
+    search: Search | None = None
+    describe: Describe | None = None
+    own_meta: tuple[str, ...] = ()
+
+
+class Prompts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a client calls a prompt; alone: where there is one server only, if that differs."""
+
+    names: str
+    alone: str = ""
+
+
+class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By what URI a client reads a resource; alone: where there is one server only, if that differs."""
+
+    uris: str
+    alone: str = ""
+
+
+class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole file, or one variant of it. id: the file's name without its ending, with ``:VARIANT`` if
+    it has variants; version, homepage: for reports; not_run: why nobody has run it, "" otherwise; lacks:
+    feature -> why, as a sentence."""
+
+    id: str
+    title: str
+    about: str = ""
+    version: str = ""
+    homepage: str = ""
+    not_run: str = ""
+    install: Install | None = None
+    start: Start
+    config: Config | None = None
+    tools: Tools
+    prompts: Prompts | None = None
+    resources: Resources | None = None
+    lacks: dict[str, str] = {}
