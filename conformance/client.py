@@ -62,6 +62,7 @@ class Client:
         self.channel: Channel
         self._peer = Peer(role=Role.CLIENT)
         self._answers: dict[int, asyncio.Future[Reply]] = {}
+        self._methods: dict[int, str] = {}
         self._news = asyncio.Event()
         self._lines: list[Fields] = []
         self._gone = False
@@ -78,19 +79,23 @@ class Client:
     def send(self, method: str, params: bytes | None = None) -> int:
         """Ask without waiting; the request's id, for `reply`."""
         number, line = self._peer.request(method, params)
+        self._methods[number] = method
         self._answers[number] = asyncio.get_running_loop().create_future()
         self.write(line)
         if self._gone:
             self._answers[number].set_exception(self._left())
         return number
 
-    async def reply(self, number: int) -> Reply:
-        """The answer to request ``number``. NoAnswerError, GoneError."""
+    async def reply(self, number: int, patience: float | None = None) -> Reply:
+        """The answer to request ``number``. patience: seconds, in place of the client's own. NoAnswerError,
+        GoneError."""
+        seconds = patience or self.patience
         try:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._answers[number])
         except TimeoutError:
-            raise self._too_late() from None
+            asked = self._methods.get(number, "the request")
+            raise NoAnswerError(f"There was no answer to {asked} within {seconds:g} s.") from None
 
     def answered(self, number: int) -> bool:
         """Whether request ``number`` has its answer already."""
@@ -138,7 +143,7 @@ class Client:
                     await self._news.wait()
                 return found
         except TimeoutError:
-            raise self._too_late() from None
+            raise NoAnswerError(f"The message waited for did not come within {self.patience:g} s.") from None
 
     def messages(self, method: str | None = None) -> list[Fields]:
         """Every message that came in so far, or those of one method: their members as JSON text."""
@@ -210,9 +215,6 @@ class Client:
         answer = self._answers[number]
         if not answer.done():
             answer.set_result(reply)
-
-    def _too_late(self) -> NoAnswerError:
-        return NoAnswerError(f"There was no answer within {self.patience:g} s.")
 
     def _left(self) -> GoneError:
         said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])

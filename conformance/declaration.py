@@ -92,9 +92,10 @@ class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Run(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The meta-tool that runs one. result: a path into its result, dots between, at which the server's result
-    stands; "" when it is the result itself."""
+    stands; text: the same where nothing but the server's text does; both "" when it is the result itself."""
 
     result: str = ""
+    text: str = ""
 
 
 class Search(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,12 +113,14 @@ class Describe(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a tool is reached. names: what a client calls it, alone: where there is one server only, if that
-    differs; with ``call`` through that meta-tool, else directly. own_meta: how the ``_meta`` keys begin that
+    """How a tool is reached. names: what a client calls it, alone: where there is one server only, shared:
+    where another server has a tool of that name, if these differ; with ``call`` through that meta-tool, else
+    directly. own_meta: how the ``_meta`` keys begin that
     the subject adds to what it passes on."""
 
     names: str = "{server}__{tool}"
     alone: str = ""
+    shared: str = ""
     call: Run | None = None
     search: Search | None = None
     describe: Describe | None = None

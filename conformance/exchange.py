@@ -5,11 +5,11 @@ The rule: what the server said counts, and nothing that a connection puts around
 ``_meta`` are left out, and so is what somebody in between says of its own accord.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from conformance.client import Answer, Fields, RefusedError
-from conformance.errors import ControlError, Finding
+from conformance.errors import ControlError, Finding, NotPlayableError
 from conformance.likeness import Likeness, diff, lines
 from conformance.player import Player
 from conformance.reply import Reply
@@ -55,16 +55,22 @@ async def asked_alike(
     *,
     version: str = LATEST_LEGACY_VERSION,
     straight: str = "",
+    since: str = "",
 ) -> None:
     """Play ``calls`` straight and through the subject with a client that says the same both times: the
     questions and the answers are the same, or Finding. straight: the version of the straight side, if it is
-    another."""
+    another; since: the version that has such questions, NotPlayableError when the subject agrees to an older
+    one."""
     with controlled():
         respondent = Respondent(says)
         player = await stage.straight(shop, straight or version, answers=respondent.answers)
         expected = [await _interview(player, respondent, call) for call in calls]
     respondent = Respondent(says)
-    player = await stage.through(shop, version=version, answers=respondent.answers)
+    set_up = bridged if straight else Stage.through
+    player = await set_up(stage, shop, version=version, answers=respondent.answers)
+    agreed = player.opening.fields.get("protocolVersion")
+    if isinstance(agreed, str) and agreed < since:
+        raise NotPlayableError(f"It speaks {agreed}, which has no such question.")
     for call, those in zip(calls, expected, strict=True):
         try:
             these = await _interview(player, respondent, call)
@@ -74,6 +80,22 @@ async def asked_alike(
         difference = diff([str(call), *those], [str(call), *these], stage.subject.title)
         if difference:
             raise Finding(f"What the client is asked in {call}, or the answer, differs.", difference)
+
+
+async def bridged(
+    stage: Stage, shop: Server, *, version: str, answers: Mapping[str, Answer] | None = None
+) -> Player:
+    """Through the subject to a server that doesn't speak ``version``. NotPlayableError when the subject
+    doesn't either, before such a server: it may leave the choice of the era to client and server."""
+    player = await stage.started(shop, version=version, answers=answers)
+    try:
+        await player.open()
+    except Finding as finding:
+        if player.opening.error is None:
+            raise
+        raise NotPlayableError("Before a server of the other era it does not speak this one.") from finding
+    await player.ready([(shop.name, tool.name) for tool in shop.scenario.all_tools()[:1]])
+    return player
 
 
 async def _interview(player: Player, respondent: Respondent, call: Call) -> list[str]:
@@ -90,7 +112,6 @@ async def told_alike(
     method: str,
     *,
     version: str = LATEST_LEGACY_VERSION,
-    before: Callable[[Player], object] | None = None,
 ) -> list[Fields]:
     """Play ``call`` straight and through: the client hears the same notifications ``method``, in the same
     order, and before the answer. The params of those that came through, by their members. Finding."""
@@ -138,6 +159,8 @@ def spoken(method: str, params: bytes) -> list[str]:
         kept = {key: value for key, value in split_object(params).items() if key not in _AROUND}
     except NotAnObject:
         return [method, *lines(params, Likeness.VALUE)]
+    if kept.get("mode") == b'"form"':  # what it means when nothing is said, and what older versions don't say
+        del kept["mode"]
     return [method, *lines(join_object(kept), Likeness.VALUE)]
 
 

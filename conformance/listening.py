@@ -48,14 +48,21 @@ class Listening:
             listening.process = await Process.start(command, listening._printed, env=env, cwd=cwd)
         except OSError as error:
             raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
-        deadline = asyncio.get_running_loop().time() + patience
-        while not await listening._is_up(up, port):
-            if listening.process.code is not None:
-                raise Finding(f"It exited before it was up{listening._last_words()}")
-            if asyncio.get_running_loop().time() > deadline:
-                raise Finding(f"{patience:g} s after its start it was not up{listening._last_words()}")
-            await asyncio.sleep(_EACH)
+        try:
+            await listening._until_up(up, port, patience)
+        except BaseException:
+            await listening.process.end(0.0)
+            raise
         return listening
+
+    async def _until_up(self, up: str, port: int, patience: float) -> None:
+        deadline = asyncio.get_running_loop().time() + patience
+        while not await self._is_up(up, port):
+            if self.process.code is not None:
+                raise Finding(f"It exited before it took connections{self._last_words()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise Finding(f"{patience:g} s after its start it took no connections{self._last_words()}")
+            await asyncio.sleep(_EACH)
 
     async def _is_up(self, up: str, port: int) -> bool:
         if not up:

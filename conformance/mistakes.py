@@ -22,6 +22,7 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "config.sse": frozenset({"name", "url"}),
     "tools.names": frozenset({"server", "tool"}),
     "tools.alone": frozenset({"server", "tool"}),
+    "tools.shared": frozenset({"server", "tool"}),
     "tools.call": frozenset({"name", "server", "tool", "arguments"}),
     "tools.search": frozenset({"query", "limit"}),
     "tools.describe": frozenset({"name", "server", "tool"}),
@@ -137,6 +138,8 @@ def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:
     yield "tools.names", subject.tools.names, {"tool"}
     if subject.tools.alone:
         yield "tools.alone", subject.tools.alone, {"tool"}
+    if subject.tools.shared:
+        yield "tools.shared", subject.tools.shared, {"tool"}
     if subject.prompts is not None:
         yield "prompts.names", subject.prompts.names, {"prompt"}
         if subject.prompts.alone:

@@ -1,7 +1,8 @@
 """What a server offers besides its tools, and how it compares: resources, templates, prompts.
 
-The rule: a name or a URI becomes what the subject's file says, and nothing else of an offer changes. Where an
-answer names a resource, the URI may stand as the server wrote it or as a client reads it.
+The rule: what the server said is there, with its value. A name or a URI becomes what the subject's file says;
+where an answer names a resource, the URI may stand as the server wrote it or as a client reads it. Members
+that the server left out may be there, too: what they say is what they would mean by default.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from conformance.reply import Reply
 from conformance.route import Route
 from conformance.scene import SHOP, Server
 from conformance.stage import Stage
-from mcpzip.wire import NotAnObject, join_object, quote, split_object
+from mcpzip.wire import NotAnObject, join_object, quote, split_object, without_members
 
 _PAGES = 100
 _STAMPED = ("ttlMs", "cacheScope")
@@ -99,17 +100,48 @@ def _entry(player: Player, kind: Kind, own: str, straight: bytes, through: bytes
     shown = msgspec.json.decode(fields.get("name", b"null"))
     if kind is not PROMPT and isinstance(shown, str) and shown.endswith(name):
         fields["name"] = quote(name)
-    return lines(join_object(fields), Likeness.VALUE)
+    return lines(_said_too(straight, join_object(fields)), Likeness.VALUE)
 
 
-def answered(player: Player, reply: Reply, own: Mapping[str, str]) -> list[str]:
-    """An answer, a member a line, without what eras and the subject add. own: a URI as it is called through
-    the subject -> the server's own."""
-    if reply.result is None:
+def same_answers(
+    stage: Stage,
+    otherwise: str,
+    straight: Sequence[Reply],
+    player: Player,
+    through: Sequence[Reply],
+    own: Mapping[str, str],
+) -> None:
+    """Finding with the sentence ``otherwise`` unless the answers that ``player`` got through the subject say
+    what those straight did. own: a URI as it is called through the subject -> the server's own."""
+    told, got = [], []
+    for one, other in zip(straight, through, strict=True):
+        told.append(_answered(one.result, one))
+        result = None if other.result is None else player.route.undone(other.result)
+        if result is not None and one.result is not None:
+            value = _owned(msgspec.json.decode(result), own)
+            result = _said_too(one.result, msgspec.json.encode(value))
+        got.append(_answered(result, other))
+    compare(stage, otherwise, told, got)
+
+
+def _answered(result: bytes | None, reply: Reply) -> list[str]:
+    """An answer, a member a line, without what the eras write on it."""
+    if result is None:
         return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
-    value = msgspec.json.decode(player.route.undone(reply.result))
-    kept = {key: item for key, item in value.items() if key not in _STAMPED}
-    return ["answered with a result", *lines(msgspec.json.encode(_owned(kept, own)), Likeness.VALUE)]
+    return ["answered with a result", *lines(without_members(result, _STAMPED), Likeness.VALUE)]
+
+
+def _said_too(straight: bytes, through: bytes) -> bytes:
+    """``through`` without the members that ``straight`` doesn't have, however deep; both are JSON text."""
+    return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
+
+
+def _kept(straight: object, through: object) -> object:
+    if isinstance(straight, dict) and isinstance(through, dict):
+        return {key: _kept(straight[key], item) for key, item in through.items() if key in straight}
+    if isinstance(straight, list) and isinstance(through, list) and len(straight) == len(through):
+        return [_kept(one, other) for one, other in zip(straight, through, strict=True)]
+    return through
 
 
 def _owned(value: object, own: Mapping[str, str]) -> object:

@@ -32,6 +32,8 @@ CAPABILITIES = {
     "roots/list": ("roots", b'{"listChanged":true}'),
 }
 """Which capability lets a server ask what."""
+TO_START = 3.0
+"""Times the patience of an answer that a process has to start, and to answer for the first time."""
 _PAGES = 100
 _ROUNDS = 10
 
@@ -57,10 +59,10 @@ class Player:
         """The handshake of its era: the answer to `initialize` or `server/discover`. Finding when that is an
         error."""
         if self.modern:
-            self.opening = await self.request("server/discover")
+            number = self.send("server/discover")
         else:
-            params = initialize_params(self.version, CLIENT_INFO, self.capabilities)
-            self.opening = await self.request("initialize", params)
+            number = self.send("initialize", initialize_params(self.version, CLIENT_INFO, self.capabilities))
+        self.opening = await self.client.reply(number, self.client.patience * TO_START)
         if self.opening.error is not None:
             raise Finding(f"The handshake in version {self.version} was refused: {self.opening.text}")
         if not self.modern:
@@ -73,9 +75,9 @@ class Player:
         return isinstance(offered, dict) and capability in offered
 
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
-        """Wait until the subject shows ``tools`` (server, tool), for half as long as for an answer at most:
-        it may answer before its servers do, and may have no way to show that a tool is there."""
-        deadline = time.monotonic() + self.client.patience / 2
+        """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer: it may
+        answer before its servers do, and may have no way to show that a tool is there."""
+        deadline = time.monotonic() + self.client.patience
         wanted = list(tools)
         while wanted and time.monotonic() < deadline:
             wanted = await self._not_shown(wanted)
@@ -196,12 +198,15 @@ class Player:
         raise Finding(f"tools/list still had a next page after {_PAGES} pages.")
 
     async def definition(self, server: str, tool: str) -> bytes | None:
-        """The definition of ``tool`` as the subject shows it, as JSON text; None when it shows none."""
+        """The definition of ``tool`` as the subject shows it, as JSON text, without what it declares to add;
+        None when it shows none."""
         params = self.route.describe(server, tool)
         if params is not None:
-            return self.route.definition(await self.request("tools/call", params))
-        shown = self.route.shown(server, tool)
-        return next((raw for raw in await self.list_tools() if name_of(raw) == shown), None)
+            raw = self.route.definition(await self.request("tools/call", params))
+        else:
+            shown = self.route.shown(server, tool)
+            raw = next((raw for raw in await self.list_tools() if name_of(raw) == shown), None)
+        return None if raw is None else self.route.undone(raw)
 
 
 def name_of(definition: bytes) -> str | None:

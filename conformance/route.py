@@ -27,10 +27,12 @@ _SAME_AS_NOTHING = {"resultType": b'"complete"', "isError": b"false", "_meta": b
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A subject's ways. None of its functions does I/O. alone: it stands before one server."""
+    """A subject's ways. None of its functions does I/O. alone: it stands before one server; shared: the names
+    of tools that several of its servers have."""
 
     subject: Subject
     alone: bool = False
+    shared: frozenset[str] = frozenset()
 
     @property
     def meta(self) -> bool:
@@ -39,7 +41,7 @@ class Route:
 
     def shown(self, server: str, tool: str) -> str:
         """The name a client knows ``tool`` of ``server`` by."""
-        return self.subject.shown(server, tool, alone=self.alone)
+        return self.subject.shown(server, tool, alone=self.alone, shared=tool in self.shared)
 
     def prompt(self, server: str, prompt: str) -> str:
         """The name a client knows ``prompt`` of ``server`` by."""
@@ -122,18 +124,14 @@ class Route:
 
     def inner(self, result: bytes) -> bytes:
         """What stands where the subject declares that the server's result stands; else ``result`` itself."""
-        path = self.subject.tools.call.result if self.subject.tools.call is not None else ""
-        inner = result
-        for step in path.split(".") if path else ():
-            try:
-                if step.isdigit():
-                    inner = bytes(msgspec.json.decode(inner, type=list[msgspec.Raw])[int(step)])
-                else:
-                    inner = split_object(inner)[step]
-                if inner.startswith(b'"'):
-                    inner = unquote(inner).encode("utf-8", "surrogatepass")
-            except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
-                return result
+        call = self.subject.tools.call
+        if call is None or not (call.result or call.text):
+            return result
+        inner = _at(result, call.result or call.text)
+        if inner is None:
+            return result
+        if call.text and not call.result:
+            return b'{"content":[{"type":"text","text":%b}]}' % quote(inner.decode("utf-8", "surrogatepass"))
         try:
             split_object(inner)
         except NotAnObject:
@@ -153,6 +151,21 @@ class Route:
         if not kept:
             return {key: value for key, value in fields.items() if key != "_meta"}
         return fields | {"_meta": join_object(kept)}
+
+
+def _at(raw: bytes, path: str) -> bytes | None:
+    """What stands in ``raw`` at ``path``, a string there decoded; None when nothing does."""
+    for step in path.split("."):
+        try:
+            if step.isdigit():
+                raw = bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[int(step)])
+            else:
+                raw = split_object(raw)[step]
+            if raw.startswith(b'"'):
+                raw = unquote(raw).encode("utf-8", "surrogatepass")
+        except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
+            return None
+    return raw
 
 
 def _filled(template: object, places: Mapping[str, object]) -> bytes:

@@ -7,6 +7,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,7 @@ from conformance.errors import ControlError, Finding, NotPlayableError
 from conformance.installing import required
 from conformance.likeness import Likeness, diff, lines
 from conformance.listening import Listening, free_port
-from conformance.player import Player
+from conformance.player import TO_START, Player
 from conformance.processes import environment
 from conformance.reply import Reply
 from conformance.route import Route
@@ -45,9 +46,6 @@ STRAIGHT = Subject(
     resources=Resources(uris="{uri}"),
 )
 """The other side of every comparison: a server without anything before it."""
-_TO_BE_UP = 3.0
-"""Times the patience of an answer that a subject over HTTP has until it takes connections."""
-
 Answers = Mapping[str, Answer]
 
 
@@ -141,13 +139,13 @@ class Stage:
                 url=str(fill(start.url, places)),
                 up=start.up,
                 port=int(str(places["port"])),
-                patience=self.patience * _TO_BE_UP,
+                patience=self.patience * TO_START,
             )
             client.channel = HttpChannel(listening.url, listening.process, client, headers=headers)
         else:
             client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
         self._clients.append(client)
-        return Player(client, Route(self.subject, alone=len(servers) == 1), version)
+        return Player(client, self._route(servers), version)
 
     async def beside(
         self,
@@ -223,6 +221,11 @@ class Stage:
         return ["answered with a result", *lines(result, likeness)]
 
     # What it all stands on
+
+    def _route(self, servers: Sequence[Server]) -> Route:
+        tools = Counter(tool.name for server in servers for tool in server.scenario.all_tools())
+        shared = frozenset(name for name, count in tools.items() if count > 1)
+        return Route(self.subject, alone=len(servers) == 1, shared=shared)
 
     def _surroundings(self, more: Mapping[str, str]) -> tuple[dict[str, str], Path]:
         """The environment of a process, and where it is started."""

@@ -123,9 +123,11 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
             derived["resources"] = derived["subscriptions"] = "Its file doesn't say what it calls a resource."
         return derived | self.lacks
 
-    def shown(self, server: str, tool: str, *, alone: bool = False) -> str:
-        """The name a client knows ``tool`` of ``server`` by. alone: it is the only server."""
-        template = self.tools.alone if alone and self.tools.alone else self.tools.names
+    def shown(self, server: str, tool: str, *, alone: bool = False, shared: bool = False) -> str:
+        """The name a client knows ``tool`` of ``server`` by. alone: it is the only server; shared: another
+        server has a tool of that name."""
+        tools = self.tools
+        template = (alone and tools.alone) or (shared and tools.shared) or tools.names
         return str(fill(template, {"server": server, "tool": tool}))
 
     def prompt(self, server: str, prompt: str, *, alone: bool = False) -> str:

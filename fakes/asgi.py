@@ -294,12 +294,13 @@ def _event(data: bytes) -> bytes:
 
 
 async def _body(receive: Receive) -> bytes:
-    whole, more = b"", True
+    pieces: list[bytes] = []
+    more = True
     while more:
         part = await receive()
-        whole += part.get("body", b"")
+        pieces.append(part.get("body", b""))
         more = part.get("more_body", False)
-    return whole
+    return b"".join(pieces)
 
 
 class _Replay:

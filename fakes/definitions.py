@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from fakes.answer import PLACE, Answer, Asks, JsonObject, fill
+from fakes.answer import PLACE, Answer, Asks, JsonObject, check_json, fill
 
 ANY_OBJECT: JsonObject = {"type": "object"}
 """The schema of a tool that was given none."""
@@ -51,15 +51,17 @@ class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A resource or (with ``uriTemplate``) a template: ``raw`` as for a tool, and what reading it gives.
 
-    text, or blob (base64), or size (so many characters). ``{uri}`` in text becomes the URI asked for, and
-    the name of a place in the template what stands there. complete: completions by the name of such a place.
-    ask, state: as for a tool; the client's answers go into text.
+    text, or blob (base64), or size (so many characters); or whole, the result itself: a JSON value, or its
+    text. ``{uri}`` in text becomes the URI asked for, and the name of a place in the template what stands
+    there. complete: completions by the name of such a place. ask, state: as for a tool; the client's answers
+    go into text.
     """
 
     raw: str
     text: str | None = None
     blob: str | None = None
     size: int | None = None
+    whole: object = UNSET
     complete: dict[str, tuple[str, ...]] = {}
     ask: Asks = None
     state: bool = True
@@ -67,6 +69,7 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     def __post_init__(self) -> None:
         _check(self.raw)
+        check_json("whole", self.whole)
 
     def definition(self) -> JsonObject:
         """The definition, decoded; ``{}`` when it isn't an object."""
@@ -102,11 +105,13 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A prompt: ``raw`` as for a tool, its messages (filled as answers are), and completions by argument
-    name. ask, state: as for a tool; the client's answers go into the messages."""
+    """A prompt: ``raw`` as for a tool, its messages (filled as answers are) or whole, the result itself (a
+    JSON value, or its text), and completions by argument name. ask, state: as for a tool; the client's
+    answers go into the messages."""
 
     raw: str
     messages: object = ()
+    whole: object = UNSET
     complete: dict[str, tuple[str, ...]] = {}
     ask: Asks = None
     state: bool = True
@@ -114,6 +119,7 @@ class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
     def __post_init__(self) -> None:
         _check(self.raw)
+        check_json("whole", self.whole)
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from fakes.calls import LEVELS, call
 from fakes.capabilities import capabilities, honoured
 from fakes.definitions import Prompt, Resource, Tool
 from fakes.faults import Firing
+from fakes.record import Record
 from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import (
@@ -52,9 +53,12 @@ Thing = TypeVar("Thing", Tool, Resource, Prompt)
 class Engine:
     """One server process's state: what it has now, how often each tool was called, who hears of changes."""
 
-    def __init__(self, scenario: Scenario, note: Note = lambda event, detail: None) -> None:
+    def __init__(
+        self, scenario: Scenario, note: Note = lambda event, detail: None, past: Record | None = None
+    ) -> None:
         self.scenario = scenario
         self.note = note
+        self._past = past
         self.audience = Audience()
         self._calls: dict[str, int] = {}
         self._changed = dict.fromkeys(LIST_FILTERS, False)
@@ -68,7 +72,10 @@ class Engine:
             self._by_name.setdefault(tool.name, tool)
 
     def _now(self, kind: str, every: Sequence[Thing]) -> list[Thing]:
-        """Those of a list that are there now."""
+        """Those of a list that are there now: what changed in one process of a server changed in all."""
+        if self._past is not None and any(it.late for it in every):
+            changes = [line for line in self._past.events("changed") if line.detail.get("kind") == kind]
+            self._changed[kind] = len(changes) % 2 == 1
         return [it for it in every if self._changed[kind] or not it.late]
 
     async def answer(self, request: Request) -> bytes:
@@ -106,6 +113,7 @@ class Engine:
         if tool := self._called(request):
             for kind in tool.result.changes:
                 self._changed[kind] = not self._changed[kind]
+                self.note("changed", {"kind": kind})
                 self._name_tools()
                 await self.audience.list_changed(kind)
             for uri in tool.result.updates:
@@ -188,6 +196,7 @@ class Engine:
 
     async def call_tool(self, request: Request) -> JsonObject | bytes:
         name = _string(request, "name")
+        self._name_tools()
         tool = self._by_name.get(name)
         if tool is None:
             raise Refused(INVALID_PARAMS, f"Unknown tool: {name}")
@@ -199,6 +208,8 @@ class Engine:
         for resource in self._now("resources", (*self.scenario.resources, *self.scenario.resource_templates)):
             if (places := resource.places(uri)) is not None:
                 replies = await asking.replies(request, resource.ask, state=resource.state, filled=True)
+                if resource.whole is not UNSET:
+                    return as_object(json_value(resource.whole))
                 return {"contents": [resource.contents(uri, {**places, **replies})]}
         raise Refused(
             INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND,
@@ -209,6 +220,8 @@ class Engine:
     async def get_prompt(self, request: Request) -> JsonObject:
         prompt = self._prompt(request.params.get("name"))
         replies = await asking.replies(request, prompt.ask, state=prompt.state, filled=True)
+        if prompt.whole is not UNSET:
+            return as_object(json_value(prompt.whole))
         values = {**as_object(request.params.get("arguments")), **replies}
         return {"messages": fill(json_value(prompt.messages), values)}
 

@@ -198,9 +198,9 @@ def names() -> list[str]:
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     "tools": ("result", "late"),
     "changed_tools": ("result", "late"),
-    "resources": ("text", "blob", "size", "ask", "state", "late"),
-    "resource_templates": ("text", "blob", "size", "complete", "ask", "state", "late"),
-    "prompts": ("messages", "complete", "ask", "state", "late"),
+    "resources": ("text", "blob", "size", "whole", "ask", "state", "late"),
+    "resource_templates": ("text", "blob", "size", "whole", "complete", "ask", "state", "late"),
+    "prompts": ("messages", "whole", "complete", "ask", "state", "late"),
 }
 
 

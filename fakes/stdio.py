@@ -19,7 +19,7 @@ from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.errors import ScenarioError
 from fakes.faults import Firing, Plan
-from fakes.record import Writer, opened
+from fakes.record import Record, Writer, opened
 from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
@@ -42,7 +42,7 @@ class StdioServer:
     def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan, self._record = plan, record
-        self._engine = Engine(scenario, record.event)
+        self._engine = Engine(scenario, record.event, Record(record.path) if record.path else None)
         self._handshake = Handshake(self._engine)
         self._peer = Peer(role=Role.SERVER)
         self.output = pipes.Output(1, self._loop)

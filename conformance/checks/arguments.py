@@ -20,8 +20,24 @@ _SCHEMA = {
 }
 _MEANT = b'{"channel":"C1","text":"hi"}'
 SLACK = server(tools=[tool("send", {"inputSchema": _SCHEMA}), tool("noop", text="done")])
-ANY = server(tools=[tool("send"), tool("noop", text="done")])
-"""The same, and ``send`` takes whatever it is given."""
+_NAMES = (
+    "channel",
+    "text",
+    "thread",
+    "c",
+    "d",
+    "e",
+    "f",
+    "name",
+    "arguments",
+    "server",
+    "tool",
+    "timeout",
+    "query",
+)
+_OPEN = {"type": "object", "properties": {name: {} for name in (*_NAMES, "_meta")}}
+ANY = server(tools=[tool("send", {"inputSchema": _OPEN}), tool("noop", text="done")])
+"""The same, and ``send`` takes anything."""
 
 
 async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: str) -> None:
@@ -123,7 +139,7 @@ async def near_miss_name(stage: Stage) -> None:
     record = stage.record(SHOP)
     expect(not record.calls("noop"), "Another tool ran.")
     if not record.calls("send"):
-        expect(reply.failed and reply.text.strip(), f"Nothing ran, and the answer is {reply.text!r}.")
+        expect(reply.text.strip(), f"Nothing ran, and the answer is {reply.text!r}.")
 
 
 @check("arguments.near-miss-says-which", SHOULD, CONTRACT, needs=META)

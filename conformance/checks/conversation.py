@@ -9,9 +9,10 @@ import msgspec
 
 from conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
 from conformance.client import Fields
-from conformance.errors import Finding
+from conformance.errors import Finding, NoAnswerError
 from conformance.exchange import compare, controlled, heard, in_words, method_of, spoken, told_alike
 from conformance.player import Player
+from conformance.reply import Reply
 from conformance.scene import SHOP, Call, server, tool
 from conformance.stage import Stage
 from mcpzip.wire import (
@@ -206,7 +207,7 @@ async def cancel_leaves_others(stage: Stage) -> None:
     beside = player.begin(SHOP, "soon")
     await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "The other call did not reach the server.")
     player.client.cancel(number)
-    reply = await player.reply(beside)
+    reply = await _reply(player, beside, "The call beside it gets no answer.")
     expect(reply.text == "soon", f"The call beside it is answered with {in_words(reply)}.")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"A call after it is answered with {in_words(reply)}.")
@@ -220,7 +221,7 @@ async def cancel_stays_apart(stage: Stage) -> None:
     number = first.begin(SHOP, "soon")
     await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "The call did not reach the server.")
     second.client.cancel(number)
-    reply = await first.reply(number)
+    reply = await _reply(first, number, "The call of the other client gets no answer.")
     expect(reply.text == "soon", f"The call of the other client is answered with {in_words(reply)}.")
 
 
@@ -246,7 +247,8 @@ async def ping_during_call(stage: Stage) -> None:
     """While a call is open a ``ping`` is answered."""
     player = await stage.through(server(tools=[_ECHO, tool("wait", text="at last", delay=8.0)]))
     number = await _waiting(stage, player)
-    reply = await player.request("ping")
+    ping = player.send("ping")
+    reply = await _reply(player, ping, "While the call is open it is not answered.")
     expect(reply.result is not None, f"It is answered with {in_words(reply)}.")
     expect(not player.client.answered(number), "It is answered only when the call is.")
 
@@ -256,8 +258,18 @@ async def server_ping(stage: Stage) -> None:
     """A ``ping`` of the server's in the middle of a call is answered with an empty result."""
     pinging = server(era="legacy", tools=[tool("check", None, ask={"method": "ping"})])
     player = await stage.through(pinging)
-    reply = await player.call(SHOP, "check")
+    reply = await _reply(
+        player, player.begin(SHOP, "check"), "The call that waits for the answer to the ping doesn't end."
+    )
     expect(reply.json == {} and not reply.failed, f"The server got {in_words(reply)}.")
+
+
+async def _reply(player: Player, number: int, otherwise: str) -> Reply:
+    """The answer to request ``number``. Finding with the sentence ``otherwise`` when none comes."""
+    try:
+        return await player.reply(number)
+    except NoAnswerError:
+        raise Finding(otherwise) from None
 
 
 async def _waiting(stage: Stage, player: Player) -> int:
@@ -270,7 +282,7 @@ async def _waiting(stage: Stage, player: Player) -> int:
 _LOGS = (
     {"level": "debug", "logger": "shop.db", "data": {"rows": [1, None], "ok": True}},
     {"level": "info", "data": "plain – naïvely"},
-    {"level": "warning", "logger": "", "data": ["a", 2]},
+    {"level": "warning", "logger": "shop.web", "data": ["a", 2]},
     {"level": "error", "logger": "shop", "data": 0.5},
 )
 
@@ -296,7 +308,12 @@ async def logging(stage: Stage) -> None:
         await player.client.until(all_there)
     except Finding:
         pass  # what is missing is in the diff
-    compare(stage, "The client does not hear the same.", expected, _logs(player.client.messages()))
+    compare(
+        stage,
+        "The client does not hear what the server logs, or not all of it.",
+        expected,
+        _logs(player.client.messages()),
+    )
 
 
 @check("conversation.logging-level", SHOULD, LOGGING + "#setting-log-level", needs=("logging",))

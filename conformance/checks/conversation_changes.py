@@ -30,7 +30,7 @@ _UPDATED = "notifications/resources/updated"
 _KINDS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 """Each list, and the word for it in the filter of ``subscriptions/listen``."""
 _TODAY, _NEWS = "memo://today", "memo://news"
-_EACH = 0.05
+_EACH = 0.1
 """Seconds between two looks at what nobody tells of."""
 
 
@@ -277,14 +277,23 @@ async def _listen(player: Player, *words: str, resources: list[str] | None = Non
 
     first = await _comes(player, settled, "subscriptions/listen is not acknowledged.")
     said = msgspec.json.decode(first.get("error", b"null"))
+    if said and not _declares_changes(player):
+        raise NotPlayableError("It declares nothing that could be listened for.")
     expect(not said, f"subscriptions/listen is answered with the error {said}.")
     expect(method_of(first) == _ACKNOWLEDGED, f"The first that comes is {method_of(first) or 'a result'}.")
     honoured = _params(first).get("notifications")
     expect(
-        isinstance(honoured, dict) and honoured.keys() <= asked.keys(),
+        isinstance(honoured, dict) and {key for key, value in honoured.items() if value} <= asked.keys(),
         f"Asked for {asked}, it acknowledges {honoured}.",
     )
     return number
+
+
+def _declares_changes(player: Player) -> bool:
+    """Whether it declares any list that may change, or resources to subscribe to."""
+    offered = player.opening.fields.get("capabilities")
+    each = offered.values() if isinstance(offered, dict) else ()
+    return any(isinstance(it, dict) and (it.get("listChanged") or it.get("subscribe")) for it in each)
 
 
 def _in_the_name_of(number: int, fields: Fields) -> None:

@@ -10,7 +10,7 @@ from conformance.exchange import controlled
 from conformance.likeness import Likeness, diff, lines
 from conformance.scene import SHOP, server, tool
 from conformance.stage import Stage
-from mcpzip.wire import quote, with_members
+from mcpzip.wire import join_object, split_object
 
 TOOL = SPEC_2025 + "/server/tools#tool"
 SCHEMAS = SPEC_2025 + "/basic#json-schema-usage"
@@ -20,16 +20,20 @@ Fields = Mapping[str, object]
 
 
 async def _shown(stage: Stage, fields: Fields) -> tuple[bytes, bytes]:
-    """A tool with these fields, straight and as the subject shows it, by the server's name for it. Finding
-    when it shows none."""
+    """These fields of a tool's definition, straight and as the subject shows them; what it shows besides is
+    left out. Finding when it shows no definition."""
     shop = server(tools=[tool("pay", fields, text="paid")])
     with controlled():
         straight = await (await stage.straight(shop)).definition(SHOP, "pay")
     through = await (await stage.through(shop)).definition(SHOP, "pay")
-    assert straight is not None
     if through is None:
         raise Finding("No definition of the tool is shown.")
-    return straight, with_members(through, {"name": quote("pay")})
+    assert straight is not None
+    return _only(fields, straight), _only(fields, through)
+
+
+def _only(fields: Fields, definition: bytes) -> bytes:
+    return join_object({key: value for key, value in split_object(definition).items() if key in fields})
 
 
 async def _same(stage: Stage, fields: Fields, likeness: Likeness = Likeness.VALUE) -> None:

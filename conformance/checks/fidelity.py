@@ -66,7 +66,7 @@ async def audio(stage: Stage) -> None:
 @check("fidelity.resource-link", MUST, RESULT)
 async def resource_link(stage: Stage) -> None:
     """A link to a resource arrives with every field."""
-    link = {"type": "resource_link", "uri": "file:///a b.rs", "name": "a b.rs", "title": "A", "size": 7}
+    link = {"type": "resource_link", "uri": "file:///a%20b.rs", "name": "a b.rs", "title": "A", "size": 7}
     await _kept(stage, content=[{**link, "mimeType": "text/x-rust", "annotations": {"priority": 0.5}}])
 
 
@@ -136,9 +136,9 @@ async def structured_content_list(stage: Stage) -> None:
 
 @check("fidelity.meta", MUST, SPEC_2025 + "/basic#_meta")
 async def meta(stage: Stage) -> None:
-    """``_meta`` of a result and of a block arrives, nulls included."""
-    block = {"type": "text", "text": "x", "_meta": {"example.com/b": {"deep": [None]}}}
-    await _kept(stage, raw=_raw({"content": [block], "_meta": {"example.com/a": 1, "example.com/n": None}}))
+    """``_meta`` of a result and of a block arrives."""
+    block = {"type": "text", "text": "x", "_meta": {"example.com/b": {"deep": [1]}}}
+    await _kept(stage, raw=_raw({"content": [block], "_meta": {"example.com/a": 1}}))
 
 
 @check("fidelity.meta-modern", MUST, SPEC_2026 + "/basic#_meta", needs=("modern",))
@@ -150,8 +150,16 @@ async def meta_modern(stage: Stage) -> None:
 @check("fidelity.unknown-fields", MUST, CONTRACT)
 async def unknown_fields(stage: Stage) -> None:
     """Fields the specification doesn't know arrive: in the result, in a block, in annotations."""
-    block = {"type": "text", "text": "x", "x-color": "red", "annotations": {"priority": 1, "x-weight": None}}
-    await _kept(stage, raw=_raw({"content": [block], "x-vendor": {"trace": [1, None]}, "x-null": None}))
+    block = {"type": "text", "text": "x", "x-color": "red", "annotations": {"priority": 1, "x-weight": 2}}
+    await _kept(stage, raw=_raw({"content": [block], "x-vendor": {"trace": [1]}}))
+
+
+@check("fidelity.nulls", SHOULD, CONTRACT)
+async def nulls(stage: Stage) -> None:
+    """A member that is null arrives as null: in ``_meta``, in fields the specification doesn't know."""
+    block = {"type": "text", "text": "x", "_meta": {"example.com/b": [None]}, "x-color": None}
+    told = {"content": [block], "_meta": {"example.com/n": None}, "x-vendor": {"trace": None}, "x-null": None}
+    await _kept(stage, raw=_raw(told))
 
 
 @check("fidelity.unknown-content", SHOULD, CONTRACT)

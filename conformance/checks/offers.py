@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import msgspec
 
 from conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
-from conformance.exchange import compare, controlled
-from conformance.offered import PROMPT, RESOURCE, TEMPLATE, Kind, answered, in_words, listed, same_entries
+from conformance.exchange import controlled
+from conformance.offered import PROMPT, RESOURCE, TEMPLATE, Kind, in_words, listed, same_answers, same_entries
 from conformance.player import Player
 from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
@@ -121,13 +121,13 @@ async def _same_contents(stage: Stage, *resources: dict[str, object]) -> None:
     shop = server(tools=ECHO, resources=resources)
     uris = [str(msgspec.json.decode(str(resource["raw"]))["uri"]) for resource in resources]
     with controlled():
-        straight = await stage.straight(shop)
-        told = [answered(straight, await _read(straight, uri), {}) for uri in uris]
+        alone = await stage.straight(shop)
+        straight = [await _read(alone, uri) for uri in uris]
     player = await stage.through(shop)
     await listed(player, RESOURCE, uris)
     own = {player.route.uri(SHOP, uri): uri for uri in uris}
-    got = [answered(player, await _read(player, uri), own) for uri in own]
-    compare(stage, "Reading it gives something else.", told, got)
+    through = [await _read(player, uri) for uri in own]
+    same_answers(stage, "Reading it gives something else.", straight, player, through, own)
 
 
 @check("fidelity.resource-text", MUST, RESOURCES + "#resource-contents", needs=("resources",))
@@ -138,7 +138,7 @@ async def resource_text(stage: Stage) -> None:
     await _same_contents(
         stage,
         _resource(TODAY, {"mimeType": "text/markdown; charset=utf-8"}, text=odd),
-        _resource("note://library/long", size=1_000_000),
+        _resource("note://library/long", {"mimeType": "text/x-log"}, size=1_000_000),
         _resource("note://library/empty", text=""),
     )
 
@@ -147,6 +147,16 @@ async def resource_text(stage: Stage) -> None:
 async def resource_blob(stage: Stage) -> None:
     """The bytes of a resource arrive as they were, with their type."""
     await _same_contents(stage, _resource("note://library/cover", {"mimeType": "image/png"}, blob=_BYTES))
+
+
+@check("fidelity.resource-meta", SHOULD, RESOURCES + "#resource-contents", needs=("resources",))
+async def resource_meta(stage: Stage) -> None:
+    """Contents of a resource arrive all, in their order, with ``_meta``; so do fields the specification
+    doesn't know."""
+    first = {"uri": TODAY, "mimeType": "text/plain", "text": "one", "_meta": _META, "x-shelf": [1, None]}
+    second = {"uri": TODAY, "mimeType": "image/png", "blob": _BYTES, "_meta": {"example.com/part": 2}}
+    whole = {"contents": [first, second], "_meta": {"example.com/n": None}, "x-vendor": {"a": 1}}
+    await _same_contents(stage, _resource(TODAY, whole=whole))
 
 
 @check("fidelity.resource-by-template", MUST, RESOURCES + "#resource-templates", needs=("resources",))
@@ -225,15 +235,27 @@ async def prompt(stage: Stage) -> None:
         _says({"type": "resource", "resource": {"uri": TODAY, "mimeType": "text/plain", "text": "é"}}),
         _says({"type": "resource", "resource": {"uri": TODAY, "mimeType": "image/png", "blob": _BYTES}}),
     ]
-    shop = server(tools=ECHO, prompts=[{"name": "greet", "messages": messages}])
+    await _same_prompt(stage, {"name": "greet", "messages": messages})
+
+
+async def _same_prompt(stage: Stage, greet: Mapping[str, object]) -> None:
+    """Getting this prompt gives the same, straight and through the subject."""
+    shop = server(tools=ECHO, prompts=[greet])
     with controlled():
-        straight = await stage.straight(shop)
-        told = answered(straight, await _get(straight, "greet"), {})
+        straight = await _get(await stage.straight(shop), "greet")
     player = await stage.through(shop)
     await listed(player, PROMPT, ["greet"])
     own = {player.route.uri(SHOP, TODAY): TODAY} if stage.subject.resources is not None else {}
-    got = answered(player, await _get(player, player.route.prompt(SHOP, "greet")), own)
-    compare(stage, "The prompt is another.", [told], [got])
+    through = await _get(player, player.route.prompt(SHOP, "greet"))
+    same_answers(stage, "The prompt is another.", [straight], player, [through], own)
+
+
+@check("fidelity.prompt-meta", SHOULD, PROMPTS + "#getting-a-prompt", needs=("prompts",))
+async def prompt_meta(stage: Stage) -> None:
+    """A prompt arrives with its description and ``_meta``; so do fields the specification doesn't know."""
+    text = {"type": "text", "text": "hi", "_meta": _META, "x-shelf": 1}
+    whole = {"description": "Greets – naïvely.", "messages": [_says(text)], "_meta": _META, "x-vendor": [1]}
+    await _same_prompt(stage, {"name": "greet", "whole": whole})
 
 
 @check("fidelity.prompt-arguments", MUST, PROMPTS + "#getting-a-prompt", needs=("prompts",))
@@ -301,12 +323,11 @@ async def _same_completion(stage: Stage, kind: Kind, shop: Server, own: str, ref
         return await player.request("completion/complete", msgspec.json.encode(params))
 
     with controlled():
-        straight = await stage.straight(shop)
-        told = answered(straight, await completed(straight, own), {})
+        straight = await completed(await stage.straight(shop), own)
     player = await stage.through(shop)
     await listed(player, kind, [own])
-    got = answered(player, await completed(player, kind.shown(player.route, own)), {})
-    compare(stage, "The completions differ.", [told], [got])
+    through = await completed(player, kind.shown(player.route, own))
+    same_answers(stage, "The completions differ.", [straight], player, [through], {})
     params = stage.record(SHOP).received("completion/complete")[-1].params
     heard = {name: params.get(name) for name in ("argument", "context")}
     expect(heard == {"argument": argument, "context": context}, f"The server was asked {heard!r}.")

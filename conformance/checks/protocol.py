@@ -5,7 +5,9 @@ from functools import partial
 
 import msgspec
 
-from conformance.check import JSON_RPC, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
+from conformance.check import JSON_RPC, MAY, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
+from conformance.errors import Finding, NoAnswerError
+from conformance.player import Player
 from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
@@ -158,17 +160,42 @@ async def ping(stage: Stage) -> None:
     expect(reply.result is not None and reply.fields == {}, f"It answers with {_told(reply)}.")
 
 
+_IDS: tuple[str | int, ...] = (0, -1, 2**53 - 1, "", "7", 7, "a b", "é☃𝄞", '"quoted"', "x" * 500)
+
+
 @check("protocol.ids", MUST, JSON_RPC + "#request_object")
 async def ids(stage: Stage) -> None:
-    """An id comes back as it was sent, whether a string or a number: empty, long, negative, Unicode, and 7
-    beside "7"."""
+    """An id comes back as it was sent, whether a string or a number: empty, long, negative, Unicode, 7 and
+    then "7"."""
     player = await stage.through(ECHO)
-    sent: list[str | int] = [0, -1, 2**53 - 1, "", "7", 7, "a b", "é☃𝄞", '"quoted"', "x" * 500]
+    for id in _IDS:
+        await _come_back(player, id)
+
+
+@check("protocol.ids-at-a-time", SHOULD, JSON_RPC + "#request_object")
+async def ids_at_a_time(stage: Stage) -> None:
+    """Ids come back as they were sent when all requests are open at a time, too."""
+    player = await stage.through(ECHO)
+    await _come_back(player, *(id for id in _IDS if id != "7"))
+
+
+@check("protocol.ids-alike", MAY, JSON_RPC + "#request_object", needs=("stdio",))
+async def ids_alike(stage: Stage) -> None:
+    """7 and "7" are two ids, also when both requests are open at a time."""
+    player = await stage.through(ECHO)
+    await _come_back(player, 7, "7", 0, "0")
+
+
+async def _come_back(player: Player, *sent: str | int) -> None:
+    """Requests with these ids, all at a time, are answered, each under its own."""
     before = len(player.client.messages())
     for id in sent:
         player.client.write(_line(id, "tools/list"))
     for id in sent:
-        answer = await player.client.wait_for(partial(_answers, id), before)
+        try:
+            answer = await player.client.wait_for(partial(_answers, id), before)
+        except NoAnswerError:
+            raise Finding(f"The request with id {id!r} got no answer under it.") from None
         expect("result" in answer, f"The request with id {id!r} got an error.")
 
 
@@ -182,13 +209,14 @@ async def id_null(stage: Stage) -> None:
 
 @check("protocol.malformed-line", MUST, JSON_RPC + "#error_object")
 async def malformed_line(stage: Stage) -> None:
-    """A line that isn't JSON, or isn't a message, harms nobody: the next request is answered."""
+    """A line (over HTTP a body) that isn't JSON, or isn't a message, harms nobody: the next request is
+    answered."""
     await _survives(
         stage, b'{"jsonrpc":"2.0","id":1,', b"hello", b"42", b'"text"', b"{}", b'{"id":5}', b"\xff\xfe"
     )
 
 
-@check("protocol.malformed-line-answered", SHOULD, JSON_RPC + "#error_object")
+@check("protocol.malformed-line-answered", SHOULD, JSON_RPC + "#error_object", needs=("stdio",))
 async def malformed_line_answered(stage: Stage) -> None:
     """A line that isn't JSON is answered with error -32700 under the id null."""
     player = await stage.through(ECHO)
@@ -218,7 +246,7 @@ async def notification_unanswered(stage: Stage) -> None:
     expect(not strays, f"{len(strays)} answers came to notifications.")
 
 
-@check("protocol.stdout-is-messages", MUST, STDIO)
+@check("protocol.stdout-is-messages", MUST, STDIO, needs=("stdio",))
 async def stdout_is_messages(stage: Stage) -> None:
     """Nothing but messages stands on stdout, whatever the servers write on theirs."""
     loud = server(

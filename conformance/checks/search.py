@@ -1,10 +1,16 @@
 """Finding a tool. The catalog of these scenes is small and plain: a check asks what any ranking should get
 right."""
 
-from conformance.check import CONTRACT, MAY, MUST, SHOULD, check, expect
+import asyncio
+import json
+from collections.abc import Callable
+
+from conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check, expect
+from conformance.errors import Finding, NotPlayableError
 from conformance.player import Player
-from conformance.scene import Server, server, tool
+from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
+from fakes.record import Record
 
 SEARCH = ("search", "several-servers")
 
@@ -177,3 +183,140 @@ async def dead_server_named(stage: Stage) -> None:
     player = await stage.through(*catalog(), dead)
     reply = await player.search_reply("send message")
     expect("lighthouse" in reply.text, "The server that is down is not named.")
+
+
+@check("search.paraphrase", MAY, CONTRACT, needs=SEARCH)
+async def paraphrase(stage: Stage) -> None:
+    """A request that shares no word with the description finds the tool among the first three, two times out
+    of three."""
+    player = await _listed(stage)
+    asked = (
+        ("tell my colleagues that lunch is ready", "slack", "send_message"),
+        ("should I take an umbrella", "weather", "get_forecast"),
+        ("report a bug", "github", "create_issue"),
+    )
+    found = {query: await player.search(query) for query, _, _ in asked}
+    missed = [query for query, name, each in asked if player.route.shown(name, each) not in found[query][:3]]
+    expect(len(missed) <= 1, f"{missed[:1]} finds {[found[query][:3] for query in missed[:1]]}.")
+
+
+@check("search.limit-too-large", SHOULD, CONTRACT, needs=(*SEARCH, "search-limit"))
+async def limit_too_large(stage: Stage) -> None:
+    """A limit of a million is answered: with what there is, or in words."""
+    player = await _listed(stage)
+    reply = await player.search_reply("message", 1_000_000)
+    expect(reply.text.strip(), f"It is answered with {reply.result or reply.error!r}.")
+    found = await player.search("message", 2)
+    expect(found, "After it nothing is found any more.")
+
+
+_HOSTILE = (
+    "message " * 20_000,
+    "x" * 100_000,
+    "\x00\x01\x1b[31m\u202e\ufeff",
+    ".*+?^${}()|[]\\",
+    "((((((((((a*)*)*)*)*)*)*)*)*)*b",
+    '"unbalanced NEAR( AND OR NOT *:^ -',
+    "' OR 1=1; DROP TABLE tools; --",
+    "%s%n{0}{name}$HOME`id`../../etc/passwd",
+    "\n\r\t \u2028",
+    "😀👩‍👩‍👧" * 100,
+)
+
+
+@check("search.hostile-query", MUST, CONTRACT, needs=SEARCH)
+async def hostile_query(stage: Stage) -> None:
+    """A query may be anything: very long, control characters, the special characters of regular expressions
+    and query languages. It is answered, and nobody dies of it."""
+    player = await _listed(stage)
+    shown = player.route.shown("slack", "send_message")
+    for query in _HOSTILE:
+        try:
+            await player.search_reply(query)
+            found = await player.search(shown)
+        except Finding as finding:
+            raise Finding(f"The query {query[:40]!r} is not survived. {finding.summary}") from finding
+        expect(shown in found, f"After the query {query[:40]!r} the name of a tool finds {found[:3]}.")
+
+
+@check("search.reply-size", SHOULD, CONTRACT, needs=("search",))
+async def reply_size(stage: Stage) -> None:
+    """The reply to one search over 40 tools with large schemas is smaller than all their definitions."""
+    shop = server("shop", generate={"count": 40, "description": 300, "parameters": 12})
+    tools = shop.scenario.all_tools()
+    player = await stage.through(shop)
+    await player.ready([("shop", tools[-1].name)])
+    reply = await player.search_reply("create an invoice")
+    expect(player.route.found(reply), f"It finds nothing: {reply.text[:200]!r}.")
+    size, whole = len(reply.result or b""), sum(len(each.raw.encode()) for each in tools)
+    expect(size < whole, f"The reply has {size} bytes, all definitions together have {whole}.")
+
+
+_CITIES = ("Graz", "Lagos", "Quito", "Osaka", "Tartu", "Perth", "Turin", "Hanoi")
+
+
+@check("search.many-servers", SHOULD, CONTRACT, needs=SEARCH)
+async def many_servers(stage: Stage) -> None:
+    """Of eight servers whose tools have one name the query finds the tool that is meant first."""
+    player = await stage.through(
+        *(
+            server(f"agency{n}", tools=[tool("book_trip", {"description": f"Book a trip to {city}."})])
+            for n, city in enumerate(_CITIES)
+        )
+    )
+    for n, city in enumerate(_CITIES):
+        found = await player.search(f"book a trip to {city}")
+        expect(found[:1] == [player.route.shown(f"agency{n}", "book_trip")], f"{city} finds {found[:3]}.")
+
+
+CHANGES = ("search", "list-changed")
+
+
+@check("search.new-tools", SHOULD, SPEC_2025 + "/server/tools#list-changed-notification", needs=CHANGES)
+async def new_tools(stage: Stage) -> None:
+    """A tool that a server has gained, and told of, is found."""
+    late = {"name": "varnish_boat", "description": "Varnish the hull of a boat.", "late": True}
+    launch = tool("launch", None, text="done", changes=["tools"])
+    player = await stage.through(server(tools=[launch, late]))
+    await player.call(SHOP, "launch")
+    shown = player.route.shown(SHOP, "varnish_boat")
+    await _comes_to(player, "varnish boat", lambda found: found[:1] == [shown], f"{shown!r} isn't found.")
+
+
+@check("search.gone-tools", SHOULD, SPEC_2025 + "/server/tools#list-changed-notification", needs=CHANGES)
+async def gone_tools(stage: Stage) -> None:
+    """A tool that a server has no longer, and told so, isn't found any more."""
+    stays = tool("launch", {"description": "Launch a boat."}, text="done")
+    goes = tool("varnish_boat", {"description": "Varnish the hull of a boat."})
+    change = {"kind": "list-changed", "tool": "launch"}
+    shop = server(tools=[stays, goes], changed_tools=[stays], faults=[change])
+    player = await stage.through(shop)
+    shown = player.route.shown(SHOP, "varnish_boat")
+    await _comes_to(player, "varnish boat", lambda found: shown in found, f"{shown!r} isn't found.")
+    await player.call(SHOP, "launch")
+    record = stage.record(SHOP)
+
+    def gone(found: list[str]) -> bool:
+        if shown in found and _still_listed(record, "varnish_boat"):
+            raise NotPlayableError(
+                "It lists another process of the server than it calls; there the tool stays."
+            )
+        return shown not in found
+
+    await _comes_to(player, "varnish boat", gone, f"{shown!r} is found still.")
+
+
+def _still_listed(record: Record, name: str) -> bool:
+    """Whether a server, asked for its tools after one has told of a change, has named this one."""
+    sent = record.sent()
+    told = [n for n, line in enumerate(sent) if line.method == "notifications/tools/list_changed"]
+    later = sent[told[0] :] if told else []
+    return any('"tools"' in text and f'"{name}"' in text for text in (json.dumps(it.message) for it in later))
+
+
+async def _comes_to(player: Player, query: str, wanted: Callable[[list[str]], bool], otherwise: str) -> None:
+    """What ``query`` finds comes to be as wanted: the subject has to hear of a change first."""
+    deadline = asyncio.get_running_loop().time() + player.client.patience
+    while not wanted(found := await player.search(query)):
+        expect(asyncio.get_running_loop().time() < deadline, f"{otherwise} {query!r} finds {found[:3]}.")
+        await asyncio.sleep(0.05)

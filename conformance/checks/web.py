@@ -88,14 +88,13 @@ async def http_get(stage: Stage) -> None:
         expect(streams or told.status == 405, f"It is answered with {told.status}, {told.kind or 'no type'}.")
 
 
-@check("protocol.http-accepts", SHOULD, "https://www.rfc-editor.org/rfc/rfc9110#section-8.3.1", needs=HTTP)
+@check("protocol.http-accepts", SHOULD, "https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1", needs=HTTP)
 async def http_accepts(stage: Stage) -> None:
-    """How a client spells its ``Accept`` is left to it: any order, weights, capitals; and a charset in its
+    """How a client spells its ``Accept`` is left to it: any order, and weights; and a charset in its
     ``Content-Type``."""
     spelt = (
         {"Accept": "text/event-stream, application/json"},
         {"Accept": "application/json;q=0.9 ,text/event-stream; q=0.8"},
-        {"Accept": "Application/JSON, Text/Event-Stream"},
         {"Content-Type": "application/json; charset=utf-8"},
     )
     async with await _served(stage) as http:
@@ -120,8 +119,8 @@ async def http_version_header(stage: Stage) -> None:
 
 @check("protocol.http-modern-headers", MUST, MODERN + "#server-validation", needs=("http", "modern"))
 async def http_modern_headers(stage: Stage) -> None:
-    """In 2026-07-28 a request whose ``Mcp-Method`` or ``Mcp-Name`` contradicts its body is refused with 400 and
-    error -32020."""
+    """In 2026-07-28 a request whose ``Mcp-Method`` or ``Mcp-Name`` contradicts its body is refused with 400
+    and error -32020."""
     player = await stage.through(ECHO, version=MODERN_VERSION)
     asked = player.route.call(SHOP, "echo", b"{}")
     name = unquote(split_object(asked)["name"])
@@ -326,14 +325,16 @@ async def server_redirect(stage: Stage) -> None:
     does not go there, the call is answered, and the next one is served."""
     away = {"kind": "redirect", "tool": "pay", "to": "other"}
     player = await stage.through(server(tools=[tool("pay", text="paid"), tool("echo")], faults=[away]))
-    await player.call(SHOP, "pay")
+    try:
+        await player.call(SHOP, "pay")
+    finally:  # whether it is answered or not
+        for line in stage.record(SHOP).lines():
+            headers = line.detail.get("headers")
+            if isinstance(headers, dict) and str(headers.get("host", "")).startswith("localhost"):
+                given = [name for name in _CREDENTIALS if name in headers]
+                expect(not given, f"The other host got {', '.join(given)}.")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"The next call is answered with {reply.text!r}.")
-    for line in stage.record(SHOP).lines():
-        headers = line.detail.get("headers")
-        if isinstance(headers, dict) and str(headers.get("host", "")).startswith("localhost"):
-            given = [name for name in _CREDENTIALS if name in headers]
-            expect(not given, f"The other host got {', '.join(given)}.")
 
 
 _MB = 1 << 20

@@ -1,9 +1,11 @@
 """A small proxy that is right, and the ways in which it can be made wrong: the tests of the runner itself.
 
+    relay         the proxy: ``python -m conformance.mutants.relay CONFIG [PORT]``
     faults        the ways, each with the check that must notice
-    relay         the proxy: ``python -m conformance.mutants.relay CONFIG names|meta [FAULT]``
-    upstream      one server behind it
-    names.toml, meta.toml    the subjects: tools under their own names, and behind meta-tools
+    wrong         the proxy made wrong: ``python -m conformance.mutants.wrong FAULT CONFIG [PORT]``
+    hunt          a wrong proxy before the checks
+    names.toml    the shortest subject there can be; `conformance/subjects/relay.toml` has all modes
 
-The rule: without a fault it passes every check that applies; with one it fails the check named beside it.
+The rule: without a fault it passes every check that applies; with one it fails the check named beside it, and
+no other of level must that its row doesn't name.
 """

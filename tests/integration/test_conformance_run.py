@@ -1,4 +1,5 @@
-"""The runner on real processes: the control passes, wrong proxies are caught, nothing stays behind."""
+"""The runner on real processes: the control passes, a finding can be read, nothing stays behind. Wrong
+proxies are test_conformance_mutants's."""
 
 import asyncio
 import os
@@ -12,8 +13,7 @@ import pytest
 
 from conformance.check import MUST, Check
 from conformance.checks import ALL
-from conformance.mutants.faults import FAULTS
-from conformance.mutants.hunt import HERE, hunt
+from conformance.mutants.hunt import hunt
 from conformance.processes import is_running
 from conformance.runner import run
 from conformance.scene import SHOP, Call, Scene, server, tool
@@ -42,25 +42,13 @@ SAMPLE = (
     "arguments.flat",
     "security.secrets-in-messages",
 )
-CAUGHT = (
-    "drops-is-error",
-    "doubles",
-    "drops-unknown-fields",
-    "hides-errors",
-    "runs-twice",
-    "retries",
-    "hangs-on-junk",
-    "mixes-answers",
-    "answers-twice",
-    "dies-of-junk",
-    "stays",
-    "leaves-servers",
-    "ranks-by-name",
-    "drops-text",
-    "shares-environment",
-    "tells-secrets",
+
+OVER_HTTP = (
+    "protocol.version-2025-11-25",
+    "protocol.http-unknown-session",
+    "conversation.sampling",
+    "security.sessions-apart",
 )
-"""One of each kind; ``python -m conformance.mutants`` plays them all."""
 
 
 def troubles(report: Report) -> list[str]:
@@ -75,38 +63,21 @@ def troubles(report: Report) -> list[str]:
 async def test_without_a_proxy_every_check_that_applies_passes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    # A sample; .ci/run plays them all.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    report = await run([Subject.load("direct")], ALL)
+    report = await run([Subject.load("direct")], [BY_ID[id] for id in SAMPLE])
     assert troubles(report) == []
-    assert report.subjects[0].count(Status.PASSED) >= 60
+    assert report.subjects[0].count(Status.PASSED) >= 8
+    report = await run([Subject.load("direct-http")], [BY_ID[id] for id in OVER_HTTP])
+    assert troubles(report) == []
+    assert report.subjects[0].count(Status.PASSED) == len(OVER_HTTP)
     assert os.listdir(tmp_path) == []
-
-
-async def test_a_right_proxy_passes_what_the_wrong_ones_fail() -> None:
-    for mode in ("names", "meta"):
-        checks = {
-            FAULTS[fault].check: BY_ID[FAULTS[fault].check] for fault in CAUGHT if FAULTS[fault].mode == mode
-        }
-        report = await run([Subject.load(HERE / f"{mode}.toml")], list(checks.values()))
-        assert troubles(report) == []
-        assert report.subjects[0].count(Status.PASSED) == len(checks)
 
 
 async def test_mcpzip_passes() -> None:
     report = await run([Subject.load("mcpzip:meta")], [BY_ID[id] for id in SAMPLE])
     assert troubles(report) == []
     assert report.subjects[0].count(Status.PASSED) == len(SAMPLE)
-
-
-async def test_wrong_proxies_are_caught() -> None:
-    turn = asyncio.Semaphore(3)
-
-    async def one(fault: str) -> Status:
-        async with turn:
-            return (await hunt(fault, patience=1.5)).status
-
-    found = await asyncio.gather(*map(one, CAUGHT))
-    assert dict(zip(CAUGHT, found, strict=True)) == dict.fromkeys(CAUGHT, Status.FAILED)
 
 
 async def test_a_finding_is_a_diff_that_can_be_read() -> None:

@@ -5,8 +5,10 @@ answer, and who cancels a request here cancels it at the other end.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Protocol
 
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -46,17 +48,40 @@ class GoneError(RefusedError):
         super().__init__(RpcError(INTERNAL_ERROR, why))
 
 
+class Party(Protocol):
+    """Who can be asked and told: an end, or what stands for one."""
+
+    async def request(
+        self,
+        method: str,
+        params: bytes | None = None,
+        *,
+        about: bytes | None = None,
+        progress: Callable[[bytes], None] | None = None,
+        home: "tuple[Party, bytes] | None" = None,
+    ) -> bytes:
+        """See `End.request`."""
+
+    def notify(self, method: str, params: bytes | None = None, about: bytes | None = None) -> None:
+        """See `End.notify`."""
+
+    def heard(
+        self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
+    ) -> None:
+        """See `End.heard`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request of ours. progress: who hears of it; home: for whom it is: the end that was asked, and its
+    """A request of ours. progress: who hears of it; home: for whom it is: the one that was asked, and its
     request's id."""
 
     answer: asyncio.Future[bytes]
     progress: Callable[[bytes], None] | None
-    home: "tuple[End, bytes] | None"
+    home: tuple[Party, bytes] | None
 
 
-class End:
+class End(ABC):
     """See the rule. A subclass sends (`write`) and says what is answered (`asked`) and heard (`told`)."""
 
     def __init__(self, role: Role) -> None:
@@ -65,22 +90,22 @@ class End:
         self.serving: dict[bytes, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @abstractmethod
     def write(self, line: bytes, about: bytes | None, *, last: bool = False) -> None:
         """Send. about: the id of their request that the line belongs to; last: nothing more will belong to
         it; an empty ``line`` says only that."""
-        raise NotImplementedError
 
     def take_back(self, number: int, line: bytes) -> None:
         """Send the cancellation of our request."""
         self.write(line, None)
 
+    @abstractmethod
     async def asked(self, request: Request) -> bytes:
         """The answer to a request of theirs. RefusedError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def told(self, method: str, params: bytes | None) -> None:
         """A notification."""
-        raise NotImplementedError
 
     def heard(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
@@ -98,7 +123,7 @@ class End:
         *,
         about: bytes | None = None,
         progress: Callable[[bytes], None] | None = None,
-        home: "tuple[End, bytes] | None" = None,
+        home: tuple[Party, bytes] | None = None,
     ) -> bytes:
         """The result. RefusedError. about: see `write`; progress, home: see `Sent`."""
         if progress is not None:
@@ -190,6 +215,9 @@ class End:
             line = self.peer.error(request.id, error.code, error.message, error.data)
         except (NotAnObject, ValueError) as error:
             line = self.peer.error(request.id, INVALID_PARAMS, f"The params can't be read: {error}")
+        except Exception:
+            line = self.peer.error(request.id, INTERNAL_ERROR, "The relay has failed; its log says why.")
+            raise
         finally:
             self.write(line, request.id, last=True)
 
@@ -199,7 +227,7 @@ class End:
 
 
 async def pass_on(
-    request: Request, source: End, target: End, params: bytes | None, about: bytes | None = None
+    request: Request, source: Party, target: Party, params: bytes | None, about: bytes | None = None
 ) -> bytes:
     """Ask ``target`` what ``source`` was asked, with ``params``. Progress comes back under the token that the
     request came with. RefusedError."""

@@ -8,56 +8,35 @@ Specification: 2025-11-25 and 2026-07-28, `basic/transports/streamable-http`.
 """
 
 import asyncio
-import base64
-import binascii
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import TypedDict
 
+from conformance.mutants.relay.exchange import (
+    EVENTS,
+    JSON,
+    Headers,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    agrees,
+    body_of,
+    encoded,
+    reply,
+    status_of,
+)
 from conformance.mutants.relay.naming import members, text
+from conformance.mutants.relay.opening import Opening
 from conformance.mutants.relay.session import Config, Servers, Session
-from conformance.mutants.relay.upstream import Opening
 from mcpzip.wire import (
-    HEADER_MISMATCH,
     LEGACY_VERSIONS,
-    METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     PARSE_ERROR,
-    UNSUPPORTED_PROTOCOL_VERSION,
     Era,
     is_json,
-    quote,
     read_opening,
 )
 
-Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
-Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
-Headers = dict[str, str]
-
-
-class Scope(TypedDict):
-    """What is read of an exchange's head."""
-
-    method: str
-    path: str
-    server: tuple[str, int]
-    headers: Iterable[tuple[bytes, bytes]]
-
-
 PATH = "/mcp"
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-STATUS = {METHOD_NOT_FOUND: 404, UNSUPPORTED_PROTOCOL_VERSION: 400, HEADER_MISMATCH: 400}
-"""What HTTP says to a modern request that is answered with such an error."""
-JSON, EVENTS = "application/json", "text/event-stream"
-
-
-class Refusal(Exception):
-    """An exchange that ends with this status. code: of the JSON-RPC error in its body."""
-
-    def __init__(self, status: int, why: str, code: int = -32600, headers: Headers | None = None) -> None:
-        self.status, self.headers = status, headers or {}
-        self.body = b'{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%b}}' % (code, quote(why))
-        super().__init__(why)
 
 
 Line = tuple[bytes, bool]
@@ -85,19 +64,20 @@ class Room:
 
 
 class Web:
-    """The application. session: what each client gets."""
+    """The application. session: what each client gets; address: where it listens."""
+
+    address = "127.0.0.1"
 
     def __init__(self, config: Config, session: type[Session]) -> None:
         self.config, self.session = config, session
         self.rooms: dict[str, Room] = {}
-        self._shared: Servers | None = None
-        """The servers of modern clients, who have no sessions."""
+        self._shared: dict[bytes, Servers] = {}
+        """The servers of modern clients, who have no sessions, by what these can be asked."""
 
     async def end(self) -> None:
         """End every session."""
-        await asyncio.gather(*(room.session.end() for room in self.rooms.values()))
-        if self._shared is not None:
-            await self._shared.end()
+        ends = [room.session.end() for room in self.rooms.values()]
+        await asyncio.gather(*ends, *(servers.end() for servers in self._shared.values()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI 3.0."""
@@ -144,7 +124,7 @@ class Web:
         modern = opened is not None and opened.era is Era.MODERN
         if modern or headers.get("mcp-protocol-version") in MODERN_VERSIONS:
             agrees(headers, method, message, (opened.version if opened else None) or "")
-            room = self.passing(message, body)
+            room = self.passing(message)
         else:
             room = self.entered(headers) if method != "initialize" else self.made()
         line = body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
@@ -194,12 +174,13 @@ class Web:
             raise Refusal(400, "This MCP-Protocol-Version is not known here.")
         return self.rooms[id]
 
-    def passing(self, message: dict[str, bytes], body: bytes) -> Room:
-        """A modern request stands alone; what all of them share are the servers."""
-        if self._shared is None:
-            self._shared = Servers(self.config, Opening(True, message.get("params", b"{}"), None))
-            self._shared.start()
-        return Room(self.config, self.session, self._shared)
+    def passing(self, message: dict[str, bytes]) -> Room:
+        """A modern request stands alone; what those of the same capabilities share are the servers."""
+        opening = Opening(True, message.get("params", b"{}"), None)
+        if opening.capabilities not in self._shared:
+            self._shared[opening.capabilities] = Servers(self.config, opening)
+            self._shared[opening.capabilities].start()
+        return Room(self.config, self.session, self._shared[opening.capabilities])
 
     # Answers
 
@@ -257,56 +238,3 @@ class Web:
         finally:
             coming.cancel()
             gone.cancel()
-
-
-def agrees(headers: Headers, method: str, message: dict[str, bytes], version: str) -> None:
-    """Refusal unless the head of a modern request says what its body says."""
-    params = members(message.get("params"))
-    wanted = {"mcp-protocol-version": version}
-    if "id" in message:
-        wanted["mcp-method"] = method
-    if method in NAMED:
-        wanted["mcp-name"] = text(params.get(NAMED[method]))
-    for key, value in wanted.items():
-        if decoded(headers.get(key, "")) != value:
-            raise Refusal(400, f"The header {key} is not what the body says.", HEADER_MISMATCH)
-
-
-def decoded(value: str) -> str:
-    """The text of a header that may be Base64."""
-    if not (value.startswith("=?base64?") and value.endswith("?=")):
-        return value
-    try:
-        return base64.b64decode(value[9:-2], validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return value
-
-
-def status_of(answer: bytes, modern: bool) -> int:
-    """The status that goes with an answer."""
-    error = members(members(answer).get("error"))
-    code = error.get("code", b"")
-    return STATUS.get(int(code), 200) if modern and code.lstrip(b"-").isdigit() else 200
-
-
-async def body_of(receive: Receive) -> bytes:
-    """The body of a request."""
-    whole, more = b"", True
-    while more:
-        part = await receive()
-        data = part.get("body", b"")
-        whole += data if isinstance(data, bytes) else b""
-        more = bool(part.get("more_body", False))
-    return whole
-
-
-async def reply(send: Send, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-    """An answer that is no stream."""
-    told = {**(headers or {}), "content-length": str(len(body))}
-    await send({"type": "http.response.start", "status": status, "headers": encoded(told)})
-    await send({"type": "http.response.body", "body": body})
-
-
-def encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """As ASGI has them."""
-    return [(key.encode(), value.encode()) for key, value in headers.items()]

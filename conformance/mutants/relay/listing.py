@@ -9,9 +9,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from conformance.mutants.relay.end import RefusedError
-from conformance.mutants.relay.naming import items, members, shown, shown_uri, text
+from conformance.mutants.relay.naming import (
+    SCHEME,
+    items,
+    members,
+    shown,
+    shown_uri,
+    text,
+    with_shown_uri,
+)
 from conformance.mutants.relay.upstream import Upstream
-from mcpzip.wire import quote, with_members
+from mcpzip.wire import Request, quote, with_members
 
 PATIENCE = 5.0
 """Seconds that one server's list may take."""
@@ -79,6 +87,17 @@ async def has_tool(upstream: Upstream, name: str) -> bool:
     if name not in upstream.tools:
         await listed(upstream, "tools/list")
     return name in upstream.tools
+
+
+async def with_server(request: Request, upstreams: Iterable[Upstream]) -> bytes | None:
+    """The params of a request, with the server in a URI that is a server's own: so it stands in results,
+    which pass as they are. It is for the server that lists it."""
+    uri = text(members(request.params).get("uri"))
+    for upstream in upstreams if uri and not uri.startswith(SCHEME) else ():
+        for definition in await listed(upstream, "resources/list"):
+            if text(members(definition).get("uri")) == uri:
+                return with_shown_uri(request.params or b"{}", upstream.name)
+    return request.params
 
 
 def with_shown_key(definition: bytes, server: str, key: str) -> bytes:

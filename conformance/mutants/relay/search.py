@@ -44,6 +44,13 @@ class Finder(Session):
             case name:
                 raise self.invalid(f"There is no tool {name!r}; there are find, show and run.")
 
+    def heard(
+        self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
+    ) -> None:
+        """See `End.heard`: the three stay what they are."""
+        if method != "notifications/tools/list_changed":
+            super().heard(server, method, params, about, subscribed=subscribed)
+
     def arguments(self, given: dict[str, bytes]) -> bytes | None:
         """Those of ``run``: an object, JSON text of one, null, or beside the tool's name. None: no object."""
         flat = without_members(join_object(given), ("tool", "arguments"))

@@ -9,8 +9,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from conformance.mutants.relay.bridging import asked_back, parked
 from conformance.mutants.relay.end import End, RefusedError, pass_on
-from conformance.mutants.relay.listing import LISTS, has_tool, merged
+from conformance.mutants.relay.listing import LISTS, has_tool, merged, with_server
 from conformance.mutants.relay.naming import (
     ADDRESSED,
     addressed,
@@ -20,14 +21,14 @@ from conformance.mutants.relay.naming import (
     with_shown_contents,
     with_shown_uri,
 )
-from conformance.mutants.relay.upstream import INFO, Link, Opening, Upstream
+from conformance.mutants.relay.opening import INFO, Opening
+from conformance.mutants.relay.upstream import Link, Upstream
 from mcpzip.wire import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     SUBSCRIPTION_ID_KEY,
     Era,
-    NotAnObject,
     Request,
     Role,
     RpcError,
@@ -187,13 +188,20 @@ class Session(End):
 
     async def passed(self, request: Request, servers: Servers) -> bytes:
         """The answer of the server that the request is for."""
-        server, params = addressed(request.method, request.params, servers.by_name)
+        params = await with_server(request, servers.by_name.values())
+        server, params = addressed(request.method, params, servers.by_name)
         result = await self.sent_on(request, await servers.by_name[server].link(), params)
         return with_shown_contents(result, server) if request.method == "resources/read" else result
 
     async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
         """What ``link`` answers to the request with these params."""
-        return await pass_on(request, self, link, link.fitted(params))
+        modern = link.upstream.opening.modern
+        if modern and not link.modern:
+            return await parked(request, self, link, link.fitted(params), link.upstream.parked)
+        result = await pass_on(request, self, link, link.fitted(params))
+        if link.modern and not modern:
+            return await asked_back(request, self, link, link.fitted(params), result)
+        return result
 
     async def level_set(self, request: Request, servers: Servers) -> bytes:
         """Every server that logs hears of the level, also one that starts later."""
@@ -273,6 +281,3 @@ class Session(End):
     def invalid(why: str) -> RefusedError:
         """The params are not what they should be."""
         return RefusedError(RpcError(-32602, why))
-
-
-__all__ = ["Config", "NotAnObject", "Servers", "Session", "Write"]

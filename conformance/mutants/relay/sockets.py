@@ -21,8 +21,8 @@ class _Server(uvicorn.Server):
 
 
 async def served(web: Web, port: int, done: asyncio.Event) -> None:
-    """Serve on ``port`` of 127.0.0.1 until ``done``."""
-    bound = socket.create_server(("127.0.0.1", port))
+    """Serve on ``port`` until ``done``."""
+    bound = socket.create_server((web.address, port))
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or each message waits for the last one's
     config = uvicorn.Config(
         web, log_config=None, log_level="critical", ws="none", lifespan="off", server_header=False

@@ -9,16 +9,17 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.channel import Channel
 from conformance.channel.stdio import StdioChannel
 from conformance.errors import Finding
-from conformance.mutants.relay.end import End, GoneError, RefusedError, pass_on
+from conformance.mutants.relay.bridging import Parked
+from conformance.mutants.relay.end import End, GoneError, Party, RefusedError, pass_on
+from conformance.mutants.relay.guard import guard
 from conformance.mutants.relay.naming import members, text
+from conformance.mutants.relay.opening import INFO, Opening
 from mcpzip.wire import (
-    CLIENT_CAPABILITIES_KEY,
     INTERNAL_ERROR,
     LATEST_LEGACY_VERSION,
     METHOD_NOT_FOUND,
@@ -34,32 +35,17 @@ from mcpzip.wire import (
     unstamp_request,
 )
 
-INFO = b'{"name":"relay","version":"1"}'
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "USERPROFILE", "SYSTEMROOT", "TEMP", "TMP")
 STARTING = 8.0
 """Seconds a request waits for its server to be up."""
 _LEAVING = 0.5
 _CHANGES = b'{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}'
-# It waits for the end of the pipe that only we hold, and then ends the server's group.
-_GUARD = 'read -r _; kill -KILL "-$0" 2>/dev/null'
-
-
-@dataclass(slots=True)
-class Opening:
-    """How the client has opened us, and so how we open its servers. modern: its era; params: those of its
-    `initialize`, or of its first modern request; owner: the client, None when several share the servers;
-    level: the params of its last ``logging/setLevel``."""
-
-    modern: bool
-    params: bytes
-    owner: End | None
-    level: bytes | None = None
 
 
 class Upstream:
     """A server and how it is reached. up: its connection while there is one; trouble: why there is none;
     tools: its definitions by name, as last listed; missed: the capabilities whose lists were wanted while it
-    couldn't be asked."""
+    couldn't be asked; parked: calls of a modern client to a legacy server that wait for an answer."""
 
     def __init__(
         self, name: str, entry: Mapping[str, object], opening: Opening, link: "type[Link] | None" = None
@@ -69,6 +55,7 @@ class Upstream:
         self.trouble = ""
         self.tools: dict[str, bytes] = {}
         self.missed: set[str] = set()
+        self.parked: dict[str, Parked] = {}
         self._link = link or Link
         self._starting: asyncio.Task[None] | None = None
 
@@ -122,7 +109,7 @@ class Upstream:
                 await link.end()
                 raise
             else:
-                self.up = link
+                self.up, self.trouble = link, ""
                 self._tell_late(link)
                 return
 
@@ -168,7 +155,9 @@ class Link(End):
 
     async def _initialize(self) -> bytes:
         self.modern, opening = False, self.upstream.opening
-        params = initialize_params(LATEST_LEGACY_VERSION, INFO, b"{}") if opening.modern else opening.params
+        params = opening.params
+        if opening.modern:
+            params = initialize_params(LATEST_LEGACY_VERSION, INFO, opening.capabilities)
         said = await self.request("initialize", params)
         self.notify("notifications/initialized")
         return said
@@ -204,9 +193,7 @@ class Link(End):
             return unstamp_request(params) if params is not None else None
         if PROTOCOL_VERSION_KEY in meta:
             return params
-        opened = members(members(self.upstream.opening.params).get("_meta"))
-        capabilities = opened.get(CLIENT_CAPABILITIES_KEY, b"{}")
-        return stamp_request(params, MODERN_VERSION, INFO, capabilities)
+        return stamp_request(params, MODERN_VERSION, INFO, self.upstream.opening.capabilities)
 
     async def end(self) -> None:
         """Leave; a process is ended with what it started."""
@@ -238,14 +225,14 @@ class Link(End):
             subscribed = sent is not None and sent.home is not None
             client.heard(self.upstream.name, method, params, about, subscribed=subscribed)
 
-    def home(self) -> tuple[End | None, bytes | None]:
+    def home(self) -> tuple[Party | None, bytes | None]:
         """Whose a message is that names no request: the client's that has us for itself, and then of its
         latest request; else of the one request there is, and nobody's when there are several."""
         open = [sent.home for sent in self.sent.values() if sent.home is not None]
         owner = self.upstream.opening.owner
-        if owner is not None:
-            return owner, open[-1][1] if open else None
-        return open[0] if len(open) == 1 else (None, None)
+        if open and (owner is not None or len(open) == 1):
+            return open[-1]
+        return owner, None
 
     async def _listen(self) -> None:
         """A legacy client hears of changes unasked; a modern server wants to be asked."""
@@ -288,10 +275,3 @@ class Link(End):
         """It has ended."""
         self.dead = True
         self.received(b"")
-
-
-def guard(group: int) -> "subprocess.Popen[bytes] | None":
-    """A shell that outlives us just long enough to end the group; None on Windows."""
-    if os.name != "posix":
-        return None
-    return subprocess.Popen(["sh", "-c", _GUARD, str(group)], stdin=subprocess.PIPE, start_new_session=True)

@@ -1,0 +1,78 @@
+"""The runner's own test: wrong proxies are caught by the check that names their fault, the right one by none.
+
+A fault of each kind is played here, before its own check; `nox -s mutants` plays them all before every check
+of level must.
+"""
+
+import pytest
+
+from conformance.check import LEVELS, MUST
+from conformance.checks import ALL
+from conformance.mutants.faults import FAULTS
+from conformance.mutants.hunt import MODES, hunt_all, right
+from conformance.runner import run
+from conformance.verdict import Status
+
+BY_ID = {check.id: check for check in ALL}
+PLAYED = (
+    # what the client gets, and the server
+    "drops-is-error",
+    "doubles",
+    "truncates",
+    "hides-errors",
+    "runs-twice",
+    "retries",
+    # the messages, and what is said while a call runs
+    "spells-ids",
+    "dies-of-junk",
+    "unstamped",
+    "late-progress",
+    "swallows-cancel",
+    "claims",
+    "declines",
+    "forgets-state",
+    "untagged",
+    # what is offered
+    "first-page-only",
+    "loses-defs",
+    "loses-blobs",
+    # servers that misbehave, the end, secrets
+    "hangs-on-junk",
+    "mixes-answers",
+    "leaves-servers",
+    "inherits",
+    # meta-tools
+    "drops-text",
+    "ranks-by-name",
+    # HTTP
+    "lets-anyone-in",
+    "one-connection",
+    "follows-redirects",
+)
+
+
+async def test_wrong_proxies_are_caught() -> None:
+    hunted = await hunt_all(PLAYED, thorough=False, jobs=3, patience=4.0)
+    assert [each.named for each in hunted if not each.as_it_should_be] == []
+    assert all(each.named.summary and each.named.transcript for each in hunted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_right_one_passes_what_they_fail(mode: str) -> None:
+    ids = {FAULTS[fault].check for fault in PLAYED if FAULTS[fault].mode == mode} or {"protocol.ping"}
+    report = await run([right(mode)], [check for check in ALL if check.id in ids])
+    assert [it for it in report.subjects[0].verdicts if it.status is not Status.PASSED] == []
+
+
+def test_every_row_can_be_played() -> None:
+    for name, fault in FAULTS.items():
+        assert fault.mode in MODES, name
+        assert fault.check in BY_ID, name
+        assert BY_ID[fault.check].level in LEVELS, name
+        assert fault.check not in fault.also, name
+        assert all(BY_ID[id].level == MUST for id in fault.also), name
+
+
+def test_there_is_a_fault_for_every_group() -> None:
+    groups = {check.group for check in ALL if not check.measures}
+    assert {BY_ID[fault.check].group for fault in FAULTS.values()} == groups
