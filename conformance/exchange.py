@@ -8,6 +8,8 @@ The rule: what the server said counts, and nothing that a connection puts around
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from conformance.client import Answer, Fields, RefusedError
 from conformance.errors import ControlError, Finding, NotPlayableError
 from conformance.likeness import Likeness, diff, lines
@@ -162,6 +164,19 @@ def spoken(method: str, params: bytes) -> list[str]:
     if kept.get("mode") == b'"form"':  # what it means when nothing is said, and what older versions don't say
         del kept["mode"]
     return [method, *lines(join_object(kept), Likeness.VALUE)]
+
+
+def said_too(straight: bytes, through: bytes) -> bytes:
+    """``through`` without the members that ``straight`` doesn't have, however deep; both are JSON text."""
+    return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
+
+
+def _kept(straight: object, through: object) -> object:
+    if isinstance(straight, dict) and isinstance(through, dict):
+        return {key: _kept(straight[key], item) for key, item in through.items() if key in straight}
+    if isinstance(straight, list) and isinstance(through, list) and len(straight) == len(through):
+        return [_kept(one, other) for one, other in zip(straight, through, strict=True)]
+    return through
 
 
 def answered(player: Player, reply: Reply) -> list[str]:

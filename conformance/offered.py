@@ -7,13 +7,13 @@ that the server left out may be there, too: what they say is what they would mea
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from conformance.errors import Finding
-from conformance.exchange import compare, controlled
+from conformance.exchange import compare, controlled, said_too
 from conformance.likeness import Likeness, lines
 from conformance.player import Player
 from conformance.reply import Reply
@@ -80,10 +80,14 @@ async def listed(player: Player, kind: Kind, own: Sequence[str]) -> dict[str, by
         await asyncio.sleep(0.05)
 
 
-async def same_entries(stage: Stage, kind: Kind, shop: Server, own: Sequence[str]) -> None:
-    """These offers are listed alike, straight and through the subject."""
+async def same_entries(
+    stage: Stage, kind: Kind, shop: Server, own: Sequence[str], members: Collection[str] | None = None
+) -> None:
+    """These offers are listed alike, straight and through the subject. members: only these are compared, of
+    an entry and of a prompt's arguments."""
     with controlled():
         straight = await listed(await stage.straight(shop), kind, own)
+    straight = {name: _compared(entry, members) for name, entry in straight.items()}
     player = await stage.through(shop)
     through = await listed(player, kind, own)
     told = [[name, *lines(straight[name], Likeness.VALUE)] for name in own]
@@ -91,16 +95,26 @@ async def same_entries(stage: Stage, kind: Kind, shop: Server, own: Sequence[str
     compare(stage, f"{kind.method} shows it differently.", told, shown)
 
 
+def _compared(entry: bytes, members: Collection[str] | None) -> bytes:
+    """The members of an entry that are compared, without what means the same as nothing."""
+    value = msgspec.json.decode(entry)
+    for holder in (value, *value.get("arguments", ())):
+        for key in list(holder):
+            if (members is not None and key not in members) or (key == "required" and not holder[key]):
+                del holder[key]
+    return msgspec.json.encode(value)
+
+
 def _entry(player: Player, kind: Kind, own: str, straight: bytes, through: bytes) -> list[str]:
     """An entry, a member a line, under the server's own name again. A resource's name, which is for people,
     may have gained the server's."""
     fields = split_object(player.route.undone(through))
     fields[kind.key] = quote(own)
-    name = msgspec.json.decode(split_object(straight)["name"])
+    name = str(msgspec.json.decode(straight)["name"])
     shown = msgspec.json.decode(fields.get("name", b"null"))
     if kind is not PROMPT and isinstance(shown, str) and shown.endswith(name):
         fields["name"] = quote(name)
-    return lines(_said_too(straight, join_object(fields)), Likeness.VALUE)
+    return lines(said_too(straight, join_object(fields)), Likeness.VALUE)
 
 
 def same_answers(
@@ -119,7 +133,7 @@ def same_answers(
         result = None if other.result is None else player.route.undone(other.result)
         if result is not None and one.result is not None:
             value = _owned(msgspec.json.decode(result), own)
-            result = _said_too(one.result, msgspec.json.encode(value))
+            result = said_too(one.result, msgspec.json.encode(value))
         got.append(_answered(result, other))
     compare(stage, otherwise, told, got)
 
@@ -129,19 +143,6 @@ def _answered(result: bytes | None, reply: Reply) -> list[str]:
     if result is None:
         return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
     return ["answered with a result", *lines(without_members(result, _STAMPED), Likeness.VALUE)]
-
-
-def _said_too(straight: bytes, through: bytes) -> bytes:
-    """``through`` without the members that ``straight`` doesn't have, however deep; both are JSON text."""
-    return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
-
-
-def _kept(straight: object, through: object) -> object:
-    if isinstance(straight, dict) and isinstance(through, dict):
-        return {key: _kept(straight[key], item) for key, item in through.items() if key in straight}
-    if isinstance(straight, list) and isinstance(through, list) and len(straight) == len(through):
-        return [_kept(one, other) for one, other in zip(straight, through, strict=True)]
-    return through
 
 
 def _owned(value: object, own: Mapping[str, str]) -> object:

@@ -196,6 +196,8 @@ async def listen(stage: Stage) -> None:
     """In 2026-07-28 ``subscriptions/listen`` is acknowledged, in the name of the request and before anything
     else, with no more than was asked for; what isn't asked for isn't told."""
     player = await stage.through(_growing(*_KINDS, era="both"), version=MODERN_VERSION)
+    if not _declares_changes(player):
+        raise NotPlayableError("It declares nothing that could be listened for.")
     await _listen(player, _KINDS["resources"])
     await player.call(SHOP, "grow")
     await player.call(SHOP, "fresh")

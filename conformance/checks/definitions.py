@@ -6,7 +6,7 @@ import msgspec
 
 from conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check
 from conformance.errors import Finding
-from conformance.exchange import controlled
+from conformance.exchange import controlled, said_too
 from conformance.likeness import Likeness, diff, lines
 from conformance.scene import SHOP, server, tool
 from conformance.stage import Stage
@@ -37,8 +37,10 @@ def _only(fields: Fields, definition: bytes) -> bytes:
 
 
 async def _same(stage: Stage, fields: Fields, likeness: Likeness = Likeness.VALUE) -> None:
-    """A tool with these fields is shown as its server wrote it."""
+    """A tool with these fields is shown as its server wrote it, whatever is shown besides."""
     straight, through = await _shown(stage, fields)
+    if likeness is Likeness.VALUE:
+        through = said_too(straight, through)
     _alike(stage, lines(straight, likeness), lines(through, likeness))
 
 
@@ -91,7 +93,6 @@ async def schema_keywords(stage: Stage) -> None:
         "else": False,
         "unevaluatedProperties": False,
         "minProperties": 1,
-        "required": [],
     }
     await _same(stage, _takes(_KEYWORDS, **conditions))
 
@@ -127,17 +128,19 @@ async def schema_refs(stage: Stage) -> None:
         "parts": {"$ref": "#/$defs/tree"},
     }
     straight, through = await _shown(stage, _takes(properties, **{"$defs": definitions}))
-    _alike(stage, _resolved(straight), _resolved(through))
+    wanted = _resolved(straight)
+    shown = said_too(wanted, _resolved(through))
+    _alike(stage, lines(wanted, Likeness.VALUE), lines(shown, Likeness.VALUE))
 
 
-def _resolved(definition: bytes) -> list[str]:
-    """A definition, a member a line, with what each reference of its input schema points at in its place."""
+def _resolved(definition: bytes) -> bytes:
+    """A definition with what each reference of its input schema points at in its place."""
     value = msgspec.json.decode(definition)
     schema = value.get("inputSchema")
     kept = schema.pop("$defs", {}) if isinstance(schema, dict) else {}
     known = kept if isinstance(kept, dict) else {}
     value["inputSchema"] = _in_place(schema, known, ())
-    return lines(msgspec.json.encode(value), Likeness.VALUE)
+    return msgspec.json.encode(value)
 
 
 def _in_place(schema: object, known: Fields, within: tuple[str, ...]) -> object:
@@ -154,7 +157,7 @@ def _in_place(schema: object, known: Fields, within: tuple[str, ...]) -> object:
     return _in_place(known[name], known, (*within, name))
 
 
-@check("fidelity.output-schema", MUST, SPEC_2025 + "/server/tools#output-schema", needs=DESCRIBE)
+@check("fidelity.output-schema", SHOULD, SPEC_2025 + "/server/tools#output-schema", needs=DESCRIBE)
 async def output_schema(stage: Stage) -> None:
     """A tool's output schema is shown as its server wrote it."""
     entry = {"type": "object", "properties": {"id": {"type": "string"}, "at": {"type": ["string", "null"]}}}
@@ -172,10 +175,10 @@ async def output_schema(stage: Stage) -> None:
     await _same(stage, {"outputSchema": schema})
 
 
-@check("fidelity.annotations", MUST, TOOL + "-annotations", needs=DESCRIBE)
+@check("fidelity.annotations", SHOULD, TOOL + "-annotations", needs=DESCRIBE)
 async def annotations(stage: Stage) -> None:
-    """A tool's annotations are shown as its server wrote them: a hint that says yes, one that says no, and
-    none where there is none."""
+    """A tool's annotations are shown as its server wrote them: a hint that says yes, and one that says
+    no."""
     await _same(
         stage,
         {

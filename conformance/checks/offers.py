@@ -46,33 +46,70 @@ def _resource(uri: str, raw: Mapping[str, object] | None = None, **held: object)
 
 @check("fidelity.resource-listing", MUST, RESOURCES + "#resource", needs=("resources",))
 async def resource_listing(stage: Stage) -> None:
-    """A resource is listed with title, description, type, size, annotations, icons and ``_meta`` as its
-    server wrote them."""
+    """A resource is listed with URI, name, description and type as its server wrote them."""
+    await _same_resources(stage, ("uri", "name", "description", "mimeType"))
+
+
+@check("fidelity.resource-listing-whole", SHOULD, RESOURCES + "#resource", needs=("resources",))
+async def resource_listing_whole(stage: Stage) -> None:
+    """A resource is listed with title, size, annotations, icons and ``_meta`` too as its server wrote
+    them."""
+    await _same_resources(stage, None)
+
+
+async def _same_resources(stage: Stage, members: tuple[str, ...] | None) -> None:
     whole = {**_ABOUT, "mimeType": "text/plain", "size": 4096, "annotations": _NOTES, "_meta": _META}
     uris = [TODAY, "note://library/bare"]
     shop = server(tools=ECHO, resources=[_resource(uris[0], whole), _resource(uris[1])])
-    await same_entries(stage, RESOURCE, shop, uris)
+    await same_entries(stage, RESOURCE, shop, uris, members)
 
 
 @check("fidelity.resource-template-listing", MUST, RESOURCES + "#resource-templates", needs=("resources",))
 async def resource_template_listing(stage: Stage) -> None:
-    """A resource template is listed with title, description, type, annotations, icons and ``_meta`` as its
-    server wrote them."""
+    """A resource template is listed with URI template, name, description and type as its server wrote
+    them."""
+    await _same_template(stage, ("uriTemplate", "name", "description", "mimeType"))
+
+
+@check(
+    "fidelity.resource-template-listing-whole",
+    SHOULD,
+    RESOURCES + "#resource-templates",
+    needs=("resources",),
+)
+async def resource_template_listing_whole(stage: Stage) -> None:
+    """A resource template is listed with title, annotations, icons and ``_meta`` too as its server wrote
+    them."""
+    await _same_template(stage, None)
+
+
+async def _same_template(stage: Stage, members: tuple[str, ...] | None) -> None:
     whole = {**_ABOUT, "mimeType": "text/plain", "annotations": _NOTES, "_meta": _META}
     template = {"uriTemplate": DAYS, "name": "day", **whole}
-    await same_entries(stage, TEMPLATE, server(tools=ECHO, resource_templates=[template]), [DAYS])
+    await same_entries(stage, TEMPLATE, server(tools=ECHO, resource_templates=[template]), [DAYS], members)
 
 
 @check("fidelity.prompt-listing", MUST, PROMPTS + "#prompt", needs=("prompts",))
 async def prompt_listing(stage: Stage) -> None:
-    """A prompt is listed with title, description, arguments, icons and ``_meta`` as its server wrote them."""
+    """A prompt is listed with name, description and arguments, theirs too, as its server wrote them."""
+    await _same_prompts(stage, ("name", "description", "arguments", "required"))
+
+
+@check("fidelity.prompt-listing-whole", SHOULD, PROMPTS + "#prompt", needs=("prompts",))
+async def prompt_listing_whole(stage: Stage) -> None:
+    """A prompt is listed with title, icons and ``_meta``, and its arguments with their titles, too as its
+    server wrote them."""
+    await _same_prompts(stage, None)
+
+
+async def _same_prompts(stage: Stage, members: tuple[str, ...] | None) -> None:
     arguments = [
         {"name": "who", "title": "Who", "description": "Whom to greet.", "required": True},
         {"name": "how", "description": "Kindly – or not.", "required": False},
         {"name": "when"},
     ]
     prompts = [{"name": "greet", **_ABOUT, "arguments": arguments, "_meta": _META}, {"name": "bare"}]
-    await same_entries(stage, PROMPT, server(tools=ECHO, prompts=prompts), ["greet", "bare"])
+    await same_entries(stage, PROMPT, server(tools=ECHO, prompts=prompts), ["greet", "bare"], members)
 
 
 @check("fidelity.resource-listing-unknown-fields", SHOULD, CONTRACT, needs=("resources",))
@@ -228,10 +265,10 @@ async def prompt(stage: Stage) -> None:
     """A prompt's messages arrive all, in their order, with their roles, whatever they hold: text, an image,
     audio, a link, embedded text and bytes."""
     messages = [
-        _says({"type": "text", "text": "héllo 😀\n", "annotations": {"priority": 0.5}}),
+        _says({"type": "text", "text": "héllo 😀\n"}),
         _says({"type": "image", "data": _BYTES, "mimeType": "image/png"}, "assistant"),
         _says({"type": "audio", "data": _BYTES, "mimeType": "audio/wav"}),
-        _says({"type": "resource_link", "uri": TODAY, "name": "today", "title": "Today"}),
+        _says({"type": "resource_link", "uri": TODAY, "name": "today"}),
         _says({"type": "resource", "resource": {"uri": TODAY, "mimeType": "text/plain", "text": "é"}}),
         _says({"type": "resource", "resource": {"uri": TODAY, "mimeType": "image/png", "blob": _BYTES}}),
     ]
@@ -252,9 +289,12 @@ async def _same_prompt(stage: Stage, greet: Mapping[str, object]) -> None:
 
 @check("fidelity.prompt-meta", SHOULD, PROMPTS + "#getting-a-prompt", needs=("prompts",))
 async def prompt_meta(stage: Stage) -> None:
-    """A prompt arrives with its description and ``_meta``; so do fields the specification doesn't know."""
-    text = {"type": "text", "text": "hi", "_meta": _META, "x-shelf": 1}
-    whole = {"description": "Greets – naïvely.", "messages": [_says(text)], "_meta": _META, "x-vendor": [1]}
+    """A prompt arrives with its description and ``_meta``, its messages with annotations and titles; so do
+    fields the specification doesn't know."""
+    text = {"type": "text", "text": "hi", "annotations": _NOTES, "_meta": _META, "x-shelf": 1}
+    link = {"type": "resource_link", "uri": TODAY, "name": "today", "title": "Today"}
+    messages = [_says(text), _says(link)]
+    whole = {"description": "Greets – naïvely.", "messages": messages, "_meta": _META, "x-vendor": [1]}
     await _same_prompt(stage, {"name": "greet", "whole": whole})
 
 

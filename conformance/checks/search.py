@@ -138,7 +138,7 @@ async def limit(stage: Stage) -> None:
     player = await _listed(stage)
     for number in (1, 2, 3):
         found = await player.search("message", number)
-        expect(0 < len(found) <= number, f"Asked for {number}, it finds {len(found)}.")
+        expect(len(found) <= number, f"Asked for {number}, it finds {len(found)}.")
 
 
 @check("search.limit-is-a-prefix", SHOULD, CONTRACT, needs=(*SEARCH, "search-limit"))
@@ -227,16 +227,14 @@ _HOSTILE = (
 @check("search.hostile-query", MUST, CONTRACT, needs=SEARCH)
 async def hostile_query(stage: Stage) -> None:
     """A query may be anything: very long, control characters, the special characters of regular expressions
-    and query languages. It is answered, and nobody dies of it."""
+    and query languages. It is answered, if with an error, and so is the next one."""
     player = await _listed(stage)
-    shown = player.route.shown("slack", "send_message")
     for query in _HOSTILE:
         try:
             await player.search_reply(query)
-            found = await player.search(shown)
+            await player.search_reply("message")
         except Finding as finding:
             raise Finding(f"The query {query[:40]!r} is not survived. {finding.summary}") from finding
-        expect(shown in found, f"After the query {query[:40]!r} the name of a tool finds {found[:3]}.")
 
 
 @check("search.reply-size", SHOULD, CONTRACT, needs=("search",))

@@ -7,11 +7,12 @@ import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
 from conformance.client import Fields
-from conformance.errors import Finding, NotPlayableError
+from conformance.errors import Finding, NoAnswerError, NotPlayableError
 from conformance.player import CLIENT_INFO, Player
 from conformance.raw_http import INITIALIZED, PING, RawHttp, initialize, request
 from conformance.reply import Reply
@@ -60,23 +61,26 @@ async def _with_session(http: RawHttp) -> dict[str, str]:
 
 @check("protocol.http-notification-accepted", MUST, SENDING, needs=HTTP)
 async def http_notification_accepted(stage: Stage) -> None:
-    """A notification that is accepted is answered with 202 and no body."""
+    """A notification that is accepted is answered with 202 and no body, one that isn't with an HTTP error."""
     async with await _served(stage) as http:
         headers = await http.session()
         told = await http.post(INITIALIZED, headers)
-        expect(told.status == 202 and not told.body, f"It is answered with {told}.")
+        accepted = told.status == 202 and not told.body
+        expect(accepted or told.status >= 400, f"It is answered with {told}.")
 
 
 @check("protocol.http-malformed-body", MUST, SENDING, needs=HTTP)
 async def http_malformed_body(stage: Stage) -> None:
-    """A body that is no message is answered with an HTTP error, and the next request is answered."""
+    """A body that is no message is answered with an error, by HTTP or JSON-RPC, and the next request is
+    answered."""
     async with await _served(stage) as http:
         headers = await http.session()
         for body in (b'{"jsonrpc":"2.0","id":1,', b"", b"\xff\xfe", b"42"):
             told = await http.post(body, headers)
-            expect(400 <= told.status < 600, f"The body {body!r} is answered with {told}.")
-        told = await http.post(PING, headers)
-        expect(told.reply.result is not None, f"A ping is then answered with {told}.")
+            refused = told.status >= 400 or told.reply.error is not None
+            expect(refused, f"The body {body!r} is answered with {told}.")
+        told = await http.post(request("tools/list"), headers)
+        expect(told.reply.result is not None, f"tools/list is then answered with {told}.")
 
 
 @check("protocol.http-get", MUST, TRANSPORTS + "#listening-for-messages-from-the-server", needs=HTTP)
@@ -153,7 +157,7 @@ async def http_two_eras(stage: Stage) -> None:
 # Sessions
 
 
-@check("protocol.http-unknown-session", MUST, SESSIONS, needs=HTTP)
+@check("protocol.http-unknown-session", SHOULD, SESSIONS, needs=HTTP)
 async def http_unknown_session(stage: Stage) -> None:
     """A request in a session that isn't there is answered with 404: it tells a client to begin anew, as after
     a restart."""
@@ -221,9 +225,12 @@ async def sessions_apart(stage: Stage) -> None:
         fields = {"jsonrpc": b'"2.0"', "id": b"4711", "method": b'"tools/call"', "params": params}
         player.client.write(join_object(fields))
     for n, player in enumerate(players):
-        answer = await player.client.wait_for(_answers_4711)
+        try:
+            answer = await player.client.wait_for(_answers_4711)
+        except NoAnswerError:
+            raise Finding("The call of one session gets no answer while the other's is open.") from None
         text = _inner(player, answer).text
-        expect(words[n] in text, f"The call of one session is answered with {text!r}.")
+        expect(words[1 - n] not in text, f"The call of one session is answered with {text!r}.")
     for n, player in enumerate(players):
         await player.request("ping")  # what came before its answer has arrived by then
         seen = b"\n".join(player.client.transcript.received())
@@ -310,8 +317,8 @@ async def client_token(stage: Stage) -> None:
         raise NotPlayableError("It is the server itself: the token is for it.")
     word = f"s3cret-{secrets.token_hex(8)}"
     player = await stage.through(ECHO, headers={"Authorization": f"Bearer {word}"})
-    reply = await player.call(SHOP, "echo", b'{"n":1}')
-    expect(reply.json == {"n": 1}, f"A call is answered with {reply.text!r}.")
+    with suppress(NoAnswerError):  # what the servers got counts
+        await player.call(SHOP, "echo", b'{"n":1}')
     for record in stage.records().values():
         expect(word.encode() not in record.path.read_bytes(), "A server got the token.")
 

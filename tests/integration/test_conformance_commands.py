@@ -253,7 +253,7 @@ def test_a_check_is_shown() -> None:
 
 
 def test_the_page_lists_the_checks_there_are() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "conformance-checks.md").read_text(encoding="utf-8")
     code, output = invoke("list")
     assert code == 0
     assert output.strip() in page

@@ -90,7 +90,14 @@ class WantsObject(Finder):
 
 FAULTS: Mapping[str, Fault] = {
     "drops-text": Fault(
-        "runs with {} when arguments are a string", "arguments.as-text", Parts(meta=DropsText), "meta"
+        "runs with {} when arguments are a string",
+        "arguments.as-text",
+        Parts(meta=DropsText),
+        "meta",
+        also=(
+            "arguments.as-text-twice",
+            "arguments.not-an-object",
+        ),
     ),
     "drops-flat": Fault(
         "runs with {} when arguments are flat", "arguments.flat", Parts(meta=DropsFlat), "meta"

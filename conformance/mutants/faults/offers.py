@@ -152,6 +152,7 @@ FAULTS: Mapping[str, Fault] = {
         "ignores nextCursor of resources and prompts",
         "fidelity.resources-paging",
         Parts(link=FirstPageOfRest),
+        also=("fidelity.prompts-paging",),
     ),
     "empty-is-last": Fault(
         "takes an empty cursor for none", "protocol.paging-empty-cursor", Parts(link=EmptyIsLast)
@@ -167,12 +168,19 @@ FAULTS: Mapping[str, Fault] = {
         shows("tools/list", _without("outputSchema")),
     ),
     "loses-defs": Fault(
-        "shows schemas without $defs", "fidelity.schema-refs", shows("tools/list", _resolved)
+        "shows schemas without $defs",
+        "fidelity.schema-refs",
+        shows("tools/list", _resolved),
+        also=("fidelity.definition",),
     ),
     "simplifies": Fault(
         "shows the best known keywords of a schema only",
         "fidelity.schema-keywords",
         shows("tools/list", _simple),
+        also=(
+            "fidelity.definition",
+            "fidelity.schema-refs",
+        ),
     ),
     "loses-resource-fields": Fault(
         "lists resources with uri and name only",

@@ -148,18 +148,43 @@ FAULTS: Mapping[str, Fault] = {
     "answers-anything": Fault(
         "answers unknown methods with {}", "protocol.unknown-method", Parts(names=AnswersAnything)
     ),
-    "one-code": Fault("gives all its errors one code", "protocol.unknown-method", Parts(names=OneCode)),
+    "one-code": Fault(
+        "gives all its errors one code",
+        "protocol.unknown-method",
+        Parts(names=OneCode),
+        also=(
+            "fidelity.error",
+            "protocol.unknown-version-modern",
+        ),
+    ),
     "answers-twice": Fault("answers every request twice", "protocol.answers-once", Parts(stdio=AnswersTwice)),
     "logs-to-stdout": Fault("logs to stdout", "protocol.stdout-is-messages", Parts(stdio=LogsToStdout)),
-    "knows-no-ping": Fault("refuses a ping", "protocol.ping", Parts(names=Unanswered)),
+    "knows-no-ping": Fault(
+        "refuses a ping",
+        "protocol.ping",
+        Parts(names=Unanswered),
+        also=(
+            "conversation.ping-during-call",
+            "resilience.crash-before-answer",
+            "resilience.crash-within-answer",
+        ),
+    ),
     "old": Fault("answers in 2025-06-18 always", "protocol.version-2025-11-25", Parts(names=Old)),
     "nameless": Fault("says not who it is", "protocol.version-2025-11-25", Parts(names=Nameless)),
     "any-version": Fault("speaks any version", "protocol.unknown-version", Parts(names=AnyVersion)),
     "any-modern-version": Fault(
         "speaks any version per request", "protocol.unknown-version-modern", Parts(names=AnyModernVersion)
     ),
-    "unstamped": Fault("leaves resultType out", "protocol.version-2026-07-28", Parts(names=Unstamped)),
+    "unstamped": Fault(
+        "leaves resultType out",
+        "protocol.version-2026-07-28",
+        Parts(names=Unstamped),
+        also=("conversation.mrtr",),
+    ),
     "wants-discovery": Fault(
-        "wants server/discover first", "protocol.first-request-modern", Parts(names=WantsDiscovery)
+        "wants server/discover first",
+        "protocol.first-request-modern",
+        Parts(names=WantsDiscovery),
+        also=("protocol.unknown-version-modern",),
     ),
 }

@@ -148,6 +148,7 @@ FAULTS: Mapping[str, Fault] = {
         "runs with {} when arguments are no object",
         "arguments.as-text",
         gives(lambda value: value if isinstance(value, dict) else {}),
+        also=("arguments.as-text-twice",),
     ),
     "cuts-arguments": Fault(
         "cuts strings at 64 KiB",
@@ -170,18 +171,40 @@ FAULTS: Mapping[str, Fault] = {
         "refuses a call without arguments", "arguments.none", Parts(names=NeedsArguments)
     ),
     "drops-request-meta": Fault(
-        "keeps _meta of a call to itself", "fidelity.request-meta", Parts(names=DropsRequestMeta)
+        "keeps _meta of a call to itself",
+        "fidelity.request-meta",
+        Parts(names=DropsRequestMeta),
+        also=(
+            "conversation.progress",
+            "conversation.progress-of-two-calls",
+            "conversation.progress-of-two-servers",
+            "conversation.progress-token-kinds",
+        ),
     ),
     "lowers-names": Fault("takes names in small letters", "fidelity.tool-names", Parts(names=LowersNames)),
     "runs-another": Fault(
-        "runs another tool for one it doesn't know", "arguments.near-miss-name", Parts(names=RunsAnother)
+        "runs another tool for one it doesn't know",
+        "arguments.near-miss-name",
+        Parts(names=RunsAnother),
+        also=("protocol.unknown-tool",),
     ),
     "says-nothing": Fault(
         "answers a call of a tool that isn't there with nothing",
         "protocol.unknown-tool",
         Parts(names=SaysNothing),
+        also=("arguments.near-miss-name",),
     ),
-    "runs-twice": Fault("sends every call twice", "resilience.runs-once", Parts(names=RunsTwice)),
+    "runs-twice": Fault(
+        "sends every call twice",
+        "resilience.runs-once",
+        Parts(names=RunsTwice),
+        also=(
+            "conversation.progress",
+            "conversation.progress-modern",
+            "conversation.progress-of-two-calls",
+            "conversation.progress-of-two-servers",
+        ),
+    ),
     "retries": Fault(
         "sends a call again after a crash", "resilience.no-double-execution", Parts(names=Retries)
     ),
@@ -192,5 +215,6 @@ FAULTS: Mapping[str, Fault] = {
         "tells every server what another has answered",
         "security.answers-stay-apart",
         Parts(names=TellsOthers),
+        also=("security.calls-stay-apart",),
     ),
 }

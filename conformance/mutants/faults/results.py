@@ -117,9 +117,14 @@ _BLOCK = _only("type", "text", "data", "mimeType", "resource", "uri", "name")
 FAULTS: Mapping[str, Fault] = {
     "drops-is-error": Fault("drops isError", "fidelity.is-error", spoils(_without("isError"))),
     "drops-structured": Fault(
-        "drops structuredContent", "fidelity.structured-content", spoils(_without("structuredContent"))
+        "drops structuredContent",
+        "fidelity.structured-content",
+        spoils(_without("structuredContent")),
+        also=("fidelity.numbers",),
     ),
-    "drops-meta": Fault("drops _meta of a result", "fidelity.meta", spoils(_without("_meta"))),
+    "drops-meta": Fault(
+        "drops _meta of a result", "fidelity.meta", spoils(_without("_meta")), also=("fidelity.meta-modern",)
+    ),
     "drops-unknown-fields": Fault(
         "keeps only the fields of a result that it knows",
         "fidelity.unknown-fields",
@@ -131,7 +136,14 @@ FAULTS: Mapping[str, Fault] = {
         spoils(_blocks(lambda blocks: [block for block in blocks if block["type"] != "hologram"])),
     ),
     "drops-block-fields": Fault(
-        "keeps only the fields of a block that it needs", "fidelity.resource-link", spoils(_each(_BLOCK))
+        "keeps only the fields of a block that it needs",
+        "fidelity.resource-link",
+        spoils(_each(_BLOCK)),
+        also=(
+            "fidelity.image",
+            "fidelity.meta",
+            "fidelity.unknown-fields",
+        ),
     ),
     "first-block-only": Fault(
         "keeps only the first block", "fidelity.several-blocks", spoils(_blocks(lambda blocks: blocks[:1]))
@@ -140,11 +152,29 @@ FAULTS: Mapping[str, Fault] = {
         "puts a block where there is none",
         "fidelity.no-content",
         spoils(_blocks(lambda blocks: blocks or [{"type": "text", "text": ""}])),
+        also=(
+            "fidelity.meta-modern",
+            "fidelity.numbers",
+        ),
     ),
     "writes-blocks-as-text": Fault(
-        "knows text and images, and writes the rest as text", "fidelity.audio", spoils(_each(_as_text))
+        "knows text and images, and writes the rest as text",
+        "fidelity.audio",
+        spoils(_each(_as_text)),
+        also=(
+            "fidelity.embedded-resource",
+            "fidelity.resource-link",
+        ),
     ),
-    "drops-annotations": Fault("drops the annotations of blocks", "fidelity.image", spoils(_each(_bare))),
+    "drops-annotations": Fault(
+        "drops the annotations of blocks",
+        "fidelity.image",
+        spoils(_each(_bare)),
+        also=(
+            "fidelity.resource-link",
+            "fidelity.unknown-fields",
+        ),
+    ),
     "unwraps": Fault(
         "makes what is embedded a text", "fidelity.embedded-resource", spoils(_each(_unwrapped))
     ),
@@ -158,7 +188,16 @@ FAULTS: Mapping[str, Fault] = {
         spoils(lambda value: json.loads(json.dumps(value, sort_keys=True))),
     ),
     "respells": Fault("writes all JSON anew", "fidelity.number-spelling", spoils(lambda value: value)),
-    "ascii": Fault("writes ? for what is not ASCII", "fidelity.text", spoils(_ascii)),
+    "ascii": Fault(
+        "writes ? for what is not ASCII",
+        "fidelity.text",
+        spoils(_ascii),
+        also=(
+            "conversation.mrtr",
+            "fidelity.embedded-resource",
+            "fidelity.structured-content",
+        ),
+    ),
     "hides-errors": Fault("makes a server's error a result", "fidelity.error", Parts(names=HidesErrors)),
     "recodes-errors": Fault(
         "answers every error with one code",

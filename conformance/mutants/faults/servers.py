@@ -82,6 +82,8 @@ class OneAtATime(Session):
     turn: asyncio.Lock | None = None
 
     async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
+        if request.method != "tools/call":
+            return await super().sent_on(request, link, params)
         self.turn = self.turn or asyncio.Lock()
         async with self.turn:
             return await super().sent_on(request, link, params)
@@ -201,39 +203,80 @@ FAULTS: Mapping[str, Fault] = {
         "stops reading a server that writes junk", "resilience.junk-on-stdout", Parts(link=HangsOnJunk)
     ),
     "reads-in-pieces": Fault(
-        "takes what it reads at a time for a message", "resilience.torn-answer", Parts(link=ReadsInPieces)
+        "takes what it reads at a time for a message",
+        "resilience.torn-answer",
+        Parts(link=ReadsInPieces),
+        also=(
+            "fidelity.large-result",
+            "fidelity.resource-text",
+        ),
     ),
     "reads-no-stderr": Fault(
         "does not read a server's stderr", "resilience.stderr-flood", Parts(link=ReadsNoStderr)
     ),
     "mixes-answers": Fault(
-        "answers calls in the order they came", "resilience.concurrent-calls", Parts(link=MixesAnswers)
+        "answers calls in the order they came",
+        "resilience.concurrent-calls",
+        Parts(link=MixesAnswers),
+        also=("conversation.listen",),
     ),
     "waits-for-ever": Fault(
         "leaves a call open when its server dies",
         "resilience.crash-before-answer",
         Parts(link=WaitsForEver),
+        also=("resilience.crash-within-answer",),
     ),
     "never-reconnects": Fault(
         "never starts a server again", "resilience.reconnect", Parts(upstream=NeverReconnects)
     ),
-    "all-or-none": Fault("exits when a server does", "resilience.dead-server", Parts(upstream=AllOrNone)),
+    "all-or-none": Fault(
+        "exits when a server does",
+        "resilience.dead-server",
+        Parts(upstream=AllOrNone),
+        also=("resilience.missing-command",),
+    ),
     "one-at-a-time": Fault(
-        "makes calls wait for each other", "resilience.slow-call-other-server", Parts(names=OneAtATime)
+        "makes calls wait for each other",
+        "resilience.slow-call-other-server",
+        Parts(names=OneAtATime),
+        also=("conversation.cancel-leaves-others",),
     ),
     "one-request-at-a-time": Fault(
-        "makes requests wait for each other", "conversation.ping-during-call", Parts(names=OneRequestAtATime)
+        "makes requests wait for each other",
+        "conversation.ping-during-call",
+        Parts(names=OneRequestAtATime),
+        also=(
+            "conversation.cancel-leaves-others",
+            "conversation.listen",
+            "resilience.slow-call-other-server",
+        ),
     ),
     "waits-for-all": Fault(
         "answers initialize when all servers are up", "resilience.slow-start", Parts(names=WaitsForAll)
     ),
     "runs-with-all": Fault(
-        "runs a tool when all servers are up", "resilience.slow-start-others", Parts(names=RunsWithAll)
+        "runs a tool when all servers are up",
+        "resilience.slow-start-others",
+        Parts(names=RunsWithAll),
+        also=("resilience.silent-server",),
     ),
     "lists-all-or-none": Fault(
-        "fails a listing when one server does", "resilience.failing-listing", Parts(names=ListsAllOrNone)
+        "fails a listing when one server does",
+        "resilience.failing-listing",
+        Parts(names=ListsAllOrNone),
+        also=(
+            "resilience.dead-server",
+            "resilience.missing-command",
+            "resilience.silent-server",
+            "resilience.slow-start-others",
+        ),
     ),
-    "stays": Fault("stays when its input ends", "resilience.exit-on-eof", Parts(stdio=Stays)),
+    "stays": Fault(
+        "stays when its input ends",
+        "resilience.exit-on-eof",
+        Parts(stdio=Stays),
+        also=("resilience.exit-on-eof-mid-call",),
+    ),
     "finishes-first": Fault(
         "stays until every call is answered", "resilience.exit-on-eof-mid-call", Parts(names=Finishing)
     ),

@@ -181,19 +181,37 @@ class Untagged(Session):
 
 
 FAULTS: Mapping[str, Fault] = {
-    "keeps-progress": Fault("passes no progress on", "conversation.progress", Parts(names=NoProgress)),
+    "keeps-progress": Fault(
+        "passes no progress on",
+        "conversation.progress",
+        Parts(names=NoProgress),
+        also=(
+            "conversation.progress-modern",
+            "conversation.progress-of-two-calls",
+            "conversation.progress-of-two-servers",
+            "conversation.progress-token-kinds",
+        ),
+    ),
     "late-progress": Fault(
-        "tells of progress when the call is over", "conversation.progress", Parts(names=LateProgress)
+        "tells of progress when the call is over",
+        "conversation.progress",
+        Parts(names=LateProgress),
+        also=(
+            "conversation.progress-modern",
+            "conversation.progress-token-kinds",
+        ),
     ),
     "tokens-as-text": Fault(
         "gives progress tokens back as strings",
         "conversation.progress-token-kinds",
         Parts(names=TokensAsText),
+        also=("conversation.progress-of-two-servers",),
     ),
     "one-token": Fault(
         "tells of progress under the token of the latest call",
         "conversation.progress-of-two-calls",
         Parts(names=OneToken),
+        also=("conversation.progress-of-two-servers",),
     ),
     "asks-for-progress": Fault(
         "asks for progress that its client did not ask for",

@@ -197,7 +197,11 @@ FAULTS: Mapping[str, Fault] = {
         "gives session ids with a space", "protocol.http-session-id", Parts(web=Spaced), HTTP
     ),
     "any-session": Fault(
-        "takes any session id for one", "protocol.http-unknown-session", Parts(web=AnySession), HTTP
+        "takes any session id for one",
+        "protocol.http-unknown-session",
+        Parts(web=AnySession),
+        HTTP,
+        also=("protocol.http-session-ended",),
     ),
     "keeps-ended": Fault(
         "keeps sessions that were ended", "protocol.http-session-ended", Parts(web=KeepsEnded), HTTP
@@ -218,12 +222,22 @@ FAULTS: Mapping[str, Fault] = {
     "wants-accept": Fault(
         "wants Accept spelt in one way", "protocol.http-accepts", Parts(web=WantsAccept), HTTP
     ),
-    "one-room": Fault("has one session for all", "security.sessions-apart", Parts(web=OneRoom), HTTP),
+    "one-room": Fault(
+        "has one session for all",
+        "security.sessions-apart",
+        Parts(web=OneRoom),
+        HTTP,
+        also=(
+            "conversation.cancel-stays-apart",
+            "conversation.questions-stay-apart",
+        ),
+    ),
     "one-connection": Fault(
         "has one connection for all clients",
         "conversation.questions-stay-apart",
         Parts(web=OneConnection),
         HTTP,
+        also=("security.sessions-apart",),
     ),
     "tells-all": Fault(
         "tells every client what servers log", "security.sessions-apart", Parts(web=TellsAll), HTTP
