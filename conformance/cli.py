@@ -1,5 +1,8 @@
 """``mcpzip-conformance``: judge proxies. Each command is a file in `commands`."""
 
+import io
+import sys
+
 import click
 
 from conformance.commands.compare import compare_command
@@ -8,6 +11,7 @@ from conformance.commands.install import install_command, uninstall_command
 from conformance.commands.listing import list_command, schema_command, show_command, subjects_command
 from conformance.commands.report import report_command
 from conformance.commands.run import run_command
+from conformance.transcript import printable
 from mcpzip.model.errors import McpzipError
 
 
@@ -18,7 +22,9 @@ class _Usage(click.Group):
         try:
             return super().invoke(ctx)
         except McpzipError as error:
-            raise click.UsageError(str(error)) from error
+            # What it quotes may be another program's words, or a name out of somebody's report.
+            lines = map(printable, str(error).splitlines())
+            raise click.UsageError("\n".join(lines)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -30,6 +36,9 @@ def main() -> None:
 
     A subject is the name of a shipped one or a .toml file that describes a proxy (docs/conformance.md).
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a report has characters that not every code page has
+            stream.reconfigure(errors="backslashreplace")
 
 
 for command in (

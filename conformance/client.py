@@ -105,8 +105,8 @@ class Client:
         """Take request ``number`` back, in the way of the transport and the era."""
         params = join_object({"requestId": b"%d" % number, "reason": quote(reason)})
         notification = self._peer.notify("notifications/cancelled", params).rstrip(b"\n")
-        self.channel.cancel(b"%d" % number, notification)
-        self.transcript.add(notification, sent=True)
+        if self.channel.cancel(b"%d" % number, notification):
+            self.transcript.add(notification, sent=True)
 
     def notify(self, method: str, params: bytes | None = None) -> None:
         """Tell."""
@@ -119,8 +119,10 @@ class Client:
         self.channel.write(line)
 
     def answer(self, question: Fields, result: bytes) -> None:
-        """Answer a question that was left open. question: its members, result: JSON text."""
-        self.write(self._peer.result(question["id"], result))
+        """Answer a question that was left open, unless it was taken back. question: its members, result: JSON
+        text."""
+        if line := self._peer.result(question["id"], result):
+            self.write(line)
 
     async def wait_for(self, wanted: Callable[[Fields], bool], since: int = 0) -> Fields:
         """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.

@@ -26,6 +26,7 @@ from typing import IO
 
 from conformance.files import written
 from conformance.processes import end_group
+from conformance.transcript import printable
 from mcpzip.model.errors import McpzipError
 
 CACHE_VARIABLE = "MCPZIP_CONFORMANCE_CACHE"
@@ -182,7 +183,7 @@ def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
 def _sorry(name: str, command: Sequence[str], log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="backslashreplace").rstrip().splitlines()[-_TOLD:]
     what = "pip could not install it" if "pip" in command else "no virtual environment could be made"
-    said = "\n".join(f"  {line}" for line in lines)
+    said = "\n".join(f"  {printable(line)}" for line in lines)
     return f"{name}: {what}. See {log}, which ends:\n{said}\nCorrect that, and run the command again."
 
 

@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from conformance.errors import Finding
 from conformance.processes import Process
@@ -16,6 +17,7 @@ from conformance.transcript import printable
 _EACH = 0.02
 """Seconds between two looks."""
 _KEPT = 64 * 1024
+_ADDRESS = re.compile("https?://[!-~]+")
 _given: list[int] = []
 """Ports handed out lately: one isn't given twice before its subject had the time to take it."""
 
@@ -63,15 +65,21 @@ class Listening:
             if asyncio.get_running_loop().time() > deadline:
                 raise Finding(f"{patience:g} s after its start it took no connections{self._last_words()}")
             await asyncio.sleep(_EACH)
+        if self.process.code is not None:  # who takes connections there is somebody else
+            raise Finding(f"It exited before it took connections{self._last_words()}")
 
     async def _is_up(self, up: str, port: int) -> bool:
         if not up:
-            return await _takes_connections(port)
+            return await _takes_connections(urlsplit(self.url).hostname or "127.0.0.1", port)
         said = (self._output + b"\n" + self.process.stderr).decode("utf-8", "replace")
         match = re.search(up, said, re.MULTILINE)
-        if match is not None and match.groups() and match[1]:
-            self.url = match[1]
-        return match is not None
+        if match is None or not match.groups() or not match[1]:
+            return match is not None
+        # What is printed may come in pieces: the address counts once it is the declared one, or stays.
+        settled, self.url = match[1] == self.url, match[1]
+        if settled and not _ADDRESS.fullmatch(self.url):
+            raise Finding(f"The address that it says it serves at is none: {printable(self.url)}")
+        return settled
 
     def _printed(self, data: bytes) -> None:
         self._output = (self._output + data)[-_KEPT:]
@@ -81,9 +89,9 @@ class Listening:
         return f", saying: {said}" if said else "."
 
 
-async def _takes_connections(port: int) -> bool:
+async def _takes_connections(host: str, port: int) -> bool:
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        _, writer = await asyncio.open_connection(host, port)
     except OSError:
         return False
     writer.close()

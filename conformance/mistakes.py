@@ -68,6 +68,9 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
             f"{start.url!r} is no http address",
             "write it whole, as http://127.0.0.1:{port}/mcp",
         )
+    if any("{upstream}" in word and word != "{upstream}" for word in start.command):
+        remedy = "let it stand alone: it becomes as many words as start the server"
+        yield "start.command", "{upstream} stands within a word", remedy
     if "port" in set(places_in(start.url)) - used:
         yield (
             "start.command",
@@ -76,6 +79,9 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
         )
     if start.up and not start.url:
         yield "start.url", "it is missing beside start.up", "say where it serves, or remove up"
+    if "port" in used and not start.url:
+        yield "start.url", "it is missing and start uses {port}", "say where it serves"
+    groups = 0
     if start.up:
         try:
             groups = re.compile(start.up, re.MULTILINE).groups
@@ -88,6 +94,12 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
                     f"the expression has {groups} groups",
                     "put one pair of parentheses around the URL",
                 )
+    if start.url and "port" not in places_in(start.url) and not groups:
+        yield (
+            "start.url",
+            "it has no {port}, and checks are played at the same time",
+            "put {port} there and into start, or have start.up catch the URL",
+        )
 
 
 def _config_places(subject: Declared) -> Iterable[Mistake]:
@@ -100,6 +112,9 @@ def _config_places(subject: Declared) -> Iterable[Mistake]:
             yield "config", "it is missing and start uses {config}", "say how to write the config"
     elif "config" not in used:
         yield "start.command", "nothing in start uses {config}", "say where the config's path goes"
+    elif known := sorted(used & {"upstream", "url", "scenario", "record"}):
+        place = f"{{{known[0]}}}"
+        yield "start.command", f"{place} stands beside a config", "remove one: the servers are in the config"
 
 
 def _config_mistakes(config: Config) -> Iterable[Mistake]:

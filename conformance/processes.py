@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -83,9 +84,12 @@ class Process(asyncio.SubprocessProtocol):
         return True
 
     def terminate(self) -> None:
-        """SIGTERM to the process alone (Windows: end it)."""
+        """SIGTERM to the process alone (Windows: end it); nothing when it is gone."""
         if self.code is None:
-            os.kill(self.pid, signal.SIGTERM)
+            # It may have exited, and been waited for, a moment before asyncio tells; Windows says
+            # PermissionError.
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGTERM)
 
     async def end(self, grace: float = 2.0) -> None:
         """End of input, ``grace`` seconds to leave politely; then it and its group are killed and buried."""

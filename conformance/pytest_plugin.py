@@ -88,7 +88,7 @@ def mcp_check(request: pytest.FixtureRequest) -> Callable[[], None]:
         __tracebackhide__ = True
         verdict = _played(case)
         if verdict.status.value == "skipped":
-            pytest.skip(verdict.summary)
+            pytest.skip(_shown(verdict.summary))
         if verdict.wrong:
             pytest.fail(account(case.check, case.subject, verdict), pytrace=False)
 
@@ -105,7 +105,14 @@ def account(check: Check, subject: Subject, verdict: Verdict) -> str:
         if lines:
             left = len(lines) - _LINES
             parts += ["", f"{title}:", *([f"… {left} messages before"] if left > 0 else []), *lines[-_LINES:]]
-    return "\n".join(parts)
+    return _shown("\n".join(parts))
+
+
+def _shown(text: str) -> str:
+    """``text``, whose lines a terminal doesn't obey: a subject's own words are in them."""
+    from conformance.transcript import printable
+
+    return "\n".join(map(printable, text.split("\n")))
 
 
 class _Told:
@@ -133,6 +140,7 @@ class _Told:
         """The parameters of the tests. folder: what relative paths are relative to; timeout, patience: what
         goes before the marker's own. CollectError."""
         from conformance.checks import ALL
+        from conformance.commands.playing import is_here
         from conformance.expectations import Expectations, read
         from conformance.selection import select
         from mcpzip.model.errors import McpzipError
@@ -146,11 +154,12 @@ class _Told:
         except McpzipError as error:
             raise pytest.Collector.CollectError(str(error)) from error
         for subject in subjects:
+            absent = () if is_here(subject) else (pytest.mark.skip(reason=_shown(subject.not_run)),)
             for check in checks:
                 case = Case(subject, check, timeout or self.timeout, patience or self.patience)
                 name = check.id if len(subjects) == 1 else f"{subject.id}-{check.id}"
                 why = known.why(subject.id, check.id)
-                yield pytest.param(case, id=name, marks=_pinned(why) if why else ())
+                yield pytest.param(case, id=name, marks=(*absent, *((_pinned(why),) if why else ())))
 
 
 def _pinned(why: str) -> pytest.MarkDecorator:
@@ -165,7 +174,7 @@ def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
     text = str(name)
     found = load_all(folder / text if ".toml" in text else text)
     for subject in found:
-        if subject.install is not None:
+        if subject.install is not None and not subject.not_run:
             required(subject.family, subject.install.pip)
     return found
 

@@ -4,6 +4,7 @@ The rule: whatever a check does, when it is over nothing it started runs and not
 """
 
 import asyncio
+import math
 import shutil
 import sys
 import tempfile
@@ -72,10 +73,16 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await asyncio.gather(*(client.end() for client in reversed(self._clients)))
+            # All of them to their end, whatever one of them raises, and before their folder goes.
+            ends = (client.end() for client in reversed(self._clients))
+            raised = await asyncio.gather(*ends, return_exceptions=True)
         finally:
-            self._running.stop()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            try:
+                self._running.stop()
+            finally:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        if error is None and (wrong := next((one for one in raised if one is not None), None)):
+            raise wrong
 
     # Players
 
@@ -167,7 +174,9 @@ class Stage:
         return other
 
     def measure(self, name: str, value: float, unit: str) -> None:
-        """Note a figure; see `conformance.verdict.Measure`."""
+        """Note a figure; see `conformance.verdict.Measure`. ValueError for one that is no finite number."""
+        if not math.isfinite(value):
+            raise ValueError(f"{name} was measured as {value}")
         self.measured.append(Measure(name, round(value, 3), unit))
 
     def record(self, server: str) -> Record:

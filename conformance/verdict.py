@@ -107,11 +107,13 @@ class Report:
     format: str = field(default=FORMAT)
 
     def unexpected(self, verdict: Verdict) -> bool:
-        """Whether ``verdict`` makes the run fail: a failed must; with known failures pinned, every failure
-        that isn't pinned and every pass that is."""
-        if self.expecting:
-            return verdict.wrong != bool(verdict.pinned) and verdict.status is not Status.SKIPPED
-        return verdict.wrong and verdict.level == "must"
+        """Whether ``verdict`` makes the run fail: a must that failed or broke; with known failures pinned, every
+        failure that isn't pinned, every pass that is, and whatever broke."""
+        if not self.expecting:
+            return verdict.wrong and verdict.level == "must"
+        if verdict.status is Status.BROKEN:
+            return True
+        return verdict.wrong != bool(verdict.pinned) and verdict.status is not Status.SKIPPED
 
     def clean(self) -> bool:
         """Whether no verdict was unexpected."""

@@ -1,10 +1,12 @@
 """Start a fake from Python, and end it again.
 
-with Fakes(directory) as fakes:
-    slack = fakes.start("slack")                                  # stdio: started by whoever runs
-    slack.command shop = fakes.start(tools=["pay"], transport="http")           # serving at shop.url broken =
-    fakes.start(tools=["pay"], faults=["silence"]) client_config = {"mcpServers": {fake.name: fake.config for
-    fake in (slack, shop, broken)}} ... assert slack.record.calls("send_message") == [...]
+    with Fakes(directory) as fakes:
+        slack = fakes.start("slack")                               # stdio: slack.command, for whoever runs it
+        shop = fakes.start(tools=["pay"], transport="http")        # serving at shop.url
+        broken = fakes.start(tools=["pay"], faults=["silence"])
+        client_config = {"mcpServers": {fake.name: fake.config for fake in (slack, shop, broken)}}
+        ...
+        assert slack.record.calls("send_message") == [...]
 """
 
 import os
@@ -12,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -156,9 +159,10 @@ class Fakes:
         return server
 
     def stop(self) -> None:
-        """End every fake that was started."""
-        for server in reversed(self._servers):
-            server.stop()
+        """End every fake that was started, also when one can't be ended as it should."""
+        with ExitStack() as ending:
+            for server in self._servers:
+                ending.callback(server.stop)
 
     def __enter__(self) -> Self:
         return self

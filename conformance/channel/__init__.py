@@ -36,9 +36,9 @@ class Channel(Protocol):
     def write(self, raw: bytes) -> None:
         """Send a message as it is, after those before it."""
 
-    def cancel(self, id: bytes, notification: bytes) -> None:
-        """Take back the request ``id`` (JSON text) in the way of the transport and era: ``notification``, or
-        without words."""
+    def cancel(self, id: bytes, notification: bytes) -> bool:
+        """Take back the request ``id`` (JSON text) in the way of the transport and era; whether that was by
+        sending ``notification``, and not without words."""
 
     async def end(self, grace: float) -> None:
         """Leave politely, and end the process if it is this client's own."""

@@ -7,7 +7,8 @@ basic/transports/streamable-http). Redirects aren't followed: a client's token m
 
 import asyncio
 import base64
-from collections.abc import Coroutine, Mapping
+import os
+from collections.abc import Callable, Coroutine, Mapping
 
 import httpx2
 
@@ -26,6 +27,9 @@ _ACCEPT = "application/json, text/event-stream"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Which member of a modern request's params goes into ``Mcp-Name``."""
 _REMARKED = 300
+_BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, ValueError)
+"""What a response, or the address it should come from, can raise: ValueError for text that isn't UTF-8, or a
+session id that no header can hold."""
 _LEAVING = 1.0
 """Seconds for the DELETE of a session."""
 
@@ -67,17 +71,18 @@ class HttpChannel:
 
     def write(self, raw: bytes) -> None:
         """POST it. What asks for no answer is taken before the next message is sent."""
-        self._start(self._post(raw), _id_of(raw))
+        self._start(self._post(raw), _id_asked(raw))
 
-    def cancel(self, id: bytes, notification: bytes) -> None:
+    def cancel(self, id: bytes, notification: bytes) -> bool:
         """In the modern era by closing the request's stream, else in words."""
         if self._version in MODERN_VERSIONS:
             task = self._posts.get(id)
             self._sink.remark("closes the stream of the request")
             if task is not None:
                 task.cancel()
-        else:
-            self.write(notification)
+            return False
+        self.write(notification)
+        return True
 
     async def end(self, grace: float) -> None:
         """End the session, every stream, and the process if it is ours."""
@@ -86,7 +91,7 @@ class HttpChannel:
             if self.session and (self._process is None or self._process.code is None):
                 async with asyncio.timeout(min(_LEAVING, grace or _LEAVING)):
                     await self._client.delete(self.url, headers=self._headers())
-        except (httpx2.HTTPError, TimeoutError):
+        except (*_BROKEN, TimeoutError):
             pass  # it is leaving anyway
         finally:
             if self._watch is not None:
@@ -96,8 +101,11 @@ class HttpChannel:
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._client.aclose()
             if self._owned and self._process is not None:
-                self._process.terminate()
-                await self._process.end(grace)
+                if os.name == "posix":
+                    self._process.terminate()
+                    await self._process.end(grace)
+                else:  # without its head the tree below it could not be found any more
+                    await self._process.end(0.0)
 
     # Requests
 
@@ -112,21 +120,35 @@ class HttpChannel:
         message = _members(raw)
         asked = message["id"] if "id" in message and "method" in message else None
         method = _text(message.get("method"))
+        await self._turn.acquire()
+        held = [self._turn]
+
+        def next_one() -> None:
+            while held:
+                held.pop().release()
+
         try:
-            # Requests run beside each other; what asks for no answer, and what makes the session, goes alone.
-            async with self._turn:
-                headers = self._headers() | self._modern_headers(method, message)
-                if asked is None or method == "initialize":
-                    return await self._exchange(raw, headers, method, asked)
-            await self._exchange(raw, headers, method, asked)
-        except httpx2.HTTPError as error:
+            headers = self._headers() | self._modern_headers(method, message)
+            # Requests run beside each other; what asks for no answer goes alone, and what makes the session
+            # does until it is answered: the stream of its answer may stay open.
+            if asked is not None and method != "initialize":
+                next_one()
+            await self._exchange(raw, headers, method, asked, next_one)
+        except _BROKEN as error:
             if not self._leaving:
                 self._sink.remark(f"the connection broke: {error!r}")
                 if asked is not None:
                     self._sink.refused(asked, "The connection broke before the answer.", None)
+        finally:
+            next_one()
 
     async def _exchange(
-        self, raw: bytes, headers: Mapping[str, str], method: str | None, asked: bytes | None
+        self,
+        raw: bytes,
+        headers: Mapping[str, str],
+        method: str | None,
+        asked: bytes | None,
+        answered_now: Callable[[], None],
     ) -> None:
         async with self._client.stream("POST", self.url, content=raw, headers=headers) as response:
             if not response.is_success:
@@ -139,20 +161,25 @@ class HttpChannel:
                 )
             if method == "notifications/initialized" and response.is_success:
                 self._start(self._listen(), None)
-            answered = await self._read(response, asked)
+            answered = await self._read(response, asked, answered_now)
         if asked is not None and not answered:
             self._sink.refused(
                 asked, f"HTTP {response.status_code} came without an answer to the request.", None
             )
 
-    async def _read(self, response: httpx2.Response, asked: bytes | None) -> bool:
-        """Hand on what a response holds; whether the request ``asked`` is answered by it."""
+    async def _read(
+        self, response: httpx2.Response, asked: bytes | None, answered_now: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Hand on what a response holds; whether the request ``asked`` is answered by it. answered_now:
+        called as soon as it is, however long the stream stays open."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
             answered = False
             async for event in httpx2.EventSource(response, max_event_size=None):
-                if event.event == "message" and event.data:
-                    answered |= self._take(event.data.encode(), asked)
+                told = event.event == "message" and bool(event.data)
+                if told and self._take(event.data.encode(), asked):
+                    answered = True
+                    answered_now()
             return answered
         body = await response.aread()
         if kind != "application/json" or not body:
@@ -185,7 +212,7 @@ class HttpChannel:
                     await self._read(response, None)
                 elif response.status_code != 405:
                     self._sink.remark(f"HTTP {response.status_code} for the stream (GET)")
-        except httpx2.HTTPError as error:
+        except _BROKEN as error:
             if not self._leaving:
                 self._sink.remark(f"the stream (GET) broke: {error!r}")
 
@@ -233,5 +260,7 @@ def _text(raw: bytes | None) -> str | None:
     return unquote(raw) if raw is not None and raw.startswith(b'"') else None
 
 
-def _id_of(raw: bytes) -> bytes | None:
-    return _members(raw).get("id")
+def _id_asked(raw: bytes) -> bytes | None:
+    """The id of a request; None for an answer, whose id is of the other side's counting."""
+    message = _members(raw)
+    return message.get("id") if "method" in message else None

@@ -34,9 +34,10 @@ class StdioChannel:
         """Send a line; one without a newline gets it."""
         self.process.write(raw.rstrip(b"\n") + b"\n")
 
-    def cancel(self, id: bytes, notification: bytes) -> None:
+    def cancel(self, id: bytes, notification: bytes) -> bool:
         """In words: stdio has no other way."""
         self.write(notification)
+        return True
 
     async def end(self, grace: float) -> None:
         """See `Process.end`."""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
-from conformance.errors import Finding
+from conformance.errors import Finding, NotPlayableError
 from conformance.likeness import Likeness, diff, lines
 from conformance.scene import SHOP, Call, Scene, server, tool
 from conformance.stage import Stage
@@ -144,7 +144,11 @@ async def meta(stage: Stage) -> None:
 @check("fidelity.meta-modern", MUST, SPEC_2026 + "/basic#_meta", needs=("modern",))
 async def meta_modern(stage: Stage) -> None:
     """In 2026-07-28 too ``_meta`` of a result arrives beside what the protocol itself puts there."""
-    await _kept(stage, version=MODERN_VERSION, raw=_raw({"content": [], "_meta": {"example.com/a": [1]}}))
+    await _kept(
+        stage,
+        version=MODERN_VERSION,
+        raw=_raw({"content": [{"type": "text", "text": "x"}], "_meta": {"example.com/a": [1]}}),
+    )
 
 
 @check("fidelity.unknown-fields", MUST, CONTRACT)
@@ -172,7 +176,7 @@ async def unknown_content(stage: Stage) -> None:
 async def numbers(stage: Stage) -> None:
     """Numbers keep their value: fractions, exponents, integers up to 2^53."""
     values = [0, 1, -1, 0.1, 2**31, -(2**31), 0.30000000000000004, 2**53 - 1, -(2**53) + 1, 1.5e-7, 1e300]
-    await _kept(stage, content=[], structuredContent={"values": values})
+    await _kept(stage, text="numbers", structuredContent={"values": values})
 
 
 @check("fidelity.big-integers", SHOULD, NUMBERS)
@@ -247,6 +251,10 @@ async def _received(stage: Stage, *sent: bytes) -> None:
 @check("fidelity.arguments-spelling", MAY, NUMBERS)
 async def arguments_spelling(stage: Stage) -> None:
     """Arguments arrive with their numbers as they were spelt."""
+    if stage.subject.upstream != "stdio":
+        raise NotPlayableError(
+            "Its servers are on HTTP, and a fake there doesn't see how numbers were spelt."
+        )
     sent = b'{"z":1.0,"a":1e3,"big":12345678901234567890}'
     player = await stage.through(server(tools=[tool("echo")]))
     got = (await player.call(SHOP, "echo", sent)).text
@@ -289,21 +297,22 @@ async def odd_tool_names(stage: Stage) -> None:
         expect(reply.text == f"this is {name}", f"A call of {name!r} is answered with {reply.text!r}.")
 
 
+_SCHEMA: Mapping[str, object] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"money": {"type": "object", "properties": {"cents": {"type": "integer", "minimum": 0}}}},
+    "properties": {
+        "amount": {"$ref": "#/$defs/money"},
+        "note": {"type": ["string", "null"], "default": None},
+    },
+    "required": ["amount"],
+    "additionalProperties": False,
+    "x-order": ["amount", "note"],
+}
 _DEFINITION: Mapping[str, object] = {
     "title": "Pay an invoice",
     "description": "Pays.\n\nOnly what is due – naïvely.",
-    "inputSchema": {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "$defs": {"money": {"type": "object", "properties": {"cents": {"type": "integer", "minimum": 0}}}},
-        "properties": {
-            "amount": {"$ref": "#/$defs/money"},
-            "note": {"type": ["string", "null"], "default": None},
-        },
-        "required": ["amount"],
-        "additionalProperties": False,
-        "x-order": ["amount", "note"],
-    },
+    "inputSchema": _SCHEMA,
     "outputSchema": {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]},
     "annotations": {"readOnlyHint": False, "destructiveHint": True},
     "icons": [{"src": "https://example.com/i.png", "sizes": ["48x48"]}],
@@ -315,7 +324,9 @@ _DEFINITION: Mapping[str, object] = {
 @check("fidelity.definition", MUST, TOOLS + "#tool", needs=("describe",))
 async def definition(stage: Stage) -> None:
     """A tool's description and input schema are shown as the server wrote them."""
-    await _same_definition(stage, {key: _DEFINITION[key] for key in ("description", "inputSchema")})
+    # 2020-12 is what a schema without $schema is (2025-11-25, basic, "JSON Schema Usage").
+    schema = {key: value for key, value in _SCHEMA.items() if key != "$schema"}
+    await _same_definition(stage, {"description": _DEFINITION["description"], "inputSchema": schema})
 
 
 @check("fidelity.definition-whole", SHOULD, TOOLS + "#tool", needs=("describe",))
@@ -343,12 +354,13 @@ async def _same_definition(stage: Stage, fields: Mapping[str, object]) -> None:
         raise Finding("The definition of the tool is shown differently.", difference)
 
 
-@check("fidelity.call-order", MUST, CONTRACT)
+@check("fidelity.call-order", MAY, CONTRACT, needs=("stdio",))
 async def call_order(stage: Stage) -> None:
-    """Calls made one after another reach the server in their order."""
+    """Calls that are sent one after another, without waiting for answers, reach the server in their order."""
     player = await stage.through(server(tools=[tool("echo")]))
-    for number in range(20):
-        await player.call(SHOP, "echo", b'{"n":%d}' % number)
+    begun = [player.begin(SHOP, "echo", b'{"n":%d}' % number) for number in range(20)]
+    for number in begun:
+        await player.reply(number)
     record = stage.record(SHOP)
     await saw(record, lambda seen: len(seen.calls("echo")) >= 20, "Not every call reached the server.")
     order = _once([call.get("arguments") for call in record.calls("echo")])

@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.check import JSON_RPC, MAY, MUST, SHOULD, SPEC_2024, SPEC_2025, SPEC_2026, check, expect
 from conformance.errors import Finding, NoAnswerError
-from conformance.player import Player
+from conformance.player import Player, name_of
 from conformance.reply import Reply
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
@@ -295,10 +295,13 @@ async def listing_stable(stage: Stage) -> None:
 
 @check("protocol.paging", MUST, SPEC_2025 + "/server/utilities/pagination")
 async def paging(stage: Stage) -> None:
-    """Every page of a server's listing is followed: the tool on the last page can be called."""
+    """Every page of a server's listing is followed: the tool on the last page is shown, and can be called."""
     many = server(tools=[tool(f"tool_{number}") for number in range(7)], page_size=2)
     player = await stage.through(many)
     await player.ready([(SHOP, "tool_6")])
+    if not player.route.meta:
+        shown = [name_of(raw) for raw in await player.list_tools()]
+        expect(player.route.shown(SHOP, "tool_6") in shown, f"tools/list shows {shown}.")
     reply = await player.call(SHOP, "tool_6", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"A call of the last tool is answered with {_told(reply)}.")
 

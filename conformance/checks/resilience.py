@@ -94,9 +94,10 @@ async def silent_server(stage: Stage) -> None:
 
 @check("resilience.failing-listing", MUST, CONTRACT, needs=SEVERAL)
 async def failing_listing(stage: Stage) -> None:
-    """A server whose listing fails hurts no other."""
+    """A server whose listing fails hurts no other: their tools are listed, and can be called."""
     broken = server("broken", tools=[tool("gone")], faults=[{"kind": "error", "method": "tools/list"}])
     player = await stage.through(WELL, broken)
+    await player.list_tools()
     _echoes(await player.call(SHOP, "echo", b'{"n":1}'))
 
 

@@ -126,10 +126,12 @@ async def found_can_be_called(stage: Stage) -> None:
     """What is found can be called under the name it is found by, and on the server it belongs to."""
     player = await _listed(stage)
     shown = {player.route.shown(name, each): (name, each) for name, tools in _ROWS.items() for each in tools}
-    for found in await player.search("list message repository"):
-        if found in shown:
-            reply = await player.call(*shown[found], b'{"n":1}')
-            expect(reply.json == {"n": 1}, f"A call of {found!r} is answered with {reply.text!r}.")
+    found = await player.search("list message repository")
+    there = [name for name in found if name in shown]  # a proxy may find tools of its own as well
+    expect(there or not found, f"It finds {found}, and no tool is called so.")
+    for name in there:
+        reply = await player.call(*shown[name], b'{"n":1}')
+        expect(reply.json == {"n": 1}, f"A call of {name!r} is answered with {reply.text!r}.")
 
 
 @check("search.limit", MUST, CONTRACT, needs=(*SEARCH, "search-limit"))

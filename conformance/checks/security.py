@@ -21,7 +21,9 @@ def _secret() -> str:
 
 def _env(stage: Stage, name: str) -> dict[str, object]:
     """Of the environment of ``name``'s first process: the names, and the values it was told to record."""
-    return stage.record(name).events("start")[0].detail
+    started = stage.record(name).events("start")
+    expect(started, f"The server {name} was never started.")
+    return started[0].detail
 
 
 @check("security.own-environment", MUST, CONTRACT, needs=OWNS)
@@ -71,6 +73,7 @@ async def secrets_in_messages(stage: Stage) -> None:
     except Finding:
         pass  # how it takes a server that fails is another check's requirement
     told = b"\n".join(line for transcript in stage.transcripts for line in transcript.received())
+    expect(told, "It sent no message at all.")
     expect(word.encode() not in told, "A message holds the secret.")
 
 

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
+from conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
 from conformance.client import Fields
 from conformance.errors import Finding, NoAnswerError, NotPlayableError
 from conformance.player import CLIENT_INFO, Player
 from conformance.raw_http import INITIALIZED, PING, RawHttp, initialize, request
 from conformance.reply import Reply
-from conformance.scene import SHOP, server, tool
+from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
 from conformance.template import places_in
 from mcpzip.wire import (
@@ -320,7 +320,8 @@ async def client_token(stage: Stage) -> None:
     with suppress(NoAnswerError):  # what the servers got counts
         await player.call(SHOP, "echo", b'{"n":1}')
     for record in stage.records().values():
-        expect(word.encode() not in record.path.read_bytes(), "A server got the token.")
+        seen = record.path.read_bytes() if record.path.exists() else b""  # it may never have been started
+        expect(word.encode() not in seen, "A server got the token.")
 
 
 _CREDENTIALS = ("authorization", "cookie", "x-api-key", "mcp-session-id")
@@ -329,19 +330,31 @@ _CREDENTIALS = ("authorization", "cookie", "x-api-key", "mcp-session-id")
 @check("security.server-redirect", MUST, HIJACKING)
 async def server_redirect(stage: Stage) -> None:
     """A server that sends a call on to another host: what it was trusted with (token, cookie, session id)
-    does not go there, the call is answered, and the next one is served."""
-    away = {"kind": "redirect", "tool": "pay", "to": "other"}
-    player = await stage.through(server(tools=[tool("pay", text="paid"), tool("echo")], faults=[away]))
+    does not go there."""
+    player = await stage.through(_redirecting())
     try:
         await player.call(SHOP, "pay")
-    finally:  # whether it is answered or not
-        for line in stage.record(SHOP).lines():
-            headers = line.detail.get("headers")
-            if isinstance(headers, dict) and str(headers.get("host", "")).startswith("localhost"):
-                given = [name for name in _CREDENTIALS if name in headers]
-                expect(not given, f"The other host got {', '.join(given)}.")
+    except Finding:
+        pass  # whether it is answered is another check's requirement
+    for line in stage.record(SHOP).lines():
+        headers = line.detail.get("headers")
+        if isinstance(headers, dict) and str(headers.get("host", "")).startswith("localhost"):
+            given = [name for name in _CREDENTIALS if name in headers]
+            expect(not given, f"The other host got {', '.join(given)}.")
+
+
+@check("resilience.redirect", SHOULD, CONTRACT)
+async def redirect(stage: Stage) -> None:
+    """A server that sends a call on to another host: the call is answered, and so is the next one."""
+    player = await stage.through(_redirecting())
+    await player.call(SHOP, "pay")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"The next call is answered with {reply.text!r}.")
+
+
+def _redirecting() -> Server:
+    away = {"kind": "redirect", "tool": "pay", "to": "other"}
+    return server(tools=[tool("pay", text="paid"), tool("echo")], faults=[away])
 
 
 _MB = 1 << 20

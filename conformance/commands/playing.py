@@ -64,7 +64,7 @@ def play(
 
     A subject whose file says that it is not run here is played where its program is found after all.
     """
-    ready = [msgspec.structs.replace(one, not_run="") for one in chosen if _is_here(one)]
+    ready = [msgspec.structs.replace(one, not_run="") for one in chosen if is_here(one)]
     report = _play(ready, checks, limits, known)
     told = {one.id: one for one in report.subjects}
     return replace(report, subjects=tuple(told.get(one.id) or _not_run(one) for one in chosen))
@@ -104,7 +104,8 @@ def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
         assert task is not None
         if sys.platform != "win32":
             for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                    asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         return await work
 
     try:
@@ -114,7 +115,7 @@ def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
         sys.exit(INTERRUPTED)
 
 
-def _is_here(subject: Subject) -> bool:
+def is_here(subject: Subject) -> bool:
     """Whether it can be started; of what is said to run here, that is taken as given."""
     if not subject.not_run:
         return True

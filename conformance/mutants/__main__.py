@@ -6,10 +6,10 @@ Exit code 1 when one goes unnoticed, or a check fails that has no reason to.
 """
 
 import argparse
-import asyncio
 import sys
 
 from conformance.checks import ALL
+from conformance.commands.playing import until_interrupted
 from conformance.mutants.faults import FAULTS
 from conformance.mutants.hunt import BEYOND, MODES, Hunted, hunt_all, right
 from conformance.runner import default_jobs, run
@@ -60,8 +60,8 @@ def main() -> int:
         print(f"There is no fault {unknown[0]!r}; the faults are {', '.join(FAULTS)}.", file=sys.stderr)
         return 2
     if told.right:
-        return asyncio.run(_right(told.jobs, told.patience))
-    return asyncio.run(_hunt(told.faults, told.thorough, told.jobs, told.patience))
+        return until_interrupted(_right(told.jobs, told.patience))
+    return until_interrupted(_hunt(told.faults, told.thorough, told.jobs, told.patience))
 
 
 if __name__ == "__main__":

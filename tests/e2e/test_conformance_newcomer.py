@@ -1,4 +1,4 @@
-"""docs/conformance-subjects.md, followed to the letter: its files are written, its commands run, in its order."""
+"""docs/conformance-subjects.md, followed to the letter: its files written, its commands run, in its order."""
 
 import os
 import re

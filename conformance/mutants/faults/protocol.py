@@ -164,7 +164,6 @@ FAULTS: Mapping[str, Fault] = {
         "protocol.ping",
         Parts(names=Unanswered),
         also=(
-            "conversation.ping-during-call",
             "resilience.crash-before-answer",
             "resilience.crash-within-answer",
         ),

@@ -174,12 +174,6 @@ FAULTS: Mapping[str, Fault] = {
         "keeps _meta of a call to itself",
         "fidelity.request-meta",
         Parts(names=DropsRequestMeta),
-        also=(
-            "conversation.progress",
-            "conversation.progress-of-two-calls",
-            "conversation.progress-of-two-servers",
-            "conversation.progress-token-kinds",
-        ),
     ),
     "lowers-names": Fault("takes names in small letters", "fidelity.tool-names", Parts(names=LowersNames)),
     "runs-another": Fault(
@@ -198,12 +192,6 @@ FAULTS: Mapping[str, Fault] = {
         "sends every call twice",
         "resilience.runs-once",
         Parts(names=RunsTwice),
-        also=(
-            "conversation.progress",
-            "conversation.progress-modern",
-            "conversation.progress-of-two-calls",
-            "conversation.progress-of-two-servers",
-        ),
     ),
     "retries": Fault(
         "sends a call again after a crash", "resilience.no-double-execution", Parts(names=Retries)

@@ -112,6 +112,10 @@ def _ascii(value: object) -> object:
     return json.loads(json.dumps(value, ensure_ascii=False).encode("ascii", "replace"))
 
 
+_FIELDS = (
+    *("content", "isError", "structuredContent", "_meta"),
+    *("resultType", "inputRequests", "requestState"),
+)
 _BLOCK = _only("type", "text", "data", "mimeType", "resource", "uri", "name")
 
 FAULTS: Mapping[str, Fault] = {
@@ -128,7 +132,7 @@ FAULTS: Mapping[str, Fault] = {
     "drops-unknown-fields": Fault(
         "keeps only the fields of a result that it knows",
         "fidelity.unknown-fields",
-        spoils(_only("content", "isError", "structuredContent", "_meta", "resultType")),
+        spoils(_only(*_FIELDS)),
     ),
     "drops-unknown-content": Fault(
         "drops blocks of a kind that it doesn't know",

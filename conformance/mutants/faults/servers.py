@@ -239,14 +239,12 @@ FAULTS: Mapping[str, Fault] = {
         "makes calls wait for each other",
         "resilience.slow-call-other-server",
         Parts(names=OneAtATime),
-        also=("conversation.cancel-leaves-others",),
     ),
     "one-request-at-a-time": Fault(
         "makes requests wait for each other",
         "conversation.ping-during-call",
         Parts(names=OneRequestAtATime),
         also=(
-            "conversation.cancel-leaves-others",
             "conversation.listen",
             "resilience.slow-call-other-server",
         ),

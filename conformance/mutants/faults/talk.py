@@ -185,21 +185,11 @@ FAULTS: Mapping[str, Fault] = {
         "passes no progress on",
         "conversation.progress",
         Parts(names=NoProgress),
-        also=(
-            "conversation.progress-modern",
-            "conversation.progress-of-two-calls",
-            "conversation.progress-of-two-servers",
-            "conversation.progress-token-kinds",
-        ),
     ),
     "late-progress": Fault(
         "tells of progress when the call is over",
         "conversation.progress",
         Parts(names=LateProgress),
-        also=(
-            "conversation.progress-modern",
-            "conversation.progress-token-kinds",
-        ),
     ),
     "tokens-as-text": Fault(
         "gives progress tokens back as strings",

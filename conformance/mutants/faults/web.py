@@ -237,7 +237,6 @@ FAULTS: Mapping[str, Fault] = {
         "conversation.questions-stay-apart",
         Parts(web=OneConnection),
         HTTP,
-        also=("security.sessions-apart",),
     ),
     "tells-all": Fault(
         "tells every client what servers log", "security.sessions-apart", Parts(web=TellsAll), HTTP
