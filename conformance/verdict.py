@@ -107,8 +107,8 @@ class Report:
     format: str = field(default=FORMAT)
 
     def unexpected(self, verdict: Verdict) -> bool:
-        """Whether ``verdict`` makes the run fail: a must that failed or broke; with known failures pinned, every
-        failure that isn't pinned, every pass that is, and whatever broke."""
+        """Whether ``verdict`` makes the run fail: a must that failed or broke; with known failures pinned,
+        every failure that isn't pinned, every pass that is, and whatever broke."""
         if not self.expecting:
             return verdict.wrong and verdict.level == "must"
         if verdict.status is Status.BROKEN:

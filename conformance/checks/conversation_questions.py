@@ -159,13 +159,13 @@ async def questions_stay_apart(stage: Stage) -> None:
         expect(f"Who, {other}?" not in messages, f"The client that is {word} was asked {sorted(messages)}.")
 
 
-@check("conversation.capabilities-told", MUST, NEGOTIATION)
+@check("conversation.capabilities-told", SHOULD, NEGOTIATION)
 async def capabilities_told(stage: Stage) -> None:
     """A server is told of no sampling, elicitation or roots that the client doesn't have."""
     await _does_without(stage, LATEST_LEGACY_VERSION)
 
 
-@check("conversation.capabilities-told-modern", MUST, SPEC_2026 + "/basic", needs=("modern",))
+@check("conversation.capabilities-told-modern", SHOULD, SPEC_2026 + "/basic", needs=("modern",))
 async def capabilities_told_modern(stage: Stage) -> None:
     """In 2026-07-28 too a server is told of no sampling, elicitation or roots that the client doesn't
     have."""

@@ -324,8 +324,11 @@ _DEFINITION: Mapping[str, object] = {
 @check("fidelity.definition", MUST, TOOLS + "#tool", needs=("describe",))
 async def definition(stage: Stage) -> None:
     """A tool's description and input schema are shown as the server wrote them."""
-    # 2020-12 is what a schema without $schema is (2025-11-25, basic, "JSON Schema Usage").
-    schema = {key: value for key, value in _SCHEMA.items() if key != "$schema"}
+    # Without what may be said in another way: $schema, which is 2020-12 if it is missing (2025-11-25, basic,
+    # "JSON Schema Usage"), and a $ref, which may be written out.
+    money = {"type": "object", "properties": {"cents": {"type": "integer", "minimum": 0}}}
+    schema = {key: value for key, value in _SCHEMA.items() if not key.startswith("$")}
+    schema["properties"] = {"amount": money, "note": {"type": ["string", "null"], "default": None}}
     await _same_definition(stage, {"description": _DEFINITION["description"], "inputSchema": schema})
 
 

@@ -167,6 +167,33 @@ async def test_several_calls_in_both_eras_and_their_record() -> None:
         assert [call["arguments"] for call in stage.record(SHOP).calls("pay")] == [{"n": 1}, {"n": 2}]
 
 
+async def test_an_end_that_fails_keeps_no_other_from_ending(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pids: set[int] = set()
+
+    async def play(stage: Stage) -> None:
+        stubborn = server(tools=[tool("echo")], faults=["ignore-eof", "ignore-sigterm"])
+        for _ in range(2):
+            player = await stage.through(stubborn)
+            pids.add(player.client.process.pid)
+
+        end = player.client.end
+
+        async def fail() -> None:
+            await end(0.0)
+            raise RuntimeError("a slip")
+
+        monkeypatch.setattr(player.client, "end", fail)
+        await stage.through(stubborn)
+
+    await judged(play)
+    assert len(pids) == 2
+    await asyncio.to_thread(wait_until_gone, pids)
+    assert os.listdir(tmp_path) == []
+
+
 async def test_the_processes_of_a_check_are_gone_when_it_is_over() -> None:
     async with Stage(Subject.load("direct")) as stage:
         stubborn = server(tools=[tool("echo")], faults=["ignore-eof", "ignore-sigterm", "fork"])

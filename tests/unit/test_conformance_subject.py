@@ -197,6 +197,26 @@ def test_a_subject_over_http_before_servers_on_http(tmp_path: Path) -> None:
         ("ready at (.*)", "ready at (", "start.up: it is no regular expression"),
         ("ready at (.*)", "(ready) at (.*)", "start.up: the expression has 2 groups;"),
         ('"p", "{config}"', '"{bin}/p", "{config}"', "install: it is missing and start uses {bin};"),
+        (
+            'url = "http://127.0.0.1:{port}/mcp"\nup = "ready at (.*)"',
+            "",
+            "start.url: it is missing and start uses",
+        ),
+        (
+            'http://127.0.0.1:{port}/mcp"\nup = "ready at (.*)"',
+            'http://127.0.0.1/mcp"',
+            "start.url: it has no {port},",
+        ),
+        (
+            '"p", "{config}"',
+            '"p", "x{upstream}", "{config}"',
+            "start.command: {upstream} stands within a word;",
+        ),
+        (
+            '"p", "{config}"',
+            '"p", "{upstream}", "{config}"',
+            "start.command: {upstream} stands beside a config;",
+        ),
         ('upstream = "http"', 'upstream = "sse"', "config.upstream: sse has no entry; add config.sse."),
         ('upstream = "http"', 'upstream = "ftp"', "upstream is 'ftp'; write stdio, http, sse."),
         ('"{server}.{prompt}"', '"{server}"', "prompts.names: the place {prompt} is missing;"),
