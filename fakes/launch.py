@@ -1,12 +1,12 @@
 """Start a fake from Python, and end it again.
 
-    with Fakes(directory) as fakes:
-        slack = fakes.start("slack")                               # stdio: slack.command, for whoever runs it
-        shop = fakes.start(tools=["pay"], transport="http")        # serving at shop.url
-        broken = fakes.start(tools=["pay"], faults=["silence"])
-        client_config = {"mcpServers": {fake.name: fake.config for fake in (slack, shop, broken)}}
-        ...
-        assert slack.record.calls("send_message") == [...]
+with Fakes(directory) as fakes:
+    slack = fakes.start("slack")                               # stdio: slack.command, for whoever runs it
+    shop = fakes.start(tools=["pay"], transport="http")        # serving at shop.url
+    broken = fakes.start(tools=["pay"], faults=["silence"])
+    client_config = {"mcpServers": {fake.name: fake.config for fake in (slack, shop, broken)}}
+    ...
+    assert slack.record.calls("send_message") == [...]
 """
 
 import os

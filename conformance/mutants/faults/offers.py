@@ -171,7 +171,6 @@ FAULTS: Mapping[str, Fault] = {
         "shows schemas without $defs",
         "fidelity.schema-refs",
         shows("tools/list", _resolved),
-        also=("fidelity.definition",),
     ),
     "simplifies": Fault(
         "shows the best known keywords of a schema only",

@@ -1,4 +1,4 @@
-"""FastMCP's proxy, each server mounted under its name, from a config file: CONFIG [--search] [--http PORT].
+"""FastMCP's proxy, each server mounted under its name, from a config file: CONFIG [--search].
 
 It is run by the Python that FastMCP is installed for, and needs nothing else.
 """
@@ -10,19 +10,14 @@ from pathlib import Path
 
 
 def main(config: str, *options: str) -> None:
-    """Serve until the client leaves. options: ``--search`` hides the tools behind BM25SearchTransform;
-    ``--http PORT`` serves Streamable HTTP instead of stdio."""
+    """Serve until the client leaves. options: ``--search`` hides the tools behind BM25SearchTransform."""
     fastmcp, server = import_module("fastmcp"), import_module("fastmcp.server")
     proxy = fastmcp.FastMCP("proxy")
     for name, entry in json.loads(Path(config).read_bytes())["mcpServers"].items():
         proxy.mount(server.create_proxy({"mcpServers": {name: entry}}, name=name), namespace=name)
     if "--search" in options:
         proxy.add_transform(import_module("fastmcp.server.transforms.search").BM25SearchTransform())
-    if "--http" in options:
-        port = int(options[options.index("--http") + 1])
-        proxy.run(transport="http", host="127.0.0.1", port=port, show_banner=False)
-    else:
-        proxy.run(transport="stdio", show_banner=False)
+    proxy.run(transport="stdio", show_banner=False)
 
 
 if __name__ == "__main__":
