@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 
 from conformance.check import CONTRACT, MUST, SHOULD, check, expect, saw
-from conformance.errors import Finding
+from conformance.errors import Finding, NotPlayableError
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
 
@@ -73,7 +73,8 @@ async def secrets_in_messages(stage: Stage) -> None:
     except Finding:
         pass  # how it takes a server that fails is another check's requirement
     told = b"\n".join(line for transcript in stage.transcripts for line in transcript.received())
-    expect(told, "It sent no message at all.")
+    if not told:
+        raise NotPlayableError("With a server that fails it sends no message at all.")
     expect(word.encode() not in told, "A message holds the secret.")
 
 
