@@ -161,7 +161,8 @@ async def questions_stay_apart(stage: Stage) -> None:
 
 @check("conversation.capabilities-told", SHOULD, NEGOTIATION)
 async def capabilities_told(stage: Stage) -> None:
-    """A server is told of no sampling, elicitation or roots that the client doesn't have."""
+    """Where a call is made the server is told of no sampling, elicitation or roots that the client doesn't
+    have."""
     await _does_without(stage, LATEST_LEGACY_VERSION)
 
 
@@ -193,14 +194,19 @@ async def _does_without(stage: Stage, version: str) -> None:
 
 
 def _declared(record: Record) -> set[str]:
-    """The capabilities a server was told of."""
+    """The capabilities a server was told of for the sake of calls: by a call itself, or when a connection was
+    opened that calls were made on. A proxy may list as one that can be asked anything."""
+    called = {(line.pid, line.connection) for line in record.received() if line.method == "tools/call"}
     told: set[str] = set()
     for line in record.received():
-        meta = line.params.get("_meta")
-        for holder, key in ((line.params, "capabilities"), (meta, CLIENT_CAPABILITIES_KEY)):
-            capabilities = holder.get(key) if isinstance(holder, dict) else None
-            if isinstance(capabilities, dict):
-                told |= {name for name, value in capabilities.items() if value is not None}
+        capabilities: object = None
+        if line.method == "initialize" and (line.pid, line.connection) in called:
+            capabilities = line.params.get("capabilities")
+        elif line.method == "tools/call":
+            meta = line.params.get("_meta")
+            capabilities = meta.get(CLIENT_CAPABILITIES_KEY) if isinstance(meta, dict) else None
+        if isinstance(capabilities, dict):
+            told |= {name for name, value in capabilities.items() if value is not None}
     return told
 
 
