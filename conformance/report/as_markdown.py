@@ -31,6 +31,9 @@ _PLAIN = re.compile(r"[\w.:/+()-][\w.:/+() -]*")
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
+_URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+")
+"""A URL that means in Markdown what it says."""
+
 
 def render(report: Report) -> str:
     """``report`` as a Markdown document."""
@@ -146,7 +149,7 @@ def _value(row: Row, verdict: Verdict | None) -> str:
 def _linked(subject: SubjectReport, name: str) -> str:
     title = escaped(name)
     if re.fullmatch(r"https?://[\w./~%:@?=&#+-]+", subject.homepage):
-        return f"[{title}](<{subject.homepage}>)"
+        return f"[{title}]({subject.homepage})" if _URL.fullmatch(subject.homepage) else title
     return title
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -58,6 +59,8 @@ def endpoint(mcpzip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         shop = fakes.start("questions", name="shop", tools=[*tools, *TOOLS, "greet"])
         config = folder / "config.json"
         config.write_text(json.dumps({"mcpServers": {"shop": shop.config, "time": _TIME}}), "utf-8")
+        # Its catalog is on disk before the first client comes: on a busy machine a server takes its time.
+        subprocess.run([mcpzip, "refresh", "--config", str(config)], check=True, capture_output=True)
         with listening(mcpzip, config, TOKEN) as url:
             yield Endpoint(url, shop)
 

@@ -17,25 +17,16 @@ BY_ID = {check.id: check for check in ALL}
 PLAYED = (
     # what the client gets, and the server
     "drops-is-error",
-    "doubles",
-    "truncates",
     "hides-errors",
     "runs-twice",
     "retries",
     # the messages, and what is said while a call runs
     "spells-ids",
     "dies-of-junk",
-    "unstamped",
-    "late-progress",
     "swallows-cancel",
     "claims",
-    "declines",
-    "forgets-state",
-    "untagged",
     # what is offered
     "first-page-only",
-    "loses-defs",
-    "loses-blobs",
     # servers that misbehave, the end, secrets
     "hangs-on-junk",
     "mixes-answers",
@@ -46,13 +37,12 @@ PLAYED = (
     "ranks-by-name",
     # HTTP
     "lets-anyone-in",
-    "one-connection",
     "follows-redirects",
 )
 
 
 async def test_wrong_proxies_are_caught() -> None:
-    hunted = await hunt_all(PLAYED, thorough=False, jobs=3, patience=4.0)
+    hunted = await hunt_all(PLAYED, thorough=False, jobs=2, patience=4.0)
     assert [each.named for each in hunted if not each.as_it_should_be] == []
     assert all(each.named.summary and each.named.transcript for each in hunted)
 
