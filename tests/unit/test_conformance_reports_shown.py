@@ -1,4 +1,4 @@
-"""The renderings of a report for people: each shows the value, and no word of a subject is taken for markup."""
+"""The renderings of a report for people: each shows the value, and nothing a subject says is markup."""
 
 import io
 import re
