@@ -186,7 +186,7 @@ FAULTS: Mapping[str, Fault] = {
         "answers a call of a tool that isn't there with nothing",
         "protocol.unknown-tool",
         Parts(names=SaysNothing),
-        also=("arguments.near-miss-name",),
+        also=("arguments.near-miss-name", "resilience.dead-server", "resilience.missing-command"),
     ),
     "runs-twice": Fault(
         "sends every call twice",

@@ -156,10 +156,6 @@ FAULTS: Mapping[str, Fault] = {
         "puts a block where there is none",
         "fidelity.no-content",
         spoils(_blocks(lambda blocks: blocks or [{"type": "text", "text": ""}])),
-        also=(
-            "fidelity.meta-modern",
-            "fidelity.numbers",
-        ),
     ),
     "writes-blocks-as-text": Fault(
         "knows text and images, and writes the rest as text",
