@@ -4,8 +4,9 @@
     with Fakes(directory) as fakes:
         server = fakes.start(tools=["pay"], faults=[fault("crash", nth=2)])     # server.config, server.record
 
-Also: Gemini and embedding servers (`FakeGemini`, `FakeEmbeddings`), the pytest fixtures ``fake_mcp``,
-``fake_gemini`` and ``fake_embeddings``, and ``mcpzip-fake`` for a shell. The guide is docs/fakes.md.
+Also: an authorization server (`FakeAuth`), Gemini and embedding servers (`FakeGemini`, `FakeEmbeddings`), the
+pytest fixtures ``fake_mcp``, ``fake_auth``, ``fake_gemini`` and ``fake_embeddings``, and ``mcpzip-fake`` for
+a shell. The guide is docs/fakes.md.
 
 Importing this package imports nothing else: a fake must start fast, and every pytest run loads the plugin.
 """
@@ -20,16 +21,22 @@ if TYPE_CHECKING:
     from fakes.faults import Fault, fault
     from fakes.gemini import FakeGemini
     from fakes.launch import Fakes, FakeServer
+    from fakes.oauth.controls import AuthControls
+    from fakes.oauth.server import FakeAuth
+    from fakes.oauth.settings import OAuth
     from fakes.record import Record
     from fakes.scenario import Scenario
 
 __all__ = [
     "Answer",
+    "AuthControls",
+    "FakeAuth",
     "FakeEmbeddings",
     "FakeGemini",
     "FakeServer",
     "Fakes",
     "Fault",
+    "OAuth",
     "Record",
     "Scenario",
     "ScenarioError",
@@ -39,11 +46,14 @@ __all__ = [
 
 _HOMES = {
     "Answer": "answer",
+    "AuthControls": "oauth.controls",
+    "FakeAuth": "oauth.server",
     "FakeEmbeddings": "embeddings",
     "FakeGemini": "gemini",
     "FakeServer": "launch",
     "Fakes": "launch",
     "Fault": "faults",
+    "OAuth": "oauth.settings",
     "Record": "record",
     "Scenario": "scenario",
     "ScenarioError": "errors",

@@ -16,6 +16,7 @@ from fakes.answer import JsonObject
 from fakes.distort import Pause, Step, Write, distort
 from fakes.eras import unsupported
 from fakes.faults import NOTHING, Fault, Firing, Plan
+from fakes.oauth.guard import Guard
 from fakes.record import Writer
 from fakes.request import Refused, as_object
 from fakes.scenario import Scenario
@@ -33,14 +34,23 @@ _WIND_UP = 1.0
 class Gate:
     """The ASGI application around the SDK's.
 
-    opens: when it begins to answer (`time.monotonic`); until then requests wait.
+    guard: whom a request has to show its token to. opens: when it begins to answer (`time.monotonic`); until
+    then requests wait.
     doomed: by request id, the fault that is to break the reply; whoever works out the reply sets it.
     distorted: by request id, the faults that are to change the reply.
     """
 
-    def __init__(self, app: ASGIApp, scenario: Scenario, plan: Plan, record: Writer, transport: str) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        scenario: Scenario,
+        plan: Plan,
+        record: Writer,
+        transport: str,
+        guard: Guard | None = None,
+    ) -> None:
         self._app, self._scenario, self._plan, self._record = app, scenario, plan, record
-        self._transport = transport
+        self._transport, self._guard = transport, guard
         self._connections: dict[object, int] = {}
         self.opens = time.monotonic() + sum(
             f.number("seconds") for f in plan.at("start") if f.kind == "slow-start"
@@ -71,7 +81,9 @@ class Gate:
         if firing.get("hang"):
             while (await receive())["type"] != "http.disconnect":
                 pass
-        elif turned := self._turned_away(firing, scope, headers):
+        elif (turned := self._turned_away(firing, scope, headers)) or (
+            self._guard and (turned := self._guard.turns_away(headers.get("authorization"), message, number))
+        ):
             await _respond(recorder.send, *turned)
         elif refused := self._out_of_era(verb, message, headers):
             code, refusal = refused

@@ -34,14 +34,15 @@ def scenario_error(
 ) -> ScenarioError:
     """The sentence for what msgspec found in ``file``.
 
-    ``keys``: the legal keys of each kind of table, by the last name in its path ("" for the top).
+    ``keys``: the legal keys of each kind of table, by its path or the last name in that ("" for the top).
     """
     text, _, where = str(error).partition(" - at `$")
     path = where.rstrip("`").lstrip(".")
     if found := _UNKNOWN.fullmatch(text):
-        table = re.sub(r"\[.*?\]", "", path.rpartition(".")[2])
+        whole = re.sub(r"\[.*?\]", "", path)
+        legal = keys.get(whole, keys.get(whole.rpartition(".")[2], ()))
         return ScenarioError(
-            file, path, f"there is no key {found['key']!r} here", _nearest(found["key"], keys.get(table, ()))
+            file, path, f"there is no key {found['key']!r} here", _nearest(found["key"], legal)
         )
     if found := _MISSING.fullmatch(text):
         return ScenarioError(file, path, f"the key {found['key']!r} is missing", "add it")

@@ -25,6 +25,8 @@ from fakes.asgi import FIRING, Gate
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.faults import NOTHING, Plan
+from fakes.oauth.authority import Authority
+from fakes.oauth.protect import Protection
 from fakes.record import Writer
 from fakes.request import Refused, Request
 from fakes.scenario import Scenario
@@ -51,7 +53,9 @@ class _Back:
 
 class HttpFake:
     """The ASGI application of one scenario: ``app``. transport: ``http`` or ``sse``; run: which process on
-    its record this is; stateless, json_response: as in the SDK's Streamable HTTP, of the legacy era."""
+    its record this is; stateless, json_response: as in the SDK's Streamable HTTP, of the legacy era.
+    authority: whose tokens it demands; with none, those of its own if the scenario says so. protection: what
+    there is of that, or None."""
 
     def __init__(
         self,
@@ -62,8 +66,12 @@ class HttpFake:
         run: int = 1,
         stateless: bool = False,
         json_response: bool = False,
+        authority: Authority | None = None,
     ) -> None:
         self.transport = transport
+        self.protection: Protection | None = None
+        if authority or scenario.oauth:
+            self.protection = Protection(scenario.name, scenario.oauth, record, authority)
         self._engine = Engine(scenario, record.event)
         self._after: set[asyncio.Task[None]] = set()
         server: Server[object] = Server(
@@ -77,7 +85,9 @@ class HttpFake:
             )
         else:
             inner = _sse_app(server, dual=bool(scenario.modern_versions))
-        self.app = Gate(inner, scenario, Plan(scenario.faults, run), record, transport)
+        guard = self.protection.guard if self.protection else None
+        self._gate = Gate(inner, scenario, Plan(scenario.faults, run), record, transport, guard)
+        self.app: ASGIApp = self.protection.around(self._gate) if self.protection else self._gate
 
     async def _meet(self, ctx: ServerRequestContext[object], call_next: CallNext) -> HandlerResult:
         """The middleware: every message of every client."""
@@ -105,7 +115,7 @@ class HttpFake:
             raise MCPError(refusal.code, refusal.message, data) from None
         finally:
             if broken := request.firing.get("crash") or request.firing.get("cut"):
-                self.app.doomed[request.id] = broken
+                self._gate.doomed[request.id] = broken
         if self._engine.follows(request):
             task = asyncio.create_task(self._engine.answered(request))
             self._after.add(task)

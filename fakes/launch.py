@@ -17,15 +17,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from fakes.answer import JsonObject
 from fakes.definitions import Tool
+from fakes.errors import ScenarioError
 from fakes.faults import Fault
+from fakes.oauth.controls import AuthControls
 from fakes.record import Record, opened
 from fakes.scenario import Scenario
+
+if TYPE_CHECKING:
+    from fakes.oauth.protect import Protection
+    from fakes.oauth.server import FakeAuth
 
 _PACKAGES = Path(__file__).resolve().parent.parent
 
@@ -35,7 +41,8 @@ class FakeServer:
 
     name; scenario; transport; config: what belongs under ``mcpServers.{name}`` in a client's config; command:
     the words to run it (stdio; empty otherwise); env: what that command needs in its environment; url: where
-    it listens ("" for stdio); record: what it saw, over all its processes.
+    it listens ("" for stdio); record: what it saw, over all its processes; auth: the authorization server
+    whose tokens it demands, or None.
     """
 
     def __init__(self, scenario: Scenario, transport: str, record: Record) -> None:
@@ -46,6 +53,8 @@ class FakeServer:
         self.command: list[str] = []
         self.env: dict[str, str] = {}
         self.url = ""
+        self.auth: AuthControls | None = None
+        self._protection: Protection | None = None
         self._stop: Callable[[], None] = _nothing
 
     @property
@@ -61,11 +70,19 @@ class FakeServer:
         self.command = [sys.executable, "-m", "fakes.stdio", str(file), "--record", str(self.record.path)]
         self.env = importable()
 
-    def serve(self, file: Path, *, stateless: bool = False, json_response: bool = False) -> None:
+    def serve(
+        self,
+        file: Path,
+        *,
+        stateless: bool = False,
+        json_response: bool = False,
+        auth: "FakeAuth | None" = None,
+    ) -> None:
         """http and sse: listen at ``url``. From a thread, which is quick, or from a process if one of the
         faults ends it."""
         if any(fault.row.ends for fault in self.scenario.faults):
             self._serve_process(file, ["--stateless"] * stateless + ["--json-response"] * json_response)
+            self.auth = AuthControls.at(self.url) if self.scenario.oauth else None
             return
         from fakes.http import HttpFake  # brings the SDK, which takes its time
         from fakes.serving import Serving
@@ -78,9 +95,20 @@ class FakeServer:
             run=number,
             stateless=stateless,
             json_response=json_response,
+            authority=auth.authority if auth else None,
         )
         serving = Serving(fake, writer)
         self.url, self._stop = serving.url, serving.stop
+        self._protection = fake.protection
+        self.auth = auth or (fake.protection.controls if fake.protection else None)
+
+    def trust(self, auth: "FakeAuth") -> None:
+        """Demand the tokens of this authorization server, and no other's, from now on. ValueError when it
+        can't."""
+        if self._protection is None:
+            raise ValueError(f"{self.name!r} is not protected, or runs in a process of its own")
+        self._protection.trust(auth.authority)
+        self.auth = auth
 
     def _serve_process(self, file: Path, flags: list[str]) -> None:
         command = [sys.executable, "-m", "fakes", str(file), "--transport", self.transport, *flags]
@@ -137,6 +165,7 @@ class Fakes:
         faults: Sequence[Fault | Mapping[str, object] | str] | None = None,
         stateless: bool = False,
         json_response: bool = False,
+        auth: "FakeAuth | None" = None,
         **keys: object,
     ) -> FakeServer:
         """A fake of ``scenario`` (a `Scenario`, a mapping, a file, the name of a shipped one; none: an empty
@@ -144,17 +173,25 @@ class Fakes:
         ``page_size=``, …) put in its place.
 
         A tool may be a `Tool`, a table, or just a name (it echoes); a fault a `Fault`, a table, or just its
-        kind. transport: ``stdio``, ``http`` or ``sse``; stateless and json_response are for http.
-        ScenarioError when something doesn't fit.
+        kind. transport: ``stdio``, ``http`` or ``sse``; stateless and json_response are for http. auth:
+        demand the tokens of this authorization server (``oauth={...}`` gives one of its own); over http and
+        sse. ScenarioError when something doesn't fit.
         """
         told = described(scenario, era=era, tools=tools, faults=faults, **keys).over(transport)
+        if auth is not None:
+            _shareable(told, transport)
         place = self._directory / f"{len(self._servers) + 1}-{told.name}"
         place.mkdir(parents=True)
         server = FakeServer(told, transport, Record(place / "record.jsonl"))
         if transport == "stdio":
             server.ready_to_run(told.save(place / "scenario.json"))
         else:
-            server.serve(told.save(place / "scenario.json"), stateless=stateless, json_response=json_response)
+            server.serve(
+                told.save(place / "scenario.json"),
+                stateless=stateless,
+                json_response=json_response,
+                auth=auth,
+            )
         self._servers.append(server)
         return server
 
@@ -183,6 +220,16 @@ def described(scenario: "Scenario | str | Path | Mapping[str, object] | None", *
     return Scenario.from_mapping(
         {**base, **given}, f"the scenario {given.get('name', base.get('name', 'fake'))!r}"
     )
+
+
+def _shareable(told: Scenario, transport: str) -> None:
+    """Raise ScenarioError if a server like this can't share an authorization server."""
+    if transport == "stdio":
+        raise ScenarioError(told.name, "auth", "there are no tokens over stdio", "use http or sse")
+    if any(fault.row.ends for fault in told.faults):
+        raise ScenarioError(
+            told.name, "auth", "a fault ends its process, and it can't share", "give it oauth instead"
+        )
 
 
 def importable() -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""pytest: the fixtures ``fake_mcp``, ``fake_gemini`` and ``fake_embeddings``. Installed with the package;
-nothing is imported before a test asks for it.
+"""pytest: the fixtures ``fake_mcp``, ``fake_auth``, ``fake_gemini`` and ``fake_embeddings``. Installed with
+the package; nothing is imported before a test asks for it.
 
 async def test_pay(fake_mcp):
     shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fakes.embeddings import FakeEmbeddings
     from fakes.gemini import FakeGemini
     from fakes.launch import FakeServer
+    from fakes.oauth.server import FakeAuth
 
 
 @pytest.fixture
@@ -34,6 +35,17 @@ def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
 
     with Fakes(tmp_path / "fakes") as fakes:
         yield fakes.start
+
+
+@pytest.fixture
+def fake_auth() -> Iterator[Callable[..., FakeAuth]]:
+    """Start fake authorization servers: a call takes what `fakes.oauth.server.FakeAuth` takes. Give one to
+    `fake_mcp` as ``auth``. All end with the test.
+    """
+    from fakes.oauth.server import FakeAuth
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeAuth(**told))
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ from fakes.answer import Answer, Ask, JsonObject, Log, Notice, Refusal, Step, js
 from fakes.definitions import ANY_OBJECT, Generate, Prompt, Resource, Tool, json_text
 from fakes.errors import ScenarioError, scenario_error
 from fakes.faults import Fault, option_keys
+from fakes.oauth import settings
+from fakes.oauth.settings import OAuth
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSIONS
 
 ERAS: Mapping[str, tuple[str, ...]] = {
@@ -55,7 +57,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     capabilities: sent as they are (None: worked out from what there is). page_size: how many tools, resources
     or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
     changed_tools: what the tools become by the fault ``list-changed``. record_env: the environment variables
-    whose values go into the record.
+    whose values go into the record. oauth: over HTTP, it demands tokens of an authorization server of its
+    own.
     """
 
     name: str = "fake"
@@ -77,6 +80,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     cache_scope: str = "private"
     record_env: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
+    oauth: OAuth | None = None
 
     def __post_init__(self) -> None:
         if self.era not in ERAS:
@@ -127,6 +131,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         faults = data.get("faults")
         if isinstance(faults, list | tuple):
             data["faults"] = [_fault(entry) for entry in faults]
+        data["oauth"] = settings.plain(data.get("oauth"))
         try:
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
@@ -157,7 +162,11 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return msgspec.structs.replace(self, era=era, versions=versions)
 
     def over(self, transport: str) -> "Scenario":
-        """Itself. ScenarioError when one of its faults can't be played over this transport."""
+        """Itself. ScenarioError when something of it can't be had over this transport."""
+        if self.oauth and transport == "stdio":
+            raise ScenarioError(
+                self.name, "oauth", "there are no tokens over stdio", "use http or sse, or remove it"
+            )
         for fault in self.faults:
             if transport not in fault.row.over:
                 raise ScenarioError(
@@ -266,4 +275,5 @@ def _keys() -> dict[str, tuple[str, ...]]:
         "prompts": of(Prompt),
         "generate": of(Generate),
         "faults": option_keys(),
+        **settings.option_keys(),
     }

@@ -8,7 +8,7 @@ import contextlib
 import errno
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -20,7 +20,7 @@ from fakes.http import HttpFake
 from fakes.record import Writer, opened
 from fakes.scenario import Scenario
 
-_PATHS = {"http": "/mcp", "sse": "/sse"}
+_PATHS = {"http": "/mcp", "sse": "/sse", "": ""}
 _WIND_UP, _LAST_WORDS = 0.2, 5.0
 """Seconds a request may take to end by itself once its client is gone, and once it is cancelled."""
 
@@ -59,28 +59,41 @@ class _Uvicorn(uvicorn.Server):
         await self.lifespan.shutdown()
 
 
-class Serving:
-    """A fake being served by a thread of this process. ``url``: where a client finds it."""
+Place = tuple[ASGIApp, socket.socket]
+"""An application, and where it listens."""
 
-    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
+
+class Threaded:
+    """Applications being served by one thread of this process. name: of the thread."""
+
+    def __init__(self, places: Sequence[Place], record: Writer, name: str) -> None:
         self._record = record
-        record.event("start", {"transport": fake.transport})
-        self._socket, self.url = listen(fake.transport, port)
-        self._server = _Uvicorn(fake.app)
-        self._thread = threading.Thread(target=self._run, name=f"fake {self.url}", daemon=True)
+        self._places = [(_Uvicorn(app), bound) for app, bound in places]
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
-        self._server.listening.wait()
+        for server, _ in self._places:
+            server.listening.wait()
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve([self._socket]))
+        asyncio.run(_serve(self._places))
 
     def stop(self) -> None:
         """Cut every connection and wait for the thread to end. It may be called again."""
         if self._thread.is_alive():
-            self._server.stop()
+            for server, _ in self._places:
+                server.stop()
             self._thread.join()
             self._record.event("exit", {"reason": "stopped", "code": 0})
             self._record.close()
+
+
+class Serving(Threaded):
+    """A fake being served by a thread of this process. ``url``: where a client finds it."""
+
+    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
+        record.event("start", {"transport": fake.transport})
+        self.url, places = _settled(fake, port)
+        super().__init__(places, record, f"fake {self.url}")
 
 
 def run(
@@ -98,9 +111,28 @@ def run(
         scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
     )
     process.start(Plan((), number), record, transport, scenario.record_env)
-    bound, url = listen(transport, port)
+    url, places = _settled(fake, port)
     print(f"listening {url}", flush=True)
-    asyncio.run(_Uvicorn(fake.app).serve([bound]))
+    asyncio.run(_serve([(_Uvicorn(app), bound) for app, bound in places]))
+
+
+async def _serve(places: Sequence[tuple[_Uvicorn, socket.socket]]) -> None:
+    await asyncio.gather(*(server.serve([bound]) for server, bound in places))
+
+
+def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:
+    """The URL of a fake, and what listens where: the fake, and its authorization server if that has a port of
+    its own."""
+    bound, url = listen(fake.transport, port)
+    places: list[Place] = [(fake.app, bound)]
+    if fake.protection:
+        if apart := fake.protection.apart:
+            other, origin = listen("", 0)
+            places.append((apart, other))
+            fake.protection.stands_at(url, origin)
+        else:
+            fake.protection.stands_at(url)
+    return url, places
 
 
 def listen(transport: str, port: int) -> tuple[socket.socket, str]:
