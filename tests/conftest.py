@@ -1,15 +1,21 @@
 """Isolation: each test has a home of its own and meets no proxy on its way to loopback."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from fakes.pytest_plugin import fake_mcp as fake_mcp
+from mcpzip.model import secrecy
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _HOMES = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+
+# Started in the background of a shell, the suite ignores Ctrl-C, and so would every process that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: how long an example takes says more of the machine than of the code.
 # `HYPOTHESIS_PROFILE=thorough` is for a long look after a change of the pure core.
@@ -25,7 +31,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that is empty and only this test's, and no proxies. Gives the home."""
+    """An empty home that is only this test's, no proxies, no secrets of other tests. Gives the home."""
+    monkeypatch.setattr(secrecy, "_OURS", secrecy.Secrets())
     home = tmp_path_factory.mktemp("home")
     for name in _HOMES:
         monkeypatch.delenv(name, raising=False)

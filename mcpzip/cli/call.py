@@ -9,6 +9,7 @@ from rich.progress import Progress, TaskID
 from mcpzip.cli.opening import err, found, with_proxy
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
+from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
@@ -53,7 +54,8 @@ class _Refused(click.ClickException):
 
     def __init__(self, error: UpstreamRpcError) -> None:
         data = f" {error.data.decode('utf-8', 'replace')}" if error.data else ""
-        super().__init__(f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}")
+        told = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
+        super().__init__(conceal(told))
 
 
 class _ProgressParams(msgspec.Struct):

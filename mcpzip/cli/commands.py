@@ -9,6 +9,7 @@ from typing import TextIO
 import click
 
 from mcpzip import __version__
+from mcpzip.cli.auth import auth
 from mcpzip.cli.call import call
 from mcpzip.cli.demo import demo
 from mcpzip.cli.describe import describe
@@ -17,7 +18,7 @@ from mcpzip.cli.search import search
 from mcpzip.cli.serve import serve
 from mcpzip.cli.servers import servers
 from mcpzip.cli.usage import usage
-from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -32,7 +33,7 @@ def commands() -> None:
     """
 
 
-for _command in (serve, search, describe, call, servers, refresh, usage, demo):
+for _command in (serve, search, describe, call, servers, refresh, auth, usage, demo):
     commands.add_command(_command)
 
 
@@ -52,7 +53,7 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:  # whoever read our output (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will try to flush the rest
         return DONE
-    except UpstreamError as error:
+    except (UpstreamError, LoginError) as error:
         print(f"mcpzip: {error}", file=sys.stderr)
         return FAILED
     except McpzipError as error:

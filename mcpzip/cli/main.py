@@ -9,6 +9,7 @@ import sys
 
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or config was wrong."""
+    sys.excepthook = _crashed
     try:
         sys.exit(_run(sys.argv[1:]))
     except KeyboardInterrupt:  # before anything was begun that would have to be ended
@@ -41,8 +42,19 @@ def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
             return False
 
 
+def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
+    """Prints a traceback, as Python does, but no secret that its error may quote."""
+    from traceback import format_exception
+
+    from mcpzip.model.secrecy import conceal
+
+    if sys.stderr is not None:
+        sys.stderr.write(conceal("".join(format_exception(kind, error, trace))))
+
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Literal
 
 

@@ -19,7 +19,9 @@ from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import split
+from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.transport.accounts import FAILING
 
 P = ParamSpec("P")
 
@@ -77,7 +79,7 @@ async def opened(config: str, semantic: SemanticConfig | None = None) -> AsyncIt
 
 def warn(warning: str) -> None:
     """Tells the person at the terminal."""
-    print(f"mcpzip: {warning}", file=sys.stderr)
+    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
 
 
 async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
@@ -107,7 +109,7 @@ async def list_missing(proxy: Proxy, server: str | None = None) -> None:
     missing = [
         one.name
         for one in proxy.status()
-        if one.listed_at is None and one.state not in ("disabled", "failing") and server in (None, one.name)
+        if one.listed_at is None and one.state not in ("disabled", *FAILING) and server in (None, one.name)
     ]
     if missing:
         await list_servers(proxy, missing)
@@ -131,6 +133,10 @@ async def found(proxy: Proxy, name: str) -> Entry:
 def known_server(proxy: Proxy, name: str) -> str:
     """``name`` if it is a configured server. Raises McpzipError."""
     if name not in proxy.config.servers:
-        known = ", ".join(sorted(proxy.config.servers)) or "none"
-        raise McpzipError(f"There is no server {name!r} in {proxy.config.path}. Configured: {known}.")
+        from difflib import get_close_matches  # slow to import, and wanted only for a slip
+
+        known = sorted(proxy.config.servers)
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"The nearest: {', '.join(near)}." if near else f"Configured: {', '.join(known) or 'none'}."
+        raise McpzipError(f"There is no server {name!r} in {proxy.config.path}. {hint}")
     return name

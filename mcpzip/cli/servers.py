@@ -10,8 +10,16 @@ from mcpzip.cli.opening import list_servers, out, with_proxy
 from mcpzip.model.ages import age
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus
+from mcpzip.transport.accounts import FAILING
 
-_STYLES = {"connected": "green", "idle": "green", "failing": "red", "disabled": "dim", "connecting": "yellow"}
+_STYLES = {
+    "connected": "green",
+    "idle": "green",
+    "failing": "red",
+    "needs login": "yellow",
+    "disabled": "dim",
+    "connecting": "yellow",
+}
 
 
 @click.command()
@@ -21,7 +29,7 @@ _STYLES = {"connected": "green", "idle": "green", "failing": "red", "disabled": 
 async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
     """Ask every server for its tools and say what is wrong with those that fail.
 
-    Exit code 1 when any server fails.
+    Exit code 1 when any server fails or needs a login.
     """
     if not cached:
         await list_servers(proxy, [one.name for one in proxy.status() if one.state != "disabled"])
@@ -30,7 +38,7 @@ async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
         print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
     else:
         show(found, proxy.config.path)
-    return 1 if any(one.state == "failing" for one in found) else 0
+    return 1 if any(one.state in FAILING for one in found) else 0
 
 
 def show(found: list[ServerStatus], config: str) -> None:

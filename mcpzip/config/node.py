@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mcpzip.config.syntax import member
-from mcpzip.config.variables import expand, foreign
+from mcpzip.config.variables import expand, foreign, used
 from mcpzip.model.errors import ConfigError
+from mcpzip.model.secrecy import keep, looks_secret
 
 
 @dataclass(slots=True)
@@ -59,13 +60,16 @@ class Node:
         found = {key: self.get(key) for key in self.value}
         return {key: node for key, node in found.items() if node is not None}
 
-    def object(self, remedy: str, known: Collection[str] = ()) -> "Node":
-        """This node, which must be an object. With ``known`` keys given, any other draws a warning."""
+    def object(self, remedy: str, known: Collection[str] = (), also: Collection[str] = ()) -> "Node":
+        """This node, which must be an object. With ``known`` keys given, any other draws a warning.
+
+        also: keys that are known, but never proposed.
+        """
         if not isinstance(self.value, dict):
             raise self.wrong(f"found {_kind(self.value)}", remedy)
         for key, value in self.value.items() if known else ():
             # A key such as "_comment" or "//" is how people comment in JSON.
-            if key not in known and key != "$schema" and not key.startswith(("_", "//")):
+            if key not in known and key not in also and key != "$schema" and not key.startswith(("_", "//")):
                 stranger = Node(self.source, member(self.path, key), value)
                 stranger.warn("unknown key, passed over", _meant(key, known))
         return self
@@ -75,6 +79,9 @@ class Node:
         if not isinstance(self.value, str):
             raise self.wrong(f"found {_kind(self.value)}", remedy)
         expanded, unset = expand(self.value, self.source.env)
+        for name, value in used(self.value, self.source.env).items():
+            if looks_secret(name):
+                keep(value)
         for name in unset:
             self.fault(
                 f"the environment variable {name} is not set",

@@ -46,3 +46,8 @@ def card_path(config_path: str) -> str:
     """Where what the front desk answers with is kept."""
     folder, name = os.path.split(config_path)
     return os.path.join(folder, "cache", f"{name}.front.json")
+
+
+def auth_folder(config_path: str) -> str:
+    """Where the sign-ins of this config's servers are kept; configs beside each other share them."""
+    return os.path.join(os.path.dirname(config_path), "auth")

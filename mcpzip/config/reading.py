@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import Node, Source
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
@@ -30,7 +31,10 @@ from mcpzip.system.files import read_bytes_limited
 LIMIT = 16 * 1024 * 1024
 """Bytes a config may have; a bigger file is some other file."""
 
-KEYS = ("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds", "expose")
+KEYS = (
+    *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
+    *("expose", "auth"),
+)
 
 EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
 GEMINI_KEY = "GEMINI_API_KEY"
@@ -64,6 +68,7 @@ def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
         call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
         gemini_api_key=Secret(secret) if secret else None,
         expose=_expose(top.get("expose"), servers),
+        auth_store=read_auth_store(top.get("auth")),
     )
     # Outside of a server, what can't be used as things stand is done without.
     return replace(config, warnings=(*source.warnings, *source.faults))

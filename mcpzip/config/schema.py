@@ -5,8 +5,10 @@ The rule: nothing that may hold a secret (arguments, environment, URL, headers, 
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from mcpzip.model.secrecy import keep
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 50
 MAX_TOKENS = 1_500
@@ -23,15 +25,18 @@ LONGEST = 365 * 86_400.0
 Transport = Literal["stdio", "http", "sse"]
 Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
+AuthGrant = Literal["authorization_code", "client_credentials"]
+AuthStore = Literal["file", "keyring"]
 
 
 class Secret:
-    """A text that is shown only to who asks for it by name."""
+    """A text that is shown only to who asks for it by name, and left out of whatever mcpzip says."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         self._text = text
+        keep(text)
 
     def reveal(self) -> str:
         """The text itself."""
@@ -48,12 +53,38 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthConfig:
+    """How to sign in to one server over HTTP, once it asks for it.
+
+    client_id, client_secret: of a client that was registered by hand; "" and None leave that to us.
+    issuer: of the only authorization server that may be signed in to; "" for whichever the server names.
+    client_metadata_url: of a client ID metadata document, which is then our client ID where the server takes
+    such. scope: to ask for; None for what the server says. grant: how a token is had: by a person, or by this
+    machine's own credentials (RFC 6749, 4.4). private_key: path of a PEM file with which the machine signs
+    (RFC 7523), in ``algorithm``; "" for the client secret. callback_port: on which the person's browser comes
+    back; 0 for any. mcp_remote: whether what mcp-remote keeps for this very server is taken over.
+    """
+
+    client_id: str = ""
+    client_secret: Secret | None = None
+    issuer: str = ""
+    client_metadata_url: str = ""
+    scope: str | None = None
+    grant: AuthGrant = "authorization_code"
+    private_key: str = ""
+    algorithm: str = "ES256"
+    callback_port: int = 0
+    mcp_remote: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """One upstream: how to reach it, and what of it may be used.
 
     name: a legal server name. transport: which of the fields below hold (the others are empty).
     command, args, env, cwd: stdio. ``env`` is what the config adds; ``cwd`` None is the folder we run in.
-    url, headers: http and sse.
+    url, headers: http and sse. headers_command: a program, with its arguments, that prints more headers; ()
+    for none. auth: how to sign in; None for a server that is not signed in to with OAuth.
     disabled: kept in the config, not to be used. timeout: seconds a call may take, None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: wins over them.
     pin: globs over the upstream's own tool names; these tools are also shown directly.
@@ -69,6 +100,8 @@ class ServerConfig:
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers_command: tuple[str, ...] = field(default=(), repr=False)
+    auth: AuthConfig | None = None
     disabled: bool = False
     timeout: float | None = None
     tools_allow: tuple[str, ...] | None = None
@@ -93,9 +126,28 @@ class ServerConfig:
             self.url,
             "headers",
             *(text for pair in sorted(self.headers.items()) for text in pair),
+            *self._sign_in,
         )
         framed = "".join(f"{len(part)}:{part}" for part in parts)
         return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+    @property
+    def _sign_in(self) -> tuple[str, ...]:
+        """What of how to sign in was configured; () when nothing was, as in every older config."""
+        command = ("headersCommand", *self.headers_command) if self.headers_command else ()
+        if self.auth is None:
+            own = self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers)
+            return command if own else (*command, "auth", "false")
+        auth = replace(self.auth, callback_port=0, mcp_remote=True)
+        if auth == AuthConfig():
+            return command
+        secret = auth.client_secret.reveal() if auth.client_secret else ""
+        return (
+            *command,
+            "auth",
+            *(auth.client_id, secret, auth.client_metadata_url, auth.scope or "", auth.grant),
+            *(auth.private_key, auth.algorithm, auth.issuer),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +192,10 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences."""
+    """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
+
+    auth_store: where sign-ins are kept.
+    """
 
     path: str
     servers: Mapping[str, ServerConfig]
@@ -149,4 +204,5 @@ class Config:
     call_timeout: float = CALL_TIMEOUT
     gemini_api_key: Secret | None = None
     expose: Expose = "meta"
+    auth_store: AuthStore = "file"
     warnings: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from mcpzip.config.auth import ALSO, AUTH, HEADERS_COMMAND, read_auth, read_headers_command
+from mcpzip.config.hidden import keep_secrets
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
@@ -27,7 +29,8 @@ TRANSPORTS: Mapping[str, Transport] = {
 """What ``type`` may say, in any case, and what it means. ``streamableHttp`` is how some clients write it."""
 
 STDIO_KEYS = ("command", "args", "env", "cwd")
-REMOTE_KEYS = ("url", "headers")
+REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
+OTHER_NAMES = (*ALSO[HEADERS_COMMAND], *ALSO[AUTH])
 OUR_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *OUR_KEYS)
 TOOLS_KEYS = ("allow", "deny")
@@ -51,7 +54,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
     reason = server_name_problem(name)
     if reason:
         raise node.wrong(f"this name {reason}", "rename it with letters, digits, '-', '.' and single '_'")
-    node.object('write an object with a "command" or a "url"', KEYS)
+    node.object('write an object with a "command" or a "url"', KEYS, OTHER_NAMES)
     faults = node.source.faults
     before = len(faults)
     transport = _transport(node)
@@ -69,6 +72,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
         boost=boost.within(*BOOST) if boost else 1.0,
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
+    keep_secrets(server, node)
     own = faults[before:]
     del faults[before:]
     return replace(server, problem=own[0]) if own else server
@@ -87,7 +91,8 @@ def _transport(node: Node) -> Transport:
     transport = TRANSPORTS.get(said.lower()) if said else "stdio" if command else "http"
     if transport is None:
         raise Node(node.source, f"{node.path}.type", said).wrong(f"found {said!r}", _TYPE)
-    needed, stray = ("command", REMOTE_KEYS) if transport == "stdio" else ("url", STDIO_KEYS)
+    remote = (*REMOTE_KEYS, *OTHER_NAMES)
+    needed, stray = ("command", remote) if transport == "stdio" else ("url", STDIO_KEYS)
     if not node.get(needed):
         raise node.wrong(f'"type": "{said}" without a {needed}', f"add the {needed} or change the type")
     for unused in filter(None, map(node.get, stray)):
@@ -121,7 +126,7 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
 
 
 def _remote(node: Node, server: ServerConfig) -> ServerConfig:
-    url, headers = (node.get(key) for key in REMOTE_KEYS)
+    url, headers = node.get("url"), node.get("headers")
     assert url is not None
     server = replace(
         server,
@@ -136,7 +141,7 @@ def _remote(node: Node, server: ServerConfig) -> ServerConfig:
             where.fault(
                 "no header can be so", "write a name without spaces or colons, and a value on one line"
             )
-    return server
+    return replace(server, headers_command=read_headers_command(node), auth=read_auth(node, server.headers))
 
 
 def _globs(node: Node | None, server: str, remedy: str = _GLOBS) -> tuple[str, ...] | None:

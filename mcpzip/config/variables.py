@@ -33,6 +33,12 @@ def expand(text: str, env: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     return _VARIABLE.sub(value, text), tuple(dict.fromkeys(unset))
 
 
+def used(text: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that `expand` replaces in ``text``, with what they hold."""
+    found = _VARIABLE.finditer(text) if "${" in text else ()
+    return {each[2]: env[each[2]] for each in found if not each[1] and env.get(each[2])}
+
+
 def foreign(text: str) -> str | None:
     """The first reference written as another program has it, such as ``${env:NAME}``; None without one."""
     found = _FOREIGN.search(text) if "${" in text else None

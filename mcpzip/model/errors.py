@@ -10,20 +10,29 @@
     │   ├── UnknownPromptError
     │   └── UnknownResourceError
     ├── InvalidArgumentsError  the arguments can't be made to fit without guessing
+    ├── LoginError             nobody could be signed in: why, and what to do
     └── UpstreamError          names its server
         ├── UpstreamUnavailableError   no connection could be made; nothing was sent
+        │   └── LoginNeededError       a person has to sign in first
         ├── UpstreamTimeoutError       no answer in time; the request was cancelled upstream
         ├── UpstreamLostError          the connection ended under a request: it may have run
         └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
 
-The rule: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
+The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
+No secret is in it, whoever said what it quotes; an upstream's own JSON-RPC error is passed on as it came, by
+its ``code``, ``message`` and ``data``.
 """
 
 from collections.abc import Sequence
 
+from mcpzip.model.secrecy import conceal
+
 
 class McpzipError(Exception):
     """The root: whoever catches it has a sentence to show."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(conceal(sentence))
 
 
 class ConfigError(McpzipError):
@@ -101,16 +110,43 @@ class InvalidArgumentsError(McpzipError):
     """Arguments that would have to be guessed at."""
 
 
+class LoginError(McpzipError):
+    """Signing in to a server, or out of it, did not come about."""
+
+
 class UpstreamError(McpzipError):
     """Something about one upstream. ``remedy`` is what its user can do about it, as a sentence, or ""."""
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
-        self.server, self.reason, self.remedy = server, reason, remedy
-        super().__init__(f"{server}: {reason}." + (f" {remedy}" if remedy else ""))
+        self.server, self.reason, self.remedy = server, conceal(reason), conceal(remedy)
+        stop = "" if self.reason.rpartition(". ")[2].startswith(RUN) else "."
+        super().__init__(f"{server}: {self.reason}{stop}" + (f" {self.remedy}" if remedy else ""))
+
+
+RUN = "Run: "
+"""What follows is a command, to be copied as it stands: no full stop after it."""
+NEEDS_LOGIN = "it needs a login"
+"""How the reason of a `LoginNeededError` begins."""
 
 
 class UpstreamUnavailableError(UpstreamError):
     """No connection; nothing was sent, so nothing ran."""
+
+
+class LoginNeededError(UpstreamUnavailableError):
+    """A person has to sign in to the server first. Nothing ran.
+
+    command: the one that does it. otherwise: what would do instead, as a sentence, or "". lasting: whether
+    nothing at all can be asked of the server before.
+    """
+
+    def __init__(
+        self, server: str, reason: str, command: str, otherwise: str = "", *, lasting: bool = True
+    ) -> None:
+        self.command, self.lasting = command, lasting
+        super().__init__(
+            server, f"{NEEDS_LOGIN}: {reason}", f"{RUN}{command}. {otherwise}" if otherwise else RUN + command
+        )
 
 
 class UpstreamTimeoutError(UpstreamError):

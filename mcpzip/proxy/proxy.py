@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Update
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
@@ -36,9 +37,10 @@ from mcpzip.proxy.reply import error_result, text_result
 from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
 from mcpzip.search import Results, Searcher
+from mcpzip.transport.accounts import FAILING, Rest
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
-from mcpzip.transport.pool import Pool, Rest
+from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
 
 FIRST_LISTING = 5.0
@@ -75,6 +77,7 @@ class Proxy:
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
+            sign_ins=SignIns(config, warn),
             protocols={name: record.protocol for name, record in known.items() if record.protocol},
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
@@ -258,7 +261,7 @@ class Proxy:
             await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
         self._refresh_expired()
         searcher = await self._keeper.searcher()
-        failing = frozenset(name for name in self._enabled if self._pool.health(name).state == "failing")
+        failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
         return await self._finder.find(question, searcher, self.catalog, failing)
 
     async def settled(self) -> None:
@@ -351,7 +354,7 @@ class Proxy:
         """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""
         found = {}
         for one in self.status():
-            if one.state == "failing":
+            if one.state in FAILING:
                 found[one.name] = one.reason
             elif one.listed_at is None and self._refresher.listing(one.name) is not None:
                 found[one.name] = "it is still starting"
@@ -387,11 +390,15 @@ class Proxy:
         return repair_meta(result, repairs) if repairs else result
 
     async def _first_listings(self, servers: Iterable[str], patience: Callable[[], float]) -> None:
-        """Waits for the listings under way of those ``servers`` that were never listed.
+        """Waits for the listings under way of those ``servers`` that were never listed, or not since somebody
+        signed in.
 
         patience: how many seconds a listing may have taken in all; asked again whenever one is done.
         """
-        never = [name for name in servers if self._never_listed(name)]
+        servers = list(servers)
+        never = [name for name in servers if self._pool.login_is_over(name) or self._never_listed(name)]
+        for name in filter(self._pool.login_is_over, never):
+            self._refresher.start(name)
         while under_way := {task for name in never if (task := self._refresher.listing(name)) is not None}:
             taken = max(self._refresher.taken(name) for name in never)
             left = patience() - taken

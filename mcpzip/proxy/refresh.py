@@ -13,8 +13,9 @@ from dataclasses import replace
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
-from mcpzip.transport.pool import Pool, Rest
+from mcpzip.transport.pool import Pool
 
 QUIET = 0.2
 """Seconds from a `list_changed` to the listing it brings about; what else is said meanwhile costs nothing."""

@@ -7,8 +7,10 @@ from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
 from mcpzip.model.ages import age
+from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.model.names import join
-from mcpzip.transport.pool import Health, State
+from mcpzip.model.secrecy import conceal
+from mcpzip.transport.accounts import Health, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ def statuses(
 def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerStatus:
     record = catalog.servers.get(server.name)
     failed = record.error if record is not None else None
-    state: State = "failing" if failed and health.state != "disabled" else health.state
+    state = health.state
+    if failed and state not in ("disabled", "needs login"):
+        state = "needs login" if failed.startswith(NEEDS_LOGIN) else "failing"
     return ServerStatus(
         name=server.name,
         transport=server.transport,
@@ -49,8 +53,10 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerSta
         tools=len(record.entries) if record else 0,
         listed_at=record.fetched_at if record else None,
         protocol=record.protocol if record else None,
-        reason=failed or health.reason,
-        warnings=(*record.warnings, *_of_no_use(server, record, catalog)) if record else (),
+        reason=conceal(failed or health.reason),
+        warnings=tuple(map(conceal, (*record.warnings, *_of_no_use(server, record, catalog))))
+        if record
+        else (),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, load, paths
+from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
 from mcpzip.server.endpoint import Endpoint, FirstWords
@@ -56,7 +57,7 @@ def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
 
 
 def _warn(warning: str) -> None:
-    print(f"mcpzip: {warning}", file=sys.stderr)
+    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
 
 
 OPENING = 0.3

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from mcpzip.config import config_path
+from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.app import Prepared, prepare
@@ -49,7 +50,7 @@ def main(explicit_config: str | None, offer: Offer) -> int:
 
 
 def _warn(warning: str) -> None:
-    print(f"mcpzip: {warning}", file=sys.stderr)
+    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
 
 
 async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:

@@ -6,27 +6,32 @@ written beside its place, flushed to the disk, and renamed over it.
 
 import errno
 import os
+import re
 import time
+from collections.abc import Callable
+from typing import BinaryIO
 
 _REPLACE_MAY_BE_REFUSED = os.name == "nt"
 _ATTEMPTS, _PAUSE = 10, 0.01
-"""Windows refuses to replace a file that another process has open, if only a virus scanner: about 0.5 s in
-all.
+"""Windows refuses to replace or remove a file that another process has open, if only a virus scanner: about
+0.5 s in all.
 """
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 _PIECE = 1 << 22
 
 
-def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
+def write_atomic(path: str, data: bytes, mode: int = 0o600, *, follow: bool = True) -> None:
     """Put ``data`` at ``path`` in one step. Missing folders are made, for their owner only (0700).
 
-    A symbolic link is followed: what it points at is replaced, not the link. Raises OSError, and then
+    follow: whether what a symbolic link points at is replaced, and not the link. Raises OSError, and then
     ``path`` is as it was and nothing else is left behind. ``mode`` is what Unix calls it; Windows keeps the
     folder's own rights.
     """
-    path = os.path.realpath(path)
+    path = os.path.realpath(path) if follow else os.path.abspath(path)
     folder = os.path.dirname(path)
-    _make_folders(folder)
+    make_folders(folder)
     draft = os.path.join(folder, f".{os.path.basename(path)[:100]}.{os.urandom(6).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
@@ -35,7 +40,7 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(draft, mode)  # the umask may have taken bits away
-        _replace(draft, path)
+        _insist(lambda: os.replace(draft, path))
     except BaseException:
         _remove(draft)
         raise
@@ -44,16 +49,45 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
 
 def read_bytes_limited(path: str, limit: int) -> bytes:
     """The content of ``path``, which may be a pipe. Raises OSError; EFBIG for more than ``limit`` bytes."""
+    with open(path, "rb") as file:
+        return read_limited(file, limit, path)
+
+
+def read_limited(file: BinaryIO, limit: int, path: str) -> bytes:
+    """What is left in ``file``, which is at ``path``. Raises OSError; EFBIG for more than ``limit`` bytes."""
     pieces: list[bytes] = []
     size = 0
-    with open(path, "rb") as file:
-        # In pieces: asked for ``limit`` bytes at once, Python reserves that much before it reads the first.
-        while piece := file.read(_PIECE):
-            size += len(piece)
-            if size > limit:
-                raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
-            pieces.append(piece)
+    # In pieces: asked for ``limit`` bytes at once, Python reserves that much before it reads the first.
+    while piece := file.read(_PIECE):
+        size += len(piece)
+        if size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
+        pieces.append(piece)
     return b"".join(pieces)
+
+
+def remove_file(path: str) -> bool:
+    """Remove ``path``, a symbolic link itself; whether there was one. Raises OSError."""
+    try:
+        _insist(lambda: os.unlink(path))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_drafts(folder: str, age: float) -> None:
+    """Remove what writers that were killed left in ``folder``, if it is older than ``age`` seconds."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in filter(_DRAFT.fullmatch, names):
+        draft = os.path.join(folder, name)
+        try:
+            if os.lstat(draft).st_mtime < time.time() - age:
+                os.unlink(draft)
+        except OSError:
+            pass  # somebody else removed it, or is writing it
 
 
 def others_may_read(path: str) -> bool:
@@ -64,7 +98,8 @@ def others_may_read(path: str) -> bool:
     return os.name != "nt" and bool(os.stat(path).st_mode & 0o044)
 
 
-def _make_folders(folder: str) -> None:
+def make_folders(folder: str) -> None:
+    """Make ``folder``, and those above it that are missing, for their owner only (0700). Raises OSError."""
     missing: list[str] = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
@@ -80,10 +115,10 @@ def _make_folders(folder: str) -> None:
                 raise
 
 
-def _replace(draft: str, path: str) -> None:
+def _insist(change: Callable[[], None]) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            os.replace(draft, path)
+            change()
             return
         except PermissionError:
             if not _REPLACE_MAY_BE_REFUSED or attempt == _ATTEMPTS:

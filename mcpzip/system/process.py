@@ -98,9 +98,9 @@ class Child:
             return
         self.close_stdin()
         try:
-            if not await self._exits_within(grace):
+            if not await self.exits_within(grace):
                 self._signal_group(terminate=True)
-                await self._exits_within(grace)
+                await self.exits_within(grace)
         finally:
             self.kill()
 
@@ -119,7 +119,8 @@ class Child:
             if stream:
                 stream.close()
 
-    async def _exits_within(self, seconds: float) -> bool:
+    async def exits_within(self, seconds: float) -> bool:
+        """Whether it has exited before ``seconds`` have passed."""
         deadline = time.monotonic() + seconds
         pause = 0.002
         while self._process.poll() is None:

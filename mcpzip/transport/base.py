@@ -7,9 +7,12 @@ them byte for byte, the HTTP transports parse and re-encode them because the SDK
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.wire import Era, RpcError
+
+if TYPE_CHECKING:
+    import httpx2
 
 ProgressSink = Callable[[bytes], None]
 """Gets the params (JSON text) of each `notifications/progress` of one request, in the order they arrived."""
@@ -28,7 +31,8 @@ class ChannelClosedError(Exception):
 
     sent: whether the request's bytes may have left. remedy: what the user can do, as a sentence, or "".
     fatal: whether the channel is of no further use.
-    status: the HTTP status that said so, where there was one.
+    status: the HTTP status that said so, where there was one. login: the command with which a person can sign
+    in, where that is what it takes, else "".
     """
 
     def __init__(
@@ -39,8 +43,10 @@ class ChannelClosedError(Exception):
         remedy: str = "",
         fatal: bool = True,
         status: int | None = None,
+        login: str = "",
     ) -> None:
         self.reason, self.sent, self.remedy, self.fatal, self.status = reason, sent, remedy, fatal, status
+        self.login = login
         super().__init__(reason)
 
 
@@ -67,6 +73,19 @@ class Dialect:
 
     era: Era
     version: str
+
+
+class Signing(Protocol):
+    """How the requests to one server over HTTP are signed."""
+
+    @property
+    def auth(self) -> "httpx2.Auth | None":
+        """For the HTTP client; None signs nothing."""
+
+    def refused(self, status: int) -> "ChannelClosedError | None":
+        """What the server wants that refused a request with this HTTP status; None when that is no matter of
+        signing in.
+        """
 
 
 class Partner(Protocol):

@@ -12,8 +12,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from mcpzip import __version__
+from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import (
+    LoginNeededError,
+    McpzipError,
     UpstreamError,
     UpstreamLostError,
     UpstreamRpcError,
@@ -31,10 +34,12 @@ from mcpzip.transport.base import (
     Partner,
     ProgressSink,
     RpcFaultError,
+    Signing,
 )
 from mcpzip.transport.clocks import Clocks
 from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
 from mcpzip.transport.listening import ACKNOWLEDGED, LIST_CHANGED, UPDATED, Listening
+from mcpzip.transport.signing import ServerSigning, Unsigned
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
@@ -85,15 +90,18 @@ class Connection:
         first: Era = Era.MODERN,
         sure: bool = False,
         partner: Partner | None = None,
+        sign_ins: SignIns | None = None,
     ) -> None:
-        """first, sure: see `handshake.greet`. partner: whose it is, if it is legacy and anybody's."""
+        """first, sure: see `handshake.greet`. partner: whose it is, if it is legacy and anybody's. sign_ins:
+        what requests over HTTP are signed with.
+        """
         self.server = server
         self.greeting: Greeting | None = None
         self.open_requests = 0
         self.grace = GRACE
         self.partner = partner if partner is not None and partner.key is not None else None
         self._listener, self._guardian = listener, guardian
-        self._first, self._sure = first, sure
+        self._first, self._sure, self._sign_ins = first, sure, sign_ins
         self._watched: frozenset[str] = frozenset()
         self._watching = asyncio.Lock()
         self._waiting: list[Origin] = []
@@ -272,6 +280,9 @@ class Connection:
 
     def _lost(self, closed: ChannelClosedError) -> UpstreamError:
         name, reason = self.server.name, closed.reason + self._last_words()
+        if closed.login:
+            lasting = closed.status != 403  # a scope is lacking for what was asked
+            return LoginNeededError(name, reason, closed.login, closed.remedy, lasting=lasting)
         if closed.status is not None and not closed.sent and not closed.fatal:
             return UpstreamUnavailableError(name, reason, closed.remedy)
         return UpstreamLostError(name, reason, may_have_run=closed.sent, remedy=closed.remedy)
@@ -341,12 +352,20 @@ class Connection:
             return open_stdio(argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace)
         # The SDK takes half a second to import: only where it is needed, and while others go on.
         opener = await in_thread(_http_opener if server.transport == "http" else _sse_opener, "import-sdk")
-        return opener(server.url, server.headers, ear)
+        sign_ins = self._sign_ins
+        signing = (
+            Unsigned() if sign_ins is None else await in_thread(lambda: _signing(server, sign_ins), "sign")
+        )
+        return opener(server.url, server.headers, signing, ear)
 
     def _explained(self, cause: BaseException) -> UpstreamUnavailableError:
         match cause:
+            case ChannelClosedError(reason=reason, remedy=remedy, login=login) if login:
+                return LoginNeededError(self.server.name, reason, login, remedy)
             case ChannelClosedError(reason=reason, remedy=remedy):
                 pass
+            case McpzipError():
+                reason, remedy = str(cause).rstrip("."), ""
             case RpcFaultError(error=error):
                 reason = f"it refused the handshake: {error.message} ({error.code})"
                 remedy = "Check that it is an MCP server."
@@ -400,7 +419,7 @@ class Connection:
             self._listener.disconnected(self.server.name, self)
 
 
-_HttpOpener = Callable[[str, Mapping[str, str], Incoming], AbstractAsyncContextManager[Channel]]
+_HttpOpener = Callable[[str, Mapping[str, str], Signing, Incoming], AbstractAsyncContextManager[Channel]]
 
 
 IMPORTING = threading.Lock()
@@ -409,8 +428,8 @@ IMPORTING = threading.Lock()
 
 def _http_opener() -> _HttpOpener:
     with IMPORTING:
+        from mcpzip.system.network import tls
         from mcpzip.transport.http import open_http
-        from mcpzip.transport.witness import tls
 
         tls()
 
@@ -422,6 +441,11 @@ def _sse_opener() -> _HttpOpener:
         from mcpzip.transport.sse import open_sse
 
     return open_sse
+
+
+def _signing(server: ServerConfig, sign_ins: SignIns) -> Signing:
+    with IMPORTING:
+        return ServerSigning(server, sign_ins)
 
 
 class _Ear:

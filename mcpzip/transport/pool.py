@@ -1,20 +1,20 @@
 """The upstream connections.
 
-The rules: a connection is opened by the first request that needs it and closed when nothing has used it for a
-while; one broken server costs nobody else anything; a request is sent again only when it can't have run (see
-`_attempt`). No lock is held while
-an upstream works: requests to one server share its connection and run concurrently.
+The rules: a connection is opened by the first request that needs it and closed when nothing has used it for
+a while; one broken server costs nobody else anything; a request is sent again only when it can't have run. No
+lock is held while an upstream works: requests to one server share its connection and run concurrently.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
 
+from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import (
+    LoginNeededError,
     McpzipError,
     UpstreamError,
     UpstreamLostError,
@@ -22,57 +22,21 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.system.process import Guardian
+from mcpzip.transport.accounts import Health, Listing, Rest, told
 from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import Greeting
 from mcpzip.transport.pages import all_pages
 from mcpzip.transport.slot import Line, Place, Slot
+from mcpzip.transport.waiting import LoginWait
 from mcpzip.wire import LEGACY_VERSIONS, METHOD_NOT_FOUND, Era
 
-CONNECT_TIMEOUT = 30.0
-"""Seconds an upstream has to start and shake hands."""
-REST_TIMEOUT = 5.0
-"""Seconds an upstream has to list its prompts, its resources or its templates."""
+CONNECT_TIMEOUT, REST_TIMEOUT = 30.0, 5.0
+"""Seconds an upstream has to start and shake hands, and to list its prompts, resources or templates."""
 REOPEN = 1.0
 """Seconds after which a lost connection is opened again where somebody waits to hear something on it."""
 LINGER = 30.0
 """Seconds a connection that only listed its tools is kept before it is closed as unused."""
-
-State = Literal["connected", "connecting", "idle", "failing", "disabled"]
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How an upstream is doing, for people. ``reason`` is empty unless it is failing or disabled."""
-
-    state: State
-    reason: str = ""
-    retry_in: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """All tools of one upstream, as raw JSON texts in the upstream's order, and what it says of itself.
-
-    protocol: the version it speaks. ttl: seconds its list is good for, None when it didn't say.
-    """
-
-    tools: tuple[bytes, ...]
-    protocol: str
-    instructions: str
-    capabilities: bytes = b"{}"
-    info: bytes = b""
-    ttl: float | None = None
-
-
-class Rest(NamedTuple):
-    """What else an upstream offers: prompts, resources and resource templates, as raw JSON texts. None for
-    what it did not tell.
-    """
-
-    prompts: tuple[bytes, ...] | None = ()
-    resources: tuple[bytes, ...] | None = ()
-    templates: tuple[bytes, ...] | None = ()
 
 
 class Pool:
@@ -84,15 +48,19 @@ class Pool:
         *,
         idle_timeout: float,
         protocols: Mapping[str, str] = {},
+        sign_ins: SignIns | None = None,
         on_list_changed: Callable[[str, str | None, Origin], None] = lambda server, which, origin: None,
         on_resource_updated: Callable[[str, Partner | None, bytes], None] = lambda server, partner, params: (
             None
         ),
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
-        each server spoke last time, by name."""
-        self._slots = {server.name: Slot(server, protocols.get(server.name)) for server in servers}
-        self._idle_timeout = idle_timeout
+        each server spoke last time, by name. sign_ins: with which requests over HTTP are signed."""
+        self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
+        self._slots: dict[str, Slot] = {}
+        for server in servers:
+            wait = LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
+            self._slots[server.name] = Slot(server, protocols.get(server.name), wait)
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
         self._guardian = Guardian()
@@ -124,7 +92,7 @@ class Pool:
             # As `_used` does it, whose context alone would take a tenth of a call's time.
             line, connection = await self._line(slot, origin.era, origin.partner, insist=False)
             try:
-                return await connection.request(
+                result = await connection.request(
                     method,
                     params,
                     timeout=timeout,
@@ -132,10 +100,16 @@ class Pool:
                     origin=origin,
                     definition=definition,
                 )
+                slot.login.end()
+                return result
             except UpstreamLostError as error:
                 if again or (error.may_have_run and not repeatable):
                     raise
                 again = True
+            except LoginNeededError as error:
+                if error.lasting:
+                    slot.login.begin(error)
+                raise
             finally:
                 self._keep(slot, line, self._idle_timeout)
 
@@ -217,6 +191,9 @@ class Pool:
         line, connection = await self._line(slot, origin.era, origin.partner, insist=insist, common=common)
         try:
             yield connection
+        except LoginNeededError as error:
+            slot.login.begin(error)
+            raise
         finally:
             self._keep(slot, line, self._idle_timeout if keep is None else keep)
 
@@ -243,6 +220,7 @@ class Pool:
                     tools, ttl, greeting = await attempt()
                 except UpstreamLostError:  # listing twice does no harm
                     tools, ttl, greeting = await attempt()
+            slot.login.end()
         except TimeoutError:
             raise UpstreamUnavailableError(
                 server,
@@ -291,6 +269,8 @@ class Pool:
             return Health("disabled", "it is disabled in the config")
         if slot.server.problem:
             return Health("failing", slot.server.problem)
+        if slot.login.error is not None:
+            return Health("needs login", told(slot.login.error))
         if slot.connections():
             return Health("connected")
         if any(line.connecting is not None for line in slot.lines.values()):
@@ -298,6 +278,11 @@ class Pool:
         if slot.circuit.failures:
             return Health("failing", slot.circuit.reason, max(0.0, slot.circuit.retry_at - time.monotonic()))
         return Health("idle")
+
+    def login_is_over(self, server: str) -> bool:
+        """Whether somebody has signed in to ``server`` after it was found that a person has to."""
+        slot = self._slots.get(server)
+        return slot is not None and slot.login.over
 
     async def close(self) -> None:
         """Ends every connection and process, within about a second."""
@@ -311,8 +296,12 @@ class Pool:
         for line in lines:
             if line.expiry is not None:
                 line.expiry.cancel()
+        for slot in self._slots.values():
+            slot.login.end()
         leaving = (*self._background, *self._abandoned, *self._leaving)
         await asyncio.gather(*connecting, *leaving, *closing, return_exceptions=True)
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
         self._guardian.close()
 
     async def _line(
@@ -369,12 +358,9 @@ class Pool:
             raise UpstreamUnavailableError(server.name, server.problem)
         if self._closed:
             raise UpstreamUnavailableError(server.name, "mcpzip is shutting down")
+        if not insist:
+            slot.refuse(time.monotonic())
         if line.connecting is None:
-            if slot.circuit.open(time.monotonic()) and not insist:
-                wait = slot.circuit.retry_at - time.monotonic()
-                raise UpstreamUnavailableError(
-                    server.name, slot.circuit.reason, f"It is tried again in {max(wait, 0.1):.1f} s."
-                )
             line.connecting = asyncio.create_task(
                 self._connect(slot, line, era, partner), name=f"connect-{server.name}"
             )
@@ -388,15 +374,24 @@ class Pool:
         was_legacy = slot.protocol in LEGACY_VERSIONS
         first = wanted or (Era.LEGACY if was_legacy else Era.MODERN)
         sure = was_legacy and first is Era.LEGACY
-        connection = Connection(slot.server, self, self._guardian, first=first, sure=sure, partner=partner)
+        connection = Connection(
+            slot.server,
+            self,
+            self._guardian,
+            first=first,
+            sure=sure,
+            partner=partner,
+            sign_ins=self._sign_ins,
+        )
         try:
             if old is not None:
                 self._drain(old)
             await connection.connect(CONNECT_TIMEOUT)
+        except LoginNeededError as error:
+            slot.login.begin(error)
+            raise
         except McpzipError as error:
-            slot.circuit.failed(time.monotonic(), _told(error))
-            slot.protocol = None  # it may be what is remembered of it that is wrong
-            slot.speaks.clear()
+            slot.failed(time.monotonic(), told(error))
             raise
         finally:
             line.connecting = None
@@ -484,13 +479,6 @@ class Pool:
         task = asyncio.create_task(connection.close(grace), name=f"leave-{connection.server.name}")
         self._leaving[task] = connection
         task.add_done_callback(self._leaving.pop)
-
-
-def _told(error: McpzipError) -> str:
-    """What is wrong and what to do, without a full stop."""
-    if isinstance(error, UpstreamError):
-        return f"{error.reason}. {error.remedy}".rstrip(" .")
-    return str(error).rstrip(".")
 
 
 def _looked_at(task: "asyncio.Task[Connection]") -> None:

@@ -8,7 +8,6 @@ server that needs it.
 import asyncio
 import itertools
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -37,6 +36,7 @@ from mcpzip.transport.base import (
     Incoming,
     ProgressSink,
     RpcFaultError,
+    Signing,
 )
 from mcpzip.transport.witness import Fault, Witness
 from mcpzip.wire import Era, RpcError, with_progress_token
@@ -60,19 +60,15 @@ _UNREADABLE = {
     "Unexpected content type": "it answered with something else than JSON or an event stream",
 }
 
-# Its loggers print tracebacks for bad upstream lines to our stderr; what matters is told through errors.
-for _name in ("mcp", "httpx2", "httpcore2"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
-
 
 @asynccontextmanager
 async def dispatching(
     dispatcher: "JSONRPCDispatcher[TransportContext]",
     witness: Witness,
+    signing: Signing,
     incoming: Incoming,
 ) -> AsyncIterator["SdkChannel"]:
-    channel = SdkChannel(dispatcher, witness, incoming)
+    channel = SdkChannel(dispatcher, witness, signing, incoming)
     async with anyio.create_task_group() as group:
         await group.start(channel.run)
         try:
@@ -89,10 +85,12 @@ class SdkChannel:
         self,
         dispatcher: "JSONRPCDispatcher[TransportContext]",
         witness: Witness,
+        signing: Signing,
         incoming: Incoming,
     ) -> None:
         self.dialect: Dialect | None = None
         self._dispatcher, self._witness, self._incoming = dispatcher, witness, incoming
+        self._signing = signing
         self._ids = itertools.count(1)
         self._progress: dict[int | str, ProgressSink] = {}
         self._gone: str | None = None
@@ -158,10 +156,12 @@ class SdkChannel:
         return encode_json(result)
 
     def _failure(self, number: int, error: MCPError) -> Exception:
+        fault = self._witness.faults.get(number)
+        if fault is not None and (wanted := self._signing.refused(fault.status or 0)) is not None:
+            return wanted
         answer = self._witness.verbatim.answers.get(number)
         if answer is not None:
             return RpcFaultError(read_error(answer.text))
-        fault = self._witness.faults.get(number)
         if fault is not None and (fault.counts or error.message in _SUBSTITUTES):
             return self._closed_by(fault)
         if error.code == CONNECTION_CLOSED and error.message.startswith(_LOSSES):
@@ -175,6 +175,8 @@ class SdkChannel:
         return RpcFaultError(RpcError(error.code, error.message, data))
 
     def _closed_by(self, fault: Fault) -> ChannelClosedError:
+        if (wanted := self._signing.refused(fault.status or 0)) is not None:
+            return wanted
         if fault.status == 404 and fault.in_session:
             # The server doesn't know our session: it can't have run anything for it (spec: session
             # management).

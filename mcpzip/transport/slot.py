@@ -8,9 +8,11 @@ import asyncio
 from collections.abc import Hashable
 
 from mcpzip.config import ServerConfig
+from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.transport.base import Partner
 from mcpzip.transport.circuit import Circuit
 from mcpzip.transport.connection import Connection
+from mcpzip.transport.waiting import LoginWait
 from mcpzip.wire import Era
 
 
@@ -31,15 +33,33 @@ Place = tuple[Era | None, Hashable]
 class Slot:
     """What the pool remembers of one server between connections.
 
-    speaks: the era that it speaks to somebody who would like to speak the other.
+    speaks: the era that it speaks to somebody who would like to speak the other. stored: of its sign-in, when
+    the circuit opened.
     """
 
-    def __init__(self, server: ServerConfig, protocol: str | None) -> None:
-        self.server, self.protocol = server, protocol
+    def __init__(self, server: ServerConfig, protocol: str | None, login: LoginWait) -> None:
+        self.server, self.protocol, self.login = server, protocol, login
+        self.stored: object = None
         self.circuit = Circuit()
         self.lines: dict[Place, Line] = {}
         self.speaks: dict[Era | None, Era] = {}
         self.watched: frozenset[str] = frozenset()
+
+    def failed(self, now: float, reason: str) -> None:
+        """No connection could be made at ``now`` (monotonic s)."""
+        self.login.end()
+        self.circuit.failed(now, reason)
+        self.stored = self.login.stored
+        self.protocol = None  # it may be what is remembered of it that is wrong
+        self.speaks.clear()
+
+    def refuse(self, now: float) -> None:
+        """Raises UpstreamUnavailableError while it is of no use to try it again."""
+        if self.login.error is not None and not self.login.over:
+            raise self.login.error
+        if self.circuit.open(now) and self.login.stored == self.stored:
+            wait = f"It is tried again in {max(self.circuit.retry_at - now, 0.1):.1f} s."
+            raise UpstreamUnavailableError(self.server.name, self.circuit.reason, wait)
 
     def connections(self) -> list[Connection]:
         """Those that can be used, the one used last at the end."""

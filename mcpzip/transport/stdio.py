@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
+from mcpzip.model.secrecy import conceal
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, Guardian, child_environment
 from mcpzip.transport.base import (
@@ -36,7 +37,8 @@ from mcpzip.wire import (
 )
 
 _KEPT_LINES = 40
-_KEPT_LINE = 400
+_KEPT_LINE = 4_000  # a secret that was cut in two is not found again
+_SHOWN = 400
 _LAST_WORDS_POLL = 0.005  # s
 _LAST_WORDS_POLLS = 40
 _LOOK = 0.25
@@ -150,7 +152,7 @@ class StdioChannel:
             await self._in.drain()
 
     def diagnosis(self) -> str:
-        return next((line for line in reversed(self._said) if line), "")
+        return conceal(next((line for line in reversed(self._said) if line), ""))[:_SHOWN]
 
     def close(self) -> None:
         """Stops reading and writing and fails whatever still waits."""

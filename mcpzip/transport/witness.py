@@ -6,15 +6,14 @@ of a server that can't.
 """
 
 import asyncio
-import ssl
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
 
+from mcpzip.model.errors import McpzipError
+from mcpzip.system.network import environment_proxy, tls
 from mcpzip.transport.verbatim import Verbatim
 
 CONNECT_TIMEOUT = 10.0
@@ -56,19 +55,6 @@ class Fault:
         return self.status is not None and (self.status < 400 or (self.status == 404 and self.in_session))
 
 
-def environment_proxy(url: str) -> str | None:
-    """The proxy that ``HTTP_PROXY``, ``HTTPS_PROXY`` or ``ALL_PROXY`` names for ``url``, unless ``NO_PROXY``
-    does.
-
-    Never one for this very machine.
-    """
-    asked = httpx2.URL(url)
-    if asked.host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(asked.host):
-        return None
-    proxies = getproxies()
-    return proxies.get(asked.scheme) or proxies.get("all")
-
-
 class _Posted(msgspec.Struct):
     method: str | None = None
     id: int | str | None = None
@@ -77,8 +63,11 @@ class _Posted(msgspec.Struct):
 class Witness(httpx2.AsyncBaseTransport):
     """Notes, for each JSON-RPC request posted, the HTTP failure that befell it."""
 
-    def __init__(self, url: str, *, soften: bool) -> None:
-        """url: of the server; the environment may name a proxy for it. soften: see `open_sse`."""
+    def __init__(self, url: str, *, soften: bool, auth: httpx2.Auth | None = None) -> None:
+        """url: of the server; the environment may name a proxy for it. soften: see `open_sse`. auth: signs
+        requests, below what is noted: a refusal counts that is left when it has done what it can.
+        """
+        self._auth = auth
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=environment_proxy(url), limits=limits)
         self._soften = soften
@@ -116,12 +105,17 @@ class Witness(httpx2.AsyncBaseTransport):
         posted = _posted_id(request)
         request = self.verbatim.sent(request, posted)
         try:
-            response = await self.verbatim.received(await self._inner.handle_async_request(request))
+            response = await self.verbatim.received(await self._carried(request))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             if request.method != "POST":
                 raise
             fault = Fault(unreachable(request.url, error), sent=False, remedy=UNREACHABLE)
             self._note(posted, fault)
+            return self._instead(request)
+        except (McpzipError, ValueError) as error:
+            if request.method != "POST":
+                raise httpx2.ConnectError(str(error).rstrip("."), request=request) from error
+            self._note(posted, Fault(str(error).rstrip("."), sent=False))
             return self._instead(request)
         except httpx2.TransportError:
             if request.method != "POST":
@@ -148,6 +142,24 @@ class Witness(httpx2.AsyncBaseTransport):
                 await response.aclose()
                 return self._instead(request)
         return response
+
+    async def _carried(self, request: httpx2.Request) -> httpx2.Response:
+        """What comes back for ``request`` once it is signed, however often it has to be sent for that."""
+        if self._auth is None:
+            return await self._inner.handle_async_request(request)
+        flow = self._auth.async_auth_flow(request)
+        try:
+            outgoing = await flow.__anext__()
+            while True:
+                response = await self._inner.handle_async_request(outgoing)
+                response.request = outgoing
+                try:
+                    outgoing = await flow.asend(response)
+                except StopAsyncIteration:
+                    return response
+                await response.aclose()
+        finally:
+            await flow.aclose()
 
     def _note(self, posted: int | str | None, fault: Fault) -> None:
         if posted is not None:
@@ -199,12 +211,6 @@ def _led_away(request: httpx2.Request, response: httpx2.Response) -> str:
     if response.status_code in (307, 308) and (same or upgraded):
         return ""
     return str(target)
-
-
-@cache
-def tls() -> ssl.SSLContext:
-    """What certificates are trusted. Made once: it takes long, and memory for good."""
-    return httpx2.create_ssl_context()
 
 
 def _posted_id(request: httpx2.Request) -> int | str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from driver import Answer, Client, Json, alive, environment, family, left_of, serving, until, write_config
-from fault_table import OPEN, ROWS, STARTING, Absent, Answered, Cell, Fails, NoAnswer, Refused, Row
+from fault_table import LOGIN, OPEN, ROWS, STARTING, Absent, Answered, Cell, Fails, NoAnswer, Refused, Row
 
 from fakes.launch import Fakes, FakeServer
 
@@ -80,7 +80,13 @@ class Town:
 
     def settle(self) -> None:
         """Wait until every server is listed, or known to be ill where it is."""
-        told = {self.servers[row.name].name: "failing" for row in self.rows if self._is_ill(row)}
+        told = {
+            self.servers[row.name].name: "needs login"
+            if row.cell(self.column) == Fails(LOGIN, 0)
+            else "failing"
+            for row in self.rows
+            if self._is_ill(row)
+        }
         told |= {self.servers[row.name].name: "" for row in self.rows if self._is_starting(row)}
 
         def settled(line: str) -> bool:

@@ -111,6 +111,10 @@ ONLY_HTTP = Absent("a pipe knows nothing of HTTP")
 LEGACY_PROBE = "the modern era begins with server/discover"
 
 SIGN_IN = "It wants a sign-in: put an Authorization header under 'headers' in the config."
+LOGIN = (
+    "{name}: it needs a login: nobody has signed in. Run: mcpzip auth login {name} --config …. "
+    "Or put an Authorization header under 'headers' in the config."
+)
 CREDENTIALS = "It refuses these credentials: check 'headers' in the config."
 RATE = "It is rate-limiting us: wait before trying again."
 ITS_LOG = "The fault is on its side: its own log says more."
@@ -283,8 +287,7 @@ OF_HTTP = (
         {"stdio": ONLY_HTTP, "http legacy": LOST, "http modern": UNREADABLE, "sse": CLOSED},
     ),
     for_a_call(400, "Bad Request", OPEN),
-    # Once is not for ever: it did not run, so it is sent again over a new connection.
-    Row("401", on_call("status", status=401), {"stdio": ONLY_HTTP, "all": Answered(received=2)}),
+    Row("401", on_call("status", status=401), {"stdio": ONLY_HTTP, "all": Fails(LOGIN, received=1)}),
     for_a_call(403, "Forbidden", CREDENTIALS),
     Row(
         "404",
@@ -300,7 +303,12 @@ OF_HTTP = (
     for_a_call(500, "Internal Server Error", OPEN),
     for_a_call(502, "Bad Gateway", OPEN),
     for_a_call(503, "Service Unavailable", OPEN),
-    at_first(401, "Unauthorized", SIGN_IN),
+    Row(
+        "401 at first",
+        (fault("status", status=401),),
+        {"stdio": ONLY_HTTP, "all": Fails(LOGIN, received=0)},
+        mend="refresh",
+    ),
     at_first(429, "Too Many Requests", RATE),
     at_first(503, "Service Unavailable", ITS_LOG),
     Row(

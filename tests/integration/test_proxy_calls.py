@@ -122,7 +122,7 @@ async def test_a_call_answered_with_a_server_error_may_have_run(
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(401, "sign-in"), (403, "credentials"), (413, "413"), (429, "wait")]
+    ("status", "said"), [(401, "needs a login"), (403, "credentials"), (413, "413"), (429, "wait")]
 )
 async def test_a_call_that_was_refused_did_not_run(
     fake_mcp: Fake, tmp_path: Path, status: int, said: str

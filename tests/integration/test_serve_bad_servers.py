@@ -25,7 +25,7 @@ WRONG = {
     "exits": ("it exited with code 3, saying “no token, giving up”", "Run its command by hand"),
     "refused": ("nothing accepts connections at http://127.0.0.1:", "Start the server, or mend 'url'"),
     "error500": ("it answered HTTP 500", "its own log"),
-    "signin": ("it answered HTTP 401", "put an Authorization header under 'headers'"),
+    "signin": ("it needs a login: nobody has signed in", "Run: mcpzip auth login signin"),
     "lost": ("it answered HTTP 404", "Check 'url'"),
     "odd": ("it refused the handshake: what is this? (-32050)", "Check that it is an MCP server"),
 }
@@ -89,7 +89,7 @@ def test_the_good_ones_are_served_and_each_bad_one_is_explained(town: Town, tmp_
         assert town.silent.record.sent() == []
 
         # What is wrong with the others
-        status = until(lambda: text if (text := client.status()).count("failing") == len(WRONG) else "")
+        status = until(lambda: text if len(_ill(text := client.status())) == len(WRONG) else "")
         lines = {line.partition(":")[0]: line for line in status.splitlines()}
         for name, (reason, remedy) in WRONG.items():
             assert reason in lines[name]
@@ -120,7 +120,7 @@ def test_the_command_says_the_same(town: Town) -> None:
     assert done.returncode == 1
     found = {one["name"]: one for one in json.loads(done.stdout)}
     for name, (reason, remedy) in WRONG.items():
-        assert found[name]["state"] == "failing"
+        assert found[name]["state"] == ("needs login" if name == "signin" else "failing")
         assert reason in found[name]["reason"]
         assert remedy in found[name]["reason"]
     for name in ("slack", "bank", "chatty"):
@@ -142,3 +142,8 @@ def test_a_command_waits_for_no_server_it_does_not_need(town: Town) -> None:
     assert json.loads(done.stdout)["description"] == SEND["description"]
     assert town.silent.record.lines() == []
     assert town.chatty.record.lines() == []
+
+
+def _ill(status: str) -> list[str]:
+    """The lines of servers that can't be used."""
+    return [line for line in status.splitlines() if ": failing" in line or ": needs login" in line]

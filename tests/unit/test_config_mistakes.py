@@ -284,7 +284,7 @@ WARNINGS = [
     ({"mcpServers": {}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
     ({"mcpServers": {"a": None}}, "mcpServers: there are no servers, and so no tools; add one, such as {"),
     ({**GOOD, "serch": {}}, "serch: unknown key, passed over; 'search' may be meant."),
-    ({**GOOD, "zzz": 1}, "zzz: unknown key, passed over; the keys here are call_timeout_seconds, "),
+    ({**GOOD, "zzz": 1}, "zzz: unknown key, passed over; the keys here are auth, call_timeout_seconds, "),
     ({**GOOD, "servers": {}}, "servers: unknown key, passed over; 'mcpServers' may be meant."),
     (
         {**GOOD, "search": {"limit": 3}},

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, load, parse, reading
+from mcpzip.config import auth as auth_keys
 from mcpzip.config import search as search_keys
 from mcpzip.config import server as server_keys
-from mcpzip.config.schema import SemanticConfig
+from mcpzip.config.schema import AuthConfig, SemanticConfig
 from mcpzip.model.errors import ConfigError
 
 FILE = "/home/me/config.json"
@@ -57,11 +58,13 @@ def test_the_originals_config_is_read_unchanged(tmp_path):
             "slack": ServerConfig(
                 "slack", "stdio", "npx", ("-y", "slack-mcp"), {"SLACK_TOKEN": "xoxb"}, cwd="/srv"
             ),
-            "todoist": ServerConfig("todoist", "http", url="https://todoist.example/mcp", headers={"X": "1"}),
-            "github": ServerConfig("github", "http", url="https://github.example/mcp"),
-            "linear": ServerConfig("linear", "sse", url="https://linear.example/sse"),
+            "todoist": ServerConfig(
+                "todoist", "http", url="https://todoist.example/mcp", headers={"X": "1"}, auth=AuthConfig()
+            ),
+            "github": ServerConfig("github", "http", url="https://github.example/mcp", auth=AuthConfig()),
+            "linear": ServerConfig("linear", "sse", url="https://linear.example/sse", auth=AuthConfig()),
             "plain": ServerConfig("plain", "stdio", "plain"),
-            "remote": ServerConfig("remote", "http", url="http://127.0.0.1:8000/mcp"),
+            "remote": ServerConfig("remote", "http", url="http://127.0.0.1:8000/mcp", auth=AuthConfig()),
         },
         search=SearchConfig(default_limit=7, model="gemini-flash-lite-latest"),
         idle_timeout=600.0,
@@ -348,11 +351,19 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from([*reading.KEYS, *search_keys.KEYS, *search_keys.SEMANTIC_KEYS, *server_keys.KEYS])
+            st.sampled_from(
+                [
+                    *(*reading.KEYS, *search_keys.KEYS, *search_keys.SEMANTIC_KEYS, *server_keys.KEYS),
+                    *(*server_keys.OTHER_NAMES, *auth_keys.KEYS, *auth_keys.OTHER_NAMES),
+                ]
+            )
             | st.text(max_size=3),
             inner
             | st.sampled_from(
-                ["stdio", "http", "https://x", "http://[", "off", "${A}", "${B:-c}", "${env:C}", 5, True]
+                [
+                    *("stdio", "http", "https://x", "http://[", "off", "${A}", "${B:-c}", "${env:C}"),
+                    *(5, True, "client_credentials", "a 'b", "a | b", ["a", "${A}"]),
+                ]
             ),
             max_size=5,
         )

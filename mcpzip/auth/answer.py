@@ -1,0 +1,117 @@
+"""What a browser, or a person, brings back from an authorization server (pure).
+
+The rules: an answer counts only with the ``state`` of the login it answers (RFC 6749, 10.12), compared in
+constant time. What doesn't count changes nothing: the login goes on waiting. No word of it is repeated, but
+for what an authorization server says of why it refused, and that as one line without control characters.
+"""
+
+import hmac
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+MOST_PARAMETERS = 50
+MOST_SAID = 300
+"""Characters that are shown of what an authorization server says."""
+
+_MEANT = ("code", "error", "state", "iss", "error_description")
+
+DENIALS = {
+    "invalid_request": "it found the request malformed",
+    "unauthorized_client": "it doesn't let this client sign in so",
+    "access_denied": "you, or it, said no",
+    "unsupported_response_type": "it gives no authorization codes",
+    "invalid_scope": "it doesn't know, or doesn't grant, the scope asked for",
+    "server_error": "something went wrong in it",
+    "temporarily_unavailable": "it is overloaded or under maintenance",
+    "invalid_target": "it doesn't issue tokens for this server",
+    "interaction_required": "it needs you to do something it couldn't show",
+    "login_required": "you aren't logged in there",
+    "account_selection_required": "you have to choose an account there",
+    "consent_required": "you haven't consented there",
+}
+"""What its error codes mean (RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core 1.0, 3.1.2.6)."""
+
+_PASSING = ("server_error", "temporarily_unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A yes. iss: who says so (RFC 9207), None where it isn't said."""
+
+    code: str = field(repr=False)
+    state: str = field(repr=False)
+    iss: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A no, and why: a part of a sentence. passing: whether it may be a yes later."""
+
+    why: str
+    passing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Not an answer to this login, and why: a sentence."""
+
+    why: str
+
+
+def judge(query: str, state: str) -> Answer | Denial | Refusal:
+    """What the query of the redirect URI says to a login that was begun with ``state``."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        return Refusal("The answer can't be read.")
+    names = [name for name, _ in pairs]
+    twice = [name for name in _MEANT if names.count(name) > 1]
+    if twice:
+        return Refusal(f"The answer has {twice[0]!r} twice.")
+    said = dict(pairs)
+    code, error = said.get("code", ""), said.get("error", "")
+    if not code and not error:
+        return Refusal("The answer has neither a code nor an error.")
+    given = said.get("state", "")
+    if not given:
+        return Refusal("The answer lacks the state of this login, so it may be somebody else's.")
+    if not hmac.compare_digest(_bytes(given), _bytes(state)):
+        return Refusal("The answer has the state of another login: an older one, or somebody else's.")
+    if code and error:
+        return Refusal("The answer has both a code and an error.")
+    if code:
+        return Answer(code, state, said.get("iss"))
+    return _denial(error, said.get("error_description", ""))
+
+
+def pasted_query(text: str, redirect_uri: str) -> str | Refusal:
+    """The query of what a person pasted: the address the browser ended up at, or its query alone."""
+    address = "".join(_without_brackets(text).split()).strip("\"'<>").partition("#")[0]
+    place, found, query = address.partition("?")
+    if found and place in ("", redirect_uri, redirect_uri.partition("://")[2]):
+        return query
+    if not found and "=" in place and "/" not in place.partition("=")[0]:
+        return place
+    return Refusal(f"That is not the address the browser ended up at: it begins with {redirect_uri}?")
+
+
+def one_line(text: str) -> str:
+    """What somebody else wrote, fit to be shown on a terminal: printable, on one line, and not too long."""
+    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return shown if len(shown) <= MOST_SAID else shown[: MOST_SAID - 1] + "…"
+
+
+def _denial(error: str, description: str) -> Denial:
+    error, description = one_line(error), one_line(description).rstrip(" .")
+    why = DENIALS.get(error, "it gave no reason that is known")
+    said = f', and says "{description}"' if description else ""
+    return Denial(f"{why} ({error}){said}", error in _PASSING)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _without_brackets(text: str) -> str:
+    """Without what terminals put around a paste (xterm's bracketed paste mode)."""
+    return text.replace("\x1b[200~", "").replace("\x1b[201~", "")

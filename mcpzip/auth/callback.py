@@ -1,0 +1,230 @@
+"""Where a person's browser comes back to (RFC 8252, 7.3): a server on loopback, for one login.
+
+The rules: only a browser that was sent here, in a window of its own, is listened to, and only the first right
+answer counts. Whatever else comes is told so, and the login goes on waiting. The page that a right answer
+gets waits for how the login ends, so that it tells the truth.
+"""
+
+import asyncio
+import errno
+import os
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from mcpzip.auth.answer import Answer, Denial, Refusal, judge, pasted_query
+from mcpzip.auth.page import response
+from mcpzip.model.errors import LoginError
+
+LOOPBACK, PATH = "127.0.0.1", "/callback"
+
+_HEAD = 64 * 1024
+"""Bytes a request may have: codes of 8 KiB are known, and all of this machine's cookies come too."""
+_HEAD_TIME = 20.0
+_OUTCOME_TIME = 60.0
+_LAST_WORDS_TIME = 3.0
+"""Seconds for a request to be there, for a login to end after its answer, for pages to be read at the end."""
+_CONNECTIONS = 64
+
+_NOT_SIGNED_IN = "Not signed in"
+_STILL = "The login goes on waiting; the terminal says where to sign in."
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    doubled: bool
+    """Whether a header that is looked at came twice."""
+
+
+class Callback:
+    """One server, for one login to ``name``. tell: shows a sentence to the person."""
+
+    def __init__(self, name: str, listening: socket.socket, tell: Callable[[str], None]) -> None:
+        self._name, self._tell = name, tell
+        self._socket = listening
+        self._host = f"{LOOPBACK}:{listening.getsockname()[1]}"
+        self.redirect_uri = f"http://{self._host}{PATH}"
+        self._server: asyncio.Server | None = None
+        self._state: str | None = None
+        self._verdict: asyncio.Future[Answer | Denial] | None = None
+        self._outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._open: set[asyncio.Task[None]] = set()
+        self._answered: set[asyncio.Task[None]] = set()
+        self._told: set[str] = set()
+
+    @classmethod
+    async def listen(cls, name: str, tell: Callable[[str], None], port: int = 0, rather: int = 0) -> Self:
+        """Listens on ``port``; with 0 on ``rather`` where that is free, else on any. Raises LoginError."""
+        callback = cls(name, _listening(port, rather), tell)
+        callback._server = await asyncio.start_server(callback._serve, sock=callback._socket, limit=_HEAD)
+        return callback
+
+    def expect(self, state: str) -> None:
+        """Begins to wait for the answer to the login with ``state``; an earlier one is forgotten."""
+        self._state = state
+        self._verdict = asyncio.get_running_loop().create_future()
+
+    async def verdict(self) -> Answer | Denial:
+        """The first right answer."""
+        assert self._verdict is not None
+        return await self._verdict
+
+    def paste(self, text: str) -> None:
+        """Takes what a person brought here by hand; tells them when it is not it."""
+        if self._verdict is None or self._verdict.done():
+            return
+        query = pasted_query(text, self.redirect_uri)
+        verdict = query if isinstance(query, Refusal) else self._judge(query)
+        if isinstance(verdict, Refusal):
+            self._tell(f"{verdict.why} Paste it again, or sign in in the browser.")
+        else:
+            self._verdict.set_result(verdict)
+
+    async def close(self, worked: bool) -> None:
+        """Tells the browser that brought the answer how it ended, and listens no more."""
+        if not self._outcome.done():
+            self._outcome.set_result(worked)
+        if self._server is not None:
+            self._server.close()
+        if self._answered:
+            await asyncio.wait(self._answered, timeout=_LAST_WORDS_TIME)
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._open) >= _CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._open.add(task)
+        try:
+            writer.write(await self._answer(reader, task))
+            async with asyncio.timeout(_LAST_WORDS_TIME):
+                await writer.drain()
+                if writer.can_write_eof():
+                    writer.write_eof()
+                while await reader.read(_HEAD):  # what still comes, lest the close cut our answer short
+                    pass
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # it went away, or never asked anything: browsers open connections in reserve
+        finally:
+            self._open.discard(task)
+            self._answered.discard(task)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, task: "asyncio.Task[None]") -> bytes:
+        try:
+            async with asyncio.timeout(_HEAD_TIME):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return self._refused(431, "The request is too large.")
+        request = _read(head)
+        if request is None:
+            return self._refused(400, "The request can't be read.")
+        refusal = self._stranger(request)
+        if refusal is not None:
+            return self._refused(*refusal, aloud=request.path != "/favicon.ico")
+        verdict = self._judge(request.query)
+        if isinstance(verdict, Refusal):
+            return self._refused(400, verdict.why)
+        assert self._verdict is not None
+        if self._verdict.done():
+            return self._refused(409, "This login has been answered already; only the first answer counts.")
+        self._verdict.set_result(verdict)
+        if isinstance(verdict, Denial):
+            why = f"The authorization server of {self._name} refused: {verdict.why}."
+            return response(403, _NOT_SIGNED_IN, f"{why} You can close this window.")
+        self._answered.add(task)
+        return await self._ending()
+
+    async def _ending(self) -> bytes:
+        try:
+            async with asyncio.timeout(_OUTCOME_TIME):
+                worked = await asyncio.shield(self._outcome)
+        except TimeoutError:
+            return response(504, "Still at it", "Look at the terminal for how it ends.")
+        if worked:
+            text = "mcpzip can use this server now. You can close this window."
+            return response(200, f"Signed in to {self._name}", text)
+        return response(
+            502, _NOT_SIGNED_IN, f"{self._name} could not be signed in to. The terminal says why."
+        )
+
+    def _stranger(self, request: _Request) -> tuple[int, str] | None:
+        """Why ``request`` is not that of a browser that was sent here, and the HTTP status of that."""
+        headers = request.headers
+        if request.doubled:
+            return 400, "The request has a header twice."
+        if headers.get("host") != self._host:  # a name that leads here: DNS rebinding
+            return 421, "The request was meant for another host."
+        if request.method != "GET":
+            return 405, "The request has another method than GET."
+        if request.path != PATH:
+            return 404, f"There is nothing here but {PATH}."
+        alone = headers.get("sec-fetch-mode", "navigate") == "navigate"
+        if not alone or headers.get("sec-fetch-dest", "document") != "document":
+            return 403, "The request is not a browser's own window, but a part of a page."
+        if headers.get("origin", f"http://{self._host}") != f"http://{self._host}":
+            return 403, "The request comes from a web page of another origin."
+        return None
+
+    def _judge(self, query: str) -> Answer | Denial | Refusal:
+        if self._state is None:
+            return Refusal("Nobody is signing in yet.")
+        return judge(query, self._state)
+
+    def _refused(self, status: int, why: str, aloud: bool = True) -> bytes:
+        ended = self._verdict is not None and self._verdict.done()
+        if aloud and not ended and why not in self._told:
+            self._told.add(why)  # each once: who can reach this port shall not fill the terminal
+            self._tell(f"Refused something at {self.redirect_uri}: {why[0].lower()}{why[1:]} Still waiting.")
+        text = f"{why} {'The terminal says how the login went.' if ended else _STILL}"
+        return response(status, _NOT_SIGNED_IN, text)
+
+
+_LOOKED_AT = ("host", "origin", "sec-fetch-mode", "sec-fetch-dest")
+
+
+def _read(head: bytes) -> _Request | None:
+    """A request's head (RFC 9112, 3 and 5), or None for what is none."""
+    try:
+        first, *lines = head[:-4].decode("latin-1").split("\r\n")
+        method, target, version = first.split(" ")
+    except ValueError:
+        return None
+    if not version.startswith("HTTP/1.") or not re.fullmatch("/[!-~]*", target):
+        return None
+    headers: dict[str, str] = {}
+    doubled = False
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or name != name.strip():
+            return None
+        name = name.lower()
+        doubled = doubled or (name in headers and name in _LOOKED_AT)
+        headers[name] = value.strip()
+    path, _, query = target.partition("?")
+    return _Request(method, path, query, headers, doubled)
+
+
+def _listening(port: int, rather: int) -> socket.socket:
+    if not port and rather:
+        try:
+            return socket.create_server((LOOPBACK, rather))
+        except OSError:
+            pass
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        number = error.errno or 0
+        why = "is in use" if number == errno.EADDRINUSE else f"can't be had ({os.strerror(number)})"
+        remedy = 'End what listens there, or set another "callback_port" for this server in the config.'
+        raise LoginError(f"Port {port}, on which the browser is to come back, {why}. {remedy}") from error

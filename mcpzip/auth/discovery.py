@@ -1,0 +1,166 @@
+"""What an authorization server says of itself, and whether we may believe it. Imports the SDK.
+
+The rules: nothing secret goes where others can listen; nothing is signed in to that can't prove who began it
+(PKCE with S256); everything said by a server of another origin is said by TLS.
+"""
+
+import asyncio
+
+import httpx2
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    create_oauth_metadata_request,
+    handle_auth_metadata_response,
+    handle_protected_resource_response,
+    validate_metadata_issuer,
+)
+from mcp.shared._httpx_utils import next_request_within_origin
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
+
+from mcpzip.model.errors import LoginError
+from mcpzip.system.network import environment_proxy, is_private_way, on_this_machine, tls
+
+TIMEOUT = 30.0
+"""Seconds an authorization server has to answer."""
+LARGEST = 1 << 20
+"""Bytes an answer of an authorization server may have."""
+_REDIRECTS = 5
+
+_ENDPOINTS = {
+    "authorization_endpoint": "the page to sign in on",
+    "token_endpoint": "the token endpoint",
+    "registration_endpoint": "the registration endpoint",
+    "revocation_endpoint": "the revocation endpoint",
+}
+
+
+async def send(request: httpx2.Request) -> httpx2.Response:
+    """Sends a request of the flow's own; the response is read. Redirects are followed within the origin only.
+
+    Raises LoginError for a URL on which others can listen or an answer too large or too slow,
+    httpx2.HTTPError.
+    """
+    url = str(request.url)
+    if not is_private_way(url):
+        raise LoginError(f"{url} is not encrypted, and secrets would go there; it has to be https.")
+    proxy = environment_proxy(url)
+    try:
+        async with (
+            asyncio.timeout(TIMEOUT),
+            httpx2.AsyncClient(verify=tls(), proxy=proxy, timeout=TIMEOUT, trust_env=False) as client,
+        ):
+            response = await _read(client, request)
+            for _ in range(_REDIRECTS):
+                follow = next_request_within_origin(response)
+                if follow is None:
+                    break
+                response = await _read(client, follow)
+    except TimeoutError as error:
+        raise LoginError(f"{request.url.host} has not answered within {TIMEOUT:g} s.") from error
+    return response
+
+
+async def _read(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    response = await client.send(request, stream=True, follow_redirects=False)
+    try:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > LARGEST:
+                raise LoginError(f"{request.url.host} answers with more than {LARGEST:,} bytes.")
+    finally:
+        await response.aclose()
+    whole = httpx2.Response(
+        response.status_code,
+        headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_BODY],
+        content=bytes(body),
+        request=response.request,
+    )
+    whole.next_request = response.next_request
+    return whole
+
+
+_OF_THE_BODY = (b"content-encoding", b"transfer-encoding", b"content-length")
+
+
+def is_shown_tokens(url: str, server_url: str) -> bool:
+    """Whether a token for the server at ``server_url`` may go to ``url``: to its origin, unheard."""
+    own, there = httpx2.URL(server_url), httpx2.URL(url)
+    same = (own.scheme, own.port) == (there.scheme, there.port)
+    upgraded = (own.scheme, own.port, there.scheme, there.port) == ("http", None, "https", None)
+    return own.host == there.host and (same or upgraded) and is_private_way(url)
+
+
+def check_place(what: str, url: str, server_url: str) -> None:
+    """Raises LoginError where a server elsewhere names a place on this very machine."""
+    if on_this_machine(url) and not on_this_machine(server_url):
+        raise LoginError(f"{what} is {url}, which is on this very machine.")
+
+
+def check_metadata(metadata: OAuthMetadata, server_url: str, *, person: bool) -> None:
+    """Raises LoginError for metadata that must not be followed. person: whether somebody signs in with PKCE.
+
+    Source: spec basic/authorization ("Authorization Code Protection", "Communication Security"), OAuth 2.1.
+    """
+    for member, what in _ENDPOINTS.items():
+        url = getattr(metadata, member)
+        if url is None:
+            continue
+        if not is_private_way(str(url)):
+            raise LoginError(
+                f"{what} of {metadata.issuer} is {url}, which is not encrypted; it has to be https."
+            )
+        check_place(f"{what} of {metadata.issuer}", str(url), server_url)
+    methods = metadata.code_challenge_methods_supported
+    if person and (methods is None or "S256" not in methods):
+        said = f"offers {', '.join(methods)} only" if methods else "does not say that it has it"
+        raise LoginError(
+            f"{metadata.issuer} {said}, and PKCE with S256 is what keeps a stolen code from being used."
+        )
+
+
+def check_resource(resource: ProtectedResourceMetadata, server_url: str) -> None:
+    """Raises LoginError when ``resource`` describes another server than that at ``server_url``
+    (RFC 9728, 3.3).
+    """
+    if not check_resource_allowed(resource_url_from_server_url(server_url), str(resource.resource)):
+        raise LoginError(
+            f"it says that it is {resource.resource}, and tokens for that are not for {server_url}; "
+            "ask whoever runs it."
+        )
+
+
+async def find_resource(server_url: str, told: str | None = None) -> ProtectedResourceMetadata | None:
+    """The metadata of the server as a protected resource (RFC 9728); None when it has none. told: where its
+    challenge said that they are. Raises LoginError, httpx2.HTTPError.
+    """
+    if told is not None:
+        check_place("what tells of it", told, server_url)
+    for url in build_protected_resource_metadata_discovery_urls(told, server_url):
+        if (
+            found := await handle_protected_resource_response(await send(create_oauth_metadata_request(url)))
+        ) is not None:
+            check_resource(found, server_url)
+            return found
+    return None
+
+
+async def find_server(issuer: str | None, server_url: str) -> OAuthMetadata | None:
+    """The metadata of the authorization server (RFC 8414, OpenID Connect Discovery 1.0); None without any.
+
+    issuer: None for the origin of the server itself (revision 2025-03-26). Raises LoginError,
+    mcp.client.auth.OAuthFlowError when it names another issuer, httpx2.HTTPError.
+    """
+    if issuer is not None:
+        check_place("its authorization server", issuer, server_url)
+    for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, server_url):
+        goes_on, found = await handle_auth_metadata_response(await send(create_oauth_metadata_request(url)))
+        if found is not None:
+            if issuer is not None:
+                validate_metadata_issuer(found, issuer)
+            return found
+        if not goes_on:
+            return None
+    return None

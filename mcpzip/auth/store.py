@@ -1,0 +1,100 @@
+"""Where grants are kept between runs.
+
+The rules: a grant is given back for its own server and no other. A store that can't be read is an empty one,
+and a warning that says what to do; one that can't be written is an OSError. Whoever reads, asks an issuer and
+saves holds the server's lock meanwhile: a refresh token is used once.
+"""
+
+import errno
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+
+from mcpzip.auth import kept
+from mcpzip.auth.folder import Folder
+from mcpzip.auth.grant import Grant
+from mcpzip.config.paths import auth_folder
+from mcpzip.config.schema import Config
+
+
+class Store(Protocol):
+    """Grants by the URL of their server. Everything but `locked` may block: it is for threads.
+
+    Which spellings of a URL are one server says `mcpzip.auth.kept.canonical`.
+    """
+
+    def load(self, url: str) -> Grant | None:
+        """The grant for the server at ``url``; None where there is none, or, with a warning, none of use."""
+
+    def save(self, grant: Grant) -> None:
+        """Keep ``grant`` in place of what was kept for its server. Raises OSError, and that is as it was."""
+
+    def remove(self, url: str) -> bool:
+        """Forget what is kept for the server at ``url``; whether there was something. Raises OSError."""
+
+    def all(self) -> list[Grant]:
+        """Every grant that can be used, by URL."""
+
+    def signature(self, url: str) -> object:
+        """Differs, also between processes, when what is kept for ``url`` changed; None when nothing is."""
+
+    def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
+        """Holds the lock of the server at ``url``, between processes and tasks. It is not reentrant.
+
+        timeout: seconds to wait for it. Raises TimeoutError, and OSError where there can be no lock.
+        """
+
+
+class FileStore:
+    """Grants in files that only their owner can read (`Folder`), in the clear."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def load(self, url: str) -> Grant | None:
+        grant = self._load(kept.key(url))
+        return grant and msgspec.structs.replace(grant, url=url)
+
+    def save(self, grant: Grant) -> None:
+        try:
+            data = kept.encode(grant)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, f"this sign-in can't be written down ({error})") from None
+        self._folder.write(kept.key(grant.url), data)
+
+    def remove(self, url: str) -> bool:
+        return self._folder.remove(kept.key(url))
+
+    def all(self) -> list[Grant]:
+        found = map(self._load, self._folder.names())
+        return sorted((grant for grant in found if grant), key=lambda grant: grant.url)
+
+    def signature(self, url: str) -> object:
+        return self._folder.signature(kept.key(url))
+
+    def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
+        return self._folder.locked(kept.key(url), timeout)
+
+    def _load(self, name: str) -> Grant | None:
+        found = self._folder.read(name)
+        if found is None:
+            return None
+        if found.keyring is not None:
+            self._folder.tell(
+                f"{self._folder.place(name)} has its tokens in the keyring, and the config has its sign-ins "
+                'kept in files; set "auth.store" to "keyring", or sign in again: mcpzip auth login NAME.'
+            )
+            return None
+        return found.grant
+
+
+def open_store(config: Config, warn: Callable[[str], None]) -> Store:
+    """The store that ``config`` asks for. warn: is told sentences. Raises ConfigError."""
+    folder = Folder(auth_folder(config.path), warn)
+    if config.auth_store == "keyring":
+        from mcpzip.auth.keyring_store import KeyringStore, find_keyring
+
+        return KeyringStore(folder, find_keyring(config.path))
+    return FileStore(folder)

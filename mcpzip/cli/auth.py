@@ -1,0 +1,301 @@
+"""`mcpzip auth`: signing in to servers, and out of them, and how each stands."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from mcpzip.auth import mcp_remote
+from mcpzip.auth.grant import Grant
+from mcpzip.auth.kept import canonical
+from mcpzip.auth.sign_ins import SignIns
+from mcpzip.auth.standing import Listing, Standing, address, left_over, standing
+from mcpzip.auth.store import Store
+from mcpzip.cli.opening import known_server, out, warn, with_proxy
+from mcpzip.config.schema import AuthConfig, ServerConfig
+from mcpzip.model.ages import age
+from mcpzip.model.errors import LoginError, McpzipError
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.status import ServerStatus
+from mcpzip.system.threads import in_thread
+
+TIMEOUT = 300.0
+"""Seconds a person has to sign in, unless they say otherwise."""
+
+_STYLES = {"signed in": "green", "needs login": "red", "failing": "red", "unknown": "dim", "off": "dim"}
+
+
+@click.group()
+def auth() -> None:
+    """Sign in to servers, and out of them."""
+
+
+@auth.command()
+@click.argument("name", metavar="SERVER")
+@click.option("--no-browser", is_flag=True, help="Open no browser; the answer's address is pasted here.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=TIMEOUT,
+    show_default=True,
+    help="Seconds you have.",
+)
+@click.option("--force", is_flag=True, help="Sign in anew, signed in or not.")
+@with_proxy
+async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force: bool) -> int:
+    """Sign in to SERVER with OAuth: in the browser, or with the machine's own credentials if it has such.
+
+    The address is printed as well: it may be opened anywhere. Exit code 1 when it didn't come about.
+    """
+    server = _to_sign_in_to(proxy, name)
+    store = SignIns(proxy.config, warn).store
+    async with _alone(store, server):
+        before = await in_thread(partial(store.load, server.url), "auth")
+        if server.auth is not None and server.auth.grant == "client_credentials":
+            from mcpzip.auth.login import sign_in
+
+            grant = await sign_in(server, store, None, force=force)
+            already = grant is not None and grant == before
+        else:
+            grant, already = await _ask(
+                server, store, before, browser=not no_browser, timeout=timeout, force=force
+            )
+    if grant is None:
+        print(f"{name} wants no login: it can be used as it is.")
+        return 0
+    word = "Already signed in" if already else "Signed in"
+    print(f"{word} to {name} ({_told(grant)}).")
+    if already:
+        print("--force does it anew.")
+    else:
+        await _list(proxy, name)
+    return 0
+
+
+@auth.command()
+@click.argument("name", metavar="SERVER")
+@with_proxy
+async def logout(proxy: Proxy, name: str) -> int:
+    """Sign out of SERVER: revoke what it granted, where it can be told to, and forget it here.
+
+    SERVER may also be the address of a server that was taken out of the config.
+    """
+    store = SignIns(proxy.config, warn).store
+    for server in await _to_sign_out_of(proxy, store, name):
+        grant = await in_thread(partial(store.load, server.url), "auth")
+        if grant is None:
+            print(f"You are not signed in to {name}: nothing is kept.")
+        else:
+            await _sign_out(server, store, grant)
+        _mention_mcp_remote(server)
+    return 0
+
+
+@auth.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs. Holds no secret.")
+@with_proxy
+async def status(proxy: Proxy, as_json: bool) -> int:
+    """Say how each server over HTTP is signed in to. Nobody is asked: `mcpzip servers` does that.
+
+    Exit code 1 when any needs a login.
+    """
+    found = await _standings(proxy)
+    if as_json:
+        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+    else:
+        _show(found, proxy.config.path)
+    return 1 if any(one.wrong for one in found) else 0
+
+
+# ---- login
+
+
+def _to_sign_in_to(proxy: Proxy, name: str) -> ServerConfig:
+    """The server called ``name``. Raises McpzipError when OAuth has no part in it."""
+    server = proxy.config.servers[known_server(proxy, name)]
+    where = proxy.config.path
+    if server.transport == "stdio":
+        remedy = f'what it needs goes into its "env" in {where}'
+        raise McpzipError(f"{name} runs on this machine and is not signed in to; {remedy}.")
+    if server.problem:
+        raise McpzipError(server.problem)
+    if server.disabled:
+        raise McpzipError(f'{name} is disabled; remove "disabled" from it in {where} first.')
+    if server.headers_command:
+        raise McpzipError(
+            f'{name} is signed in to by its "headersCommand"; remove that in {where} to sign in here.'
+        )
+    if any(header.lower() == "authorization" for header in server.headers):
+        way = "with the Authorization header"
+        raise McpzipError(f"{name} is signed in to {way} in {where}; remove that to sign in here.")
+    if server.auth is None:
+        raise McpzipError(f'{name} has "auth": false in {where}; remove that to sign in.')
+    return server
+
+
+@asynccontextmanager
+async def _alone(store: Store, server: ServerConfig) -> AsyncIterator[None]:
+    """Raises LoginError while another process signs in to ``server``: one window is enough."""
+    held = False
+    try:
+        async with store.locked(f"login {canonical(server.url)}", timeout=0):
+            held = True
+            yield
+    except TimeoutError as error:
+        if held:
+            raise
+        remedy = "Finish that one, or end it with Ctrl-C."
+        raise LoginError(f"Another login to {server.name} is under way. {remedy}") from error
+    except OSError as error:
+        if held:
+            raise
+        raise LoginError(f"{error.filename or 'The sign-ins'} can't be written: {error.strerror}.") from error
+
+
+async def _ask(
+    server: ServerConfig,
+    store: Store,
+    before: Grant | None,
+    *,
+    browser: bool,
+    timeout: float,
+    force: bool,
+) -> tuple[Grant | None, bool]:
+    """Has a person sign in. Returns what is granted, and whether it was before they were asked."""
+    from mcpzip.auth.login import sign_in
+    from mcpzip.auth.memory import callback_port
+    from mcpzip.auth.person import Person
+
+    port = server.auth.callback_port if server.auth is not None else 0
+    rather = callback_port(before)
+    async with Person(
+        server.name, _say, browser=browser, timeout=timeout, port=port, rather=rather
+    ) as person:
+        grant = await sign_in(server, store, person, force=force)
+    return grant, not person.asked
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _told(grant: Grant) -> str:
+    scope = f"scope: {grant.scope}" if grant.scope else "no scope was named"
+    if grant.expires_at is None:
+        return f"{scope}; no end was named"
+    end = time.strftime("%Y-%m-%d %H:%M", time.localtime(grant.expires_at))
+    return f"{scope}; until {end}" + (", renewed by itself" if grant.refresh_token else "")
+
+
+async def _list(proxy: Proxy, name: str) -> None:
+    """Says how many tools ``name`` has now. That it can't is no failure of the login."""
+    await proxy.refresh([name])
+    (now,) = (one for one in proxy.status() if one.name == name)
+    if now.reason:
+        warn(f"Its tools could not be listed yet: {now.reason}")
+    else:
+        print(f"It lists {now.tools} tool{'' if now.tools == 1 else 's'}.")
+
+
+# ---- logout
+
+
+async def _to_sign_out_of(proxy: Proxy, store: Store, name: str) -> list[ServerConfig]:
+    """The server called ``name``, or those kept under that address. Raises McpzipError."""
+    server = proxy.config.servers.get(name)
+    if server is None and "://" in name:
+        kept = await in_thread(store.all, "auth")
+        found = [one.url for one in kept if name in (one.url, address(one.url))]
+        if not found:
+            raise McpzipError(f"Nothing is kept for {address(name)}. See: mcpzip auth status")
+        return [ServerConfig(address(url), "http", url=url, auth=AuthConfig()) for url in found]
+    server = proxy.config.servers[known_server(proxy, name)]
+    if server.transport == "stdio":
+        raise McpzipError(f"{name} runs on this machine: it is not signed in to.")
+    return [server]
+
+
+async def _sign_out(server: ServerConfig, store: Store, grant: Grant) -> None:
+    from mcpzip.auth.login import sign_out
+
+    left = await sign_out(server, store)
+    revoked = bool(grant.access_token or grant.refresh_token) and not left
+    done = f"revoked at {grant.issuer or 'its server'}, and removed" if revoked else "removed"
+    print(f"Signed out of {server.name}: what it granted is {done} here.")
+    for sentence in left:
+        warn(sentence)
+
+
+def _mention_mcp_remote(server: ServerConfig) -> None:
+    takes = server.auth is not None and server.auth.mcp_remote
+    if takes and mcp_remote.read(server.url, server.headers, os.environ) is not None:
+        warn(
+            f"mcp-remote is still signed in to {server.name}, and that is used again; "
+            'to stop it, add "auth": {"mcp_remote": false} to the server in the config.'
+        )
+
+
+# ---- status
+
+
+async def _standings(proxy: Proxy) -> list[Standing]:
+    """Every server over HTTP, by name, and then what is kept for none of them."""
+    sign_ins = SignIns(proxy.config, warn)
+    kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
+    listed = {one.name: one for one in proxy.status()}
+    now = time.time()
+    found = []
+    for name, server in sorted(proxy.config.servers.items()):
+        if server.transport == "stdio":
+            continue
+        grant = kept.pop(canonical(server.url), None)
+        if grant is None and server.auth is not None and server.auth.mcp_remote:
+            grant = mcp_remote.read(server.url, server.headers, os.environ)
+        found.append(standing(server, grant, _listing(listed[name]), now, sign_ins.command(name)))
+    for grant in kept.values():
+        command = sign_ins.command(address(grant.url)).replace(" login ", " logout ", 1)
+        found.append(left_over(grant, now, command))
+    return found
+
+
+def _listing(known: ServerStatus) -> Listing:
+    if "needs a login" in known.reason or known.state == "needs login":
+        return "refused"
+    return "done" if known.listed_at is not None and not known.reason else "never"
+
+
+def _show(found: list[Standing], config: str) -> None:
+    """The table for people."""
+    if not found:
+        print(f"No server in {config} is reached over HTTP.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("server", "state", "issuer", "scope", "expires"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("what is wrong", ratio=1, overflow="fold")
+    for one in found:
+        todo = f"Run: {one.command}" if one.command else ""
+        state = f"[{_STYLES.get(one.state, 'none')}]{one.state}[/]"
+        table.add_row(
+            escape(one.name),
+            state + (", disabled" if one.disabled else ""),
+            escape(one.issuer),
+            escape(one.scope),
+            _ends(one),
+            escape(". ".join(part for part in (one.reason, todo) if part)),
+        )
+    out.print(table)
+
+
+def _ends(one: Standing) -> str:
+    if one.expires_in is None:
+        return ""
+    left = f"in {age(one.expires_in)}" if one.expires_in > 0 else "has"
+    return f"{left}, renewed by itself" if one.refreshable else left

@@ -1,0 +1,163 @@
+"""Secrets are never said (pure).
+
+The rules: what is registered with `keep` is left out of everything that `conceal` is given, in whatever
+spelling it is likely to come back: as it is, percent-encoded, escaped for JSON or a repr, in base64, also as
+the tail of ``Basic`` credentials. What is shorter than `SHORTEST` is no secret: it would be found in ordinary
+words. A text without a secret is given back as it is.
+
+What clients are sent of a server – results, schemas, descriptions – never passes through here.
+"""
+
+import re
+import threading
+
+SHORTEST = 6
+"""Characters a secret has at least."""
+LINE = 16
+"""Characters at which one line of a secret of several, such as a PEM file, is a secret itself."""
+MOST = 1_000
+"""How many passing ones are remembered; beyond that the oldest are forgotten."""
+LEFT_OUT = "…"
+
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|pwd|passphrase|credential|bearer|cookie|signature|private|apikey|auth(?!or(?!iz))"
+    r"|(?:^|[^a-z])(?:key|pat|pass)(?:$|[^a-z])",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CREDENTIALS = re.compile(r"(?:bearer|basic|token|apikey|api-key)\s+(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class Secrets:
+    """A set of texts that must not be shown. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[str, ...]] = {}  # with its forms, once they were wanted
+        self._passing: dict[str, None] = {}  # in the order in which they came
+        self._forms: tuple[str, ...] | None = ()
+
+    def keep(self, value: str, *, passing: bool = False) -> None:
+        """From now on ``value`` is a secret, without the white space around it, if it is long enough.
+
+        passing: as tokens are, which are followed by others without end.
+        """
+        texts = [value.strip()]
+        if "\n" in texts[0]:
+            texts += [line.strip() for line in texts[0].splitlines() if len(line.strip()) >= LINE]
+        for text in texts:
+            if len(text) >= SHORTEST:
+                self._keep(text, passing)
+
+    def _keep(self, text: str, passing: bool) -> None:
+        with self._lock:
+            known = text in self._kept
+            if known and text in self._passing:
+                del self._passing[text]  # the last to be forgotten, or no longer at all
+                if passing:
+                    self._passing[text] = None
+            if known:
+                return
+            self._kept[text] = ()
+            if passing:
+                self._passing[text] = None
+            while len(self._passing) > MOST:
+                oldest = next(iter(self._passing))
+                del self._passing[oldest], self._kept[oldest]
+            self._forms = None
+
+    def _all(self) -> tuple[str, ...]:
+        with self._lock:
+            for text, forms in self._kept.items():
+                if not forms:
+                    self._kept[text] = _forms(text)
+            self._forms = tuple({form for forms in self._kept.values() for form in forms})
+            return self._forms
+
+    def conceal(self, text: str) -> str:
+        """``text`` with `LEFT_OUT` in place of every secret; where secrets overlap, of all of them."""
+        forms = self._forms
+        if forms is None:
+            forms = self._all()
+        if not forms:
+            return text
+        while spans := _spans(text, forms):
+            pieces, end = [], 0
+            for start, stop in spans:
+                pieces += [text[end:start], LEFT_OUT]
+                end = stop
+            text = "".join((*pieces, text[end:]))
+        return text
+
+
+_OURS = Secrets()
+
+
+def keep(value: str, *, passing: bool = False) -> None:
+    """From now on ``value`` is a secret in this process (`Secrets.keep`)."""
+    _OURS.keep(value, passing=passing)
+
+
+def conceal(text: str) -> str:
+    """``text`` without the secrets of this process (`Secrets.conceal`)."""
+    return _OURS.conceal(text)
+
+
+def keep_header(name: str, value: str) -> None:
+    """The value of this header is a secret if its name says so, or if it is credentials: of those the part
+    behind their scheme, and the password of the ``Basic`` ones (RFC 7617).
+    """
+    credentials = _CREDENTIALS.fullmatch(value.strip())
+    if credentials is None and not looks_secret(name):
+        return
+    keep(credentials[1] if credentials else value)
+    if credentials and value.strip()[:5].lower() == "basic":
+        from base64 import b64decode  # seldom wanted
+
+        try:
+            pair = b64decode(credentials[1]).decode()
+        except ValueError:
+            return
+        keep(pair)
+        keep(pair.partition(":")[2])
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable, a parameter or a member of this name holds a secret, as names go."""
+    return _SECRET_NAME.search(_WORDS.sub("_", name)) is not None
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """How ``secret`` may be written."""
+    from base64 import b64encode, urlsafe_b64encode  # `serve` begins without any of these
+    from json import dumps
+    from urllib.parse import quote, quote_plus
+
+    data = secret.encode("utf-8", "replace")
+    found = {secret, dumps(secret)[1:-1], dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
+        found |= {quoted, re.sub("%..", lambda escape: escape[0].lower(), quoted)}
+    for encode in (b64encode, urlsafe_b64encode):
+        # What stands before it in what is encoded shifts it by 0, 1 or 2 bytes, and blurs its edges.
+        for shift in range(3):
+            core = encode(b"\0" * shift + data)[(shift * 4 + 2) // 3 : (shift + len(data)) * 4 // 3]
+            found.add(core.decode())
+    return tuple(form for form in found if len(form) >= SHORTEST)
+
+
+def _spans(text: str, forms: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where ``forms`` are in ``text``, in order, those that overlap or touch as one."""
+    found: list[tuple[int, int]] = []
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            found.append((at, at + len(form)))
+            at = text.find(form, at + 1)
+    found.sort()
+    merged: list[tuple[int, int]] = []
+    for start, stop in found:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return merged

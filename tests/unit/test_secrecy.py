@@ -1,0 +1,219 @@
+"""No registered secret is ever said, in any spelling; other words are left as they are."""
+
+import base64
+import json
+import threading
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mcpzip.auth.grant import Grant
+from mcpzip.config import Secret, parse
+from mcpzip.model import secrecy
+from mcpzip.model.errors import ConfigError, LoginNeededError, McpzipError, UpstreamError, UpstreamRpcError
+from mcpzip.model.secrecy import MOST, SHORTEST, Secrets, conceal, keep, keep_header, looks_secret
+
+SECRET = 'tök/en+"1'
+texts = st.text(st.sampled_from("ab…%+/\"\\\n é€𝄞'"), max_size=30) | st.text(max_size=30)
+secrets = st.text(st.sampled_from("ab…%+/\"\\ é'"), min_size=SHORTEST, max_size=9) | st.text(
+    min_size=SHORTEST, max_size=9
+)
+
+
+KIND = "PRIVATE " + "KEY"
+"""So that nothing takes this file for one that holds a key."""
+
+
+def kept(*values: str) -> Secrets:
+    found = Secrets()
+    for value in values:
+        found.keep(value)
+    return found
+
+
+@given(st.lists(secrets, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=4), st.data())
+def test_no_secret_survives(values, pieces, data):
+    """Also where secrets overlap, or one is made by leaving out another."""
+    cut = data.draw(st.integers(0, 9))
+    mixed = [*values, values[0][:cut] + values[-1], values[-1][cut:], *pieces]
+    text = "".join(data.draw(st.permutations(mixed)))
+    shown = kept(*values).conceal(text)
+    assert not [value for value in values if len(value.strip()) >= SHORTEST and value.strip() in shown]
+
+
+@given(secrets, texts)
+def test_no_spelling_of_it_survives(value, around):
+    value = value.strip()
+    assume(len(value) >= SHORTEST)
+    data = value.encode("utf-8", "replace")
+    spellings = [
+        *(quote(data, safe=""), quote(data), quote_plus(data), quote(data, safe="").lower()),
+        *(json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]),
+        *(base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()),
+    ]
+    shown = kept(value).conceal(around.join([*spellings, ""]))
+    for spelling in spellings:
+        if spelling != quote(data, safe="").lower() or value.islower():
+            assert spelling not in shown
+
+
+@given(st.text(max_size=5), secrets, st.text(max_size=5))
+def test_basic_credentials_do_not_survive(user, value, around):
+    value = value.strip()
+    assume(len(value) >= SHORTEST)
+    credentials = base64.b64encode(f"{user}:{value}".encode("utf-8", "replace")).decode()
+    assert credentials not in kept(value).conceal(f"Basic {credentials} {around}")
+
+
+@given(st.lists(secrets, max_size=4), texts)
+def test_other_words_are_left_as_they_are(values, text):
+    found = kept(*values)
+    if not secrecy._spans(text, found._all()):
+        assert found.conceal(text) is text
+
+
+def test_what_overlaps_is_left_out_whole():
+    found = kept("abcdef", "defghi", "xyzxyz")
+    assert found.conceal("1abcdefghi2xyzxyzxyz3") == "1…2…3"
+    assert found.conceal("abcde fghi") == "abcde fghi"
+    assert kept("ab…cdef", "SECRET").conceal("abSECRETcdef") == "…"
+
+
+def test_a_file_of_several_lines_is_secret_line_by_line():
+    key = f"-----BEGIN {KIND}-----\nMIGHAgEAMBMGByqGSM49\nAgEG\n-----END {KIND}-----\n"
+    assert kept(key).conceal("it said MIGHAgEAMBMGByqGSM49, AgEG") == "it said …, AgEG"
+
+
+def test_what_is_short_or_blank_is_no_secret():
+    found = kept("", "     ", "abcde", "  abcde  ", "\n")
+    assert found.conceal("abcde      ") == "abcde      "
+
+
+def test_of_those_that_pass_the_oldest_are_forgotten():
+    found = kept("one-of-the-config")
+    for number in range(MOST):
+        found.keep(f"secret-{number:04}", passing=True)
+    found.keep("secret-0000", passing=True)
+    found.keep("another-one", passing=True)
+    assert found.conceal("secret-0000 secret-0001 secret-0002 another-one") == "… secret-0001 … …"
+    assert found.conceal("one-of-the-config") == "…"
+
+
+def test_several_threads_may_keep_and_conceal():
+    found, wrong = Secrets(), []
+
+    def work(number: int) -> None:
+        for step in range(30):
+            found.keep(f"secret-{number}-{step}")
+            if found.conceal(f"a secret-{number}-{step} b") != "a … b":
+                wrong.append((number, step))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said", "shown"),
+    [
+        ("Authorization", "Bearer abcdefgh", "Bearer abcdefgh", "Bearer …"),
+        ("authorization", "abcdefgh", "abcdefgh", "…"),
+        ("X-Key", " k-123456 ", "k-123456", "…"),
+        ("Authorization", "Basic dXNlcjpodW50ZXIyMg==", "dXNlcjpodW50ZXIyMg== hunter22", "… …"),
+        ("Authorization", "Basic not-base64!", "Basic not-base64!", "Basic …"),
+        ("Authorization", "Bearer t", "Bearer t", "Bearer t"),
+        ("Accept", "application/json", "application/json", "application/json"),
+    ],
+)
+def test_of_a_header_the_credentials_are_secret(name, value, said, shown):
+    keep_header(name, value)
+    assert conceal(said) == shown
+
+
+def test_names_of_secrets_are_known():
+    yes = (
+        "SLACK_TOKEN token api_key API-KEY apiKey APIKEY DB_PASSWORD passwd clientSecret GH_PAT Authorization"
+    )
+    no = "HOME PATH DEBUG author AUTHOR monkey KEYBOARD PORT region pattern compass host"
+    assert [name for name in yes.split() if not looks_secret(name)] == []
+    assert [name for name in no.split() if looks_secret(name)] == []
+
+
+def test_errors_are_built_without_secrets():
+    keep(SECRET)
+    errors = [
+        McpzipError(f"It said {SECRET}."),
+        ConfigError("f", "p", f"found {SECRET}", f"not {SECRET}"),
+        UpstreamError("s", f"it ended, saying “{SECRET}”", f"Ask {SECRET}."),
+        LoginNeededError("s", f"because {SECRET}", "mcpzip auth login s"),
+        UpstreamRpcError("s", -1, f"no such {SECRET}"),
+    ]
+    for error in errors:
+        assert SECRET not in str(error) + repr(error) + str(error.args)
+        assert "…" in str(error)
+    told, passed_on = errors[2], errors[4]
+    assert isinstance(told, UpstreamError)
+    assert SECRET not in told.reason + told.remedy
+    assert isinstance(passed_on, UpstreamRpcError)
+    assert passed_on.message == f"no such {SECRET}"  # its words are the server's, and pass byte for byte
+
+
+def test_secrets_of_grants_and_configs_are_kept():
+    Secret("gemini-key")
+    Grant(
+        url="https://x",
+        access_token="access-1",
+        refresh_token="refresh-1",
+        client={
+            "client_id": "client-id",
+            "client_secret": "cs-12345",
+            "registration_access_token": "rat-1234",
+        },
+    )
+    said = "gemini-key access-1 refresh-1 cs-12345 rat-1234 client-id"
+    assert conceal(said) == "… … … … … client-id"
+
+
+def test_secrets_of_a_servers_config_are_kept(tmp_path):
+    (tmp_path / "key.pem").write_text("")
+    local = {
+        "command": "x",
+        "args": [
+            *("--token", "arg-token", "--api-key=arg-key-1"),
+            *("--header", "X-K: Bearer arg-header", "--port", "808080"),
+        ],
+        "env": {
+            "API_KEY": "env-key-1",
+            "PLAIN": "plain-value",
+            "FROM": "${SOME_VAR}",
+            "MORE": "prefix-${OTHER}",
+            "WHERE": "${HOME}",
+            "KEY_FILE": str(tmp_path / "key.pem"),
+            "DATABASE": "postgres://me:db-password@db.example/x",
+        },
+    }
+    remote = {
+        "url": "https://me:url-password@x.example/mcp?api_key=url-key-1&page=not-a-secret&t=${MY_TOKEN}",
+        "headers": {"X-Api-Key": "tenant-1", "User-Agent": "agent-007", "X-Toolsets": "issues"},
+        "headersCommand": "get --password command-pass ${HOST_NAME}",
+    }
+    env = {
+        "SOME_VAR": "some-var-value",
+        "OTHER": "other-value",
+        "HOME": str(tmp_path),
+        "MY_TOKEN": "my-token-value",
+        "HOST_NAME": "host.example",
+    }
+    document = {"mcpServers": {"a": local, "b": remote}}
+    parse(json.dumps(document).encode(), "/f", env)
+    secret = "arg-token arg-key-1 arg-header env-key-1 some-var-value other-value db-password url-password"
+    secret += " url-key-1 my-token-value tenant-1 command-pass"
+    plain = f"808080 plain-value {tmp_path} {tmp_path / 'key.pem'} db.example x.example"
+    plain += " not-a-secret agent-007 issues host.example"
+    assert conceal(secret) == " ".join("…" for _ in secret.split())
+    assert conceal(plain) == plain
