@@ -56,6 +56,15 @@ def e2e(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Signing in, and the page of a report, in a real browser: Debian's `chromium`."""
+    install(session)
+    files = ("tests/e2e/test_sign_in_browser.py", "tests/e2e/test_conformance_page.py")
+    must = {"CI": "true"}  # without a browser they fail instead of being skipped
+    session.run("python", "-m", "pytest", "-n", "0", *files, *session.posargs, env=must)
+
+
+@nox.session
 def suite(session: nox.Session) -> None:
     """The official conformance suite: `nox -s suite -- --leg direct` runs only one leg."""
     install(session)
@@ -109,8 +118,8 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start-up, latency and memory, measured: `nox -s bench -- startup --rounds 5` runs only one."""
+    """Start-up, latency, sign-in and memory, measured: `nox -s bench -- startup --rounds 5` runs only one."""
     install(session)
     which, *options = session.posargs or [""]
-    for name in [which] if which else ["startup", "latency", "memory"]:
+    for name in [which] if which else ["startup", "latency", "signed_in", "memory"]:
         session.run("python", "-m", f"bench.{name}", *options)

@@ -1,4 +1,4 @@
-"""The real servers, each started once, reached directly and through one `mcpzip serve`."""
+"""The real servers, each started once, reached directly and through one `mcpzip serve`; a real browser."""
 
 import json
 import os
@@ -30,6 +30,19 @@ def _cannot_run(why: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(why, pytrace=False)
     pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    """One Chromium for the file; without one the test is skipped, on CI it fails."""
+    from chromium import MissingError, launched  # brings playwright
+
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(launched())
+        except MissingError as missing:
+            _cannot_run(str(missing))
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -1,34 +1,17 @@
 """The page of a conformance report in a real browser: Chromium, from a file, with no network."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 from urllib.parse import urlencode
 
 import pytest
+from chromium import Browser, Locator, Page
 
 from conformance.report import as_html
 from conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 
-try:
-    from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
-except ImportError:
-    sync_playwright = None
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 HOSTILE = "</script><img src=x onerror=\"document.title='caught'\"><b>bold</b> {{report}}"
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
 CHECKS = {
@@ -94,29 +77,6 @@ def verdict(check: str, level: str, status: Status, words: str) -> Verdict:
     )
 
 
-def cannot_run(why: str) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(why, pytrace=False)
-    pytest.skip(why)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    """One browser for the file; without one the tests are skipped, on CI they fail."""
-    if sync_playwright is None:
-        cannot_run("playwright is not installed: pip install playwright")
-    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if chromium is None:
-        cannot_run("there is no Chromium here: apt-get install chromium")
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=chromium, args=list(OPTIONS))
-        except Error as error:
-            cannot_run(f"Chromium can't be started: {error}")
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("page") / "report.html"
@@ -127,7 +87,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 class Desk:
     """A fresh tab; ``wrong`` collects whatever it complains of or asks the network for."""
 
-    def __init__(self, browser: "Browser", **options: object) -> None:
+    def __init__(self, browser: Browser, **options: object) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
         self.wrong: list[str] = []
@@ -139,7 +99,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(browser: "Browser", request: pytest.FixtureRequest) -> Iterator[Desk]:
+def desk(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
     desk = Desk(browser, **getattr(request, "param", {}))
     yield desk
     desk.context.close()
@@ -147,22 +107,22 @@ def desk(browser: "Browser", request: pytest.FixtureRequest) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def page(desk: Desk, address: str) -> "Page":
+def page(desk: Desk, address: str) -> Page:
     desk.page.goto(address)
     return desk.page
 
 
-def cell(page: "Page", check: str, column: int) -> "Locator":
+def cell(page: Page, check: str, column: int) -> Locator:
     return page.locator(f'tr[data-check="{check}"] > *').nth(column)
 
 
-def shown(page: "Page") -> list[str]:
+def shown(page: Page) -> list[str]:
     """The checks in sight."""
     rows = page.locator("tr[data-check]:visible").all()
     return [row.get_attribute("data-check") or "" for row in rows]
 
 
-def test_a_failing_cell_opens_what_was_asked_and_what_differs(page: "Page") -> None:
+def test_a_failing_cell_opens_what_was_asked_and_what_differs(page: Page) -> None:
     cell(page, "fidelity.is-error", 2).click()
     panel = page.get_by_role("dialog")
     assert panel.get_by_role("heading", level=2).inner_text() == "fidelity.is-error"
@@ -185,7 +145,7 @@ def test_a_failing_cell_opens_what_was_asked_and_what_differs(page: "Page") -> N
     assert panel.count() == 0
 
 
-def test_filters_narrow_the_table_and_are_in_the_address(page: "Page") -> None:
+def test_filters_narrow_the_table_and_are_in_the_address(page: Page) -> None:
     assert shown(page) == list(CHECKS)
     page.get_by_label("Group").select_option("fidelity")
     page.get_by_role("button", name="must", exact=True).click()
@@ -212,7 +172,7 @@ def test_filters_narrow_the_table_and_are_in_the_address(page: "Page") -> None:
     assert page.locator("#nothing").is_visible()
 
 
-def test_subjects_can_be_left_out(page: "Page") -> None:
+def test_subjects_can_be_left_out(page: Page) -> None:
     page.get_by_text("Subjects", exact=True).last.click()
     page.get_by_label("Beta").uncheck()
     assert cell(page, "fidelity.meta", 2).is_hidden()
@@ -221,7 +181,7 @@ def test_subjects_can_be_left_out(page: "Page") -> None:
     assert shown(page) == ["fidelity.meta", "fidelity.number-spelling"]
 
 
-def test_all_of_it_works_by_keyboard(page: "Page") -> None:
+def test_all_of_it_works_by_keyboard(page: Page) -> None:
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "text"
     cell(page, "protocol.ping", 0).focus()
@@ -244,7 +204,7 @@ def test_all_of_it_works_by_keyboard(page: "Page") -> None:
     assert page.evaluate("document.activeElement.closest('table')") is None
 
 
-def test_the_table_says_what_it_is(page: "Page") -> None:
+def test_the_table_says_what_it_is(page: Page) -> None:
     grid = page.get_by_role("grid")
     assert grid.get_by_role("columnheader").count() == 4
     assert grid.get_by_role("rowheader").first.is_visible()
@@ -253,7 +213,7 @@ def test_the_table_says_what_it_is(page: "Page") -> None:
     assert page.locator('tr[data-check] [tabindex="0"]').count() == 1
 
 
-def test_an_address_opens_its_finding(page: "Page", address: str) -> None:
+def test_an_address_opens_its_finding(page: Page, address: str) -> None:
     page.goto("about:blank")
     page.goto(f"{address}#{urlencode({'level': 'should', 'check': 'fidelity.meta', 'subject': 'beta'})}")
     panel = page.get_by_role("dialog")
@@ -269,13 +229,13 @@ def test_an_address_opens_its_finding(page: "Page", address: str) -> None:
     assert shown(page) == ["protocol.batch", "fidelity.meta"]
 
 
-def test_a_finding_of_the_list_opens_too(page: "Page") -> None:
+def test_a_finding_of_the_list_opens_too(page: Page) -> None:
     page.locator("#findings").get_by_role("link", name="fidelity.is-error").click()
     assert page.get_by_role("dialog").locator(".summary").inner_text() == "It is lost."
     assert page.url.endswith("#check=fidelity.is-error&subject=beta")
 
 
-def test_what_a_subject_says_stays_text(page: "Page") -> None:
+def test_what_a_subject_says_stays_text(page: Page) -> None:
     heads = page.get_by_role("columnheader").all_inner_texts()
     assert heads[3].startswith(HOSTILE)
     cell(page, "fidelity.meta", 3).click()
@@ -286,7 +246,7 @@ def test_what_a_subject_says_stays_text(page: "Page") -> None:
     assert page.title() == "MCP proxy conformance, 2026-11-22"
 
 
-def test_the_report_can_be_saved(page: "Page", tmp_path: Path) -> None:
+def test_the_report_can_be_saved(page: Page, tmp_path: Path) -> None:
     with page.expect_download() as coming:
         page.get_by_role("button", name="Save the report as JSON").click()
     assert coming.value.suggested_filename == "conformance-2026-11-22.json"
@@ -323,7 +283,7 @@ CONTRAST = """
 
 
 @pytest.mark.parametrize("desk", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)
-def test_every_text_stands_out_in_light_and_dark(page: "Page") -> None:
+def test_every_text_stands_out_in_light_and_dark(page: Page) -> None:
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(22, 24, 27)" if dark else "rgb(246, 246, 244)")
@@ -357,7 +317,7 @@ def test_a_phone_never_scrolls_the_page_sideways(desk: Desk, copies: int, tmp_pa
 
 
 @pytest.mark.parametrize("desk", [{"java_script_enabled": False}], indirect=True)
-def test_without_a_script_the_matrix_is_there(page: "Page") -> None:
+def test_without_a_script_the_matrix_is_there(page: Page) -> None:
     assert len(shown(page)) == len(CHECKS)
     assert cell(page, "fidelity.is-error", 2).inner_text() == "✗"
     assert page.get_by_text("It needs a login.").is_visible()
@@ -365,7 +325,7 @@ def test_without_a_script_the_matrix_is_there(page: "Page") -> None:
     assert page.locator("#legend").is_visible()
 
 
-def test_on_paper_the_whole_table_is_there(page: "Page") -> None:
+def test_on_paper_the_whole_table_is_there(page: Page) -> None:
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("#filters").is_hidden()

@@ -2,7 +2,8 @@
 
 The rule: this is an agent's side only. The suite's server is the one upstream of a config, `mcpzip serve`
 stands before it on stdio, names untouched, and what the suite sees on the wire is mcpzip's doing. Which
-scenario is on, and what it hands along, the suite says in the environment.
+scenario is on, and what it hands along, the suite says in the environment. Where mcpzip says that a person
+has to sign in, one does (`at_the_login`), and the same mcpzip goes on.
 """
 
 import argparse
@@ -12,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import at_the_login
 
 Json = dict[str, Any]
 
@@ -24,6 +28,10 @@ _META = "io.modelcontextprotocol/"
 _INFO = {"name": "suite-client", "version": "1.0.0"}
 _CAPABILITIES: Json = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}}
 _ROUNDS = 10
+_LOGINS = 2
+"""As often a person signs in for one piece of work; the third time something is wrong."""
+_TOOL = "test-tool"
+"""What every server of the suite has that wants a login."""
 
 
 class Agent:
@@ -169,6 +177,20 @@ def _keep_states_apart(agent: Agent) -> None:
     agent.call("test_mrtr_no_result_type")
 
 
+def _call_signed_in(sign_in: Callable[[list[str]], None], agent: Agent) -> None:
+    """Every tool; and when mcpzip says that a person has to sign in, all of it again once one has."""
+    for logins in range(_LOGINS + 1):
+        names = [tool["name"] for tool in agent.tools()] or [_TOOL]
+        results = [agent.call(name) for name in names]
+        failed = [result["content"][0]["text"] for result in results if result.get("isError")]
+        if not failed:
+            return
+        told = at_the_login.told_to_sign_in(failed[0])
+        if told is None or logins == _LOGINS:
+            raise RuntimeError(f"after {logins} logins: {failed[0]}")
+        sign_in(told)
+
+
 _CONDUCT: Mapping[str, Callable[[Agent], None]] = {
     "initialize": _list_tools,
     "request-metadata": _list_tools,
@@ -181,6 +203,22 @@ _CONDUCT: Mapping[str, Callable[[Agent], None]] = {
 """By scenario; in all the others the client calls every tool there is."""
 
 
+def _auth(scenario: str, home: Path) -> Json:
+    """How a config says to sign in, for those scenarios in which the server's operator gave us something."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    known = {key: context[key] for key in ("client_id", "client_secret") if key in context}
+    if scenario == "auth/basic-cimd":
+        return {"client_metadata_url": "https://conformance-test.local/client-metadata.json"}
+    if scenario == "auth/client-credentials-basic":
+        return {**known, "grant": "client_credentials"}
+    if scenario == "auth/client-credentials-jwt":
+        key = home / "key.pem"
+        key.write_text(context["private_key_pem"], "utf-8")
+        signed = {"private_key": str(key), "algorithm": context["signing_algorithm"]}
+        return {**known, **signed, "grant": "client_credentials"}
+    return known
+
+
 def main() -> None:
     """Play the scenario that is on."""
     parser = argparse.ArgumentParser()
@@ -188,13 +226,18 @@ def main() -> None:
     parser.add_argument("url")
     told = parser.parse_args()
     era = told.era or ("modern" if os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"] == _MODERN else "legacy")
-    conduct = _CONDUCT.get(os.environ["MCP_CONFORMANCE_SCENARIO"], _call_everything)
+    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
     with tempfile.TemporaryDirectory() as home:
         config = Path(home) / "config.json"
-        config.write_text(json.dumps({"mcpServers": {"suite": {"url": told.url}}, "expose": "transparent"}))
+        server = {"url": told.url, "auth": _auth(scenario, Path(home))}
+        config.write_text(json.dumps({"mcpServers": {"suite": server}, "expose": "transparent"}), "utf-8")
+        mcpzip = [sys.executable, "-m", "mcpzip.cli.main"]
         environment = {**os.environ, "HOME": home, "PYTHONPATH": str(ROOT)}
+        conduct = _CONDUCT.get(scenario, _call_everything)
+        if scenario.startswith("auth/"):
+            conduct = partial(_call_signed_in, partial(at_the_login.sign_in, mcpzip, environment))
         with subprocess.Popen(
-            [sys.executable, "-m", "mcpzip.cli.main", "--config", str(config), "serve"],
+            [*mcpzip, "serve", "--config", str(config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import official
-from official import REVISIONS, Outcome
+from official import REVISIONS, Outcome, Requirements
 
 Results = Mapping[str, Outcome]
 """By scenario."""
@@ -15,11 +15,24 @@ _MODERN = REVISIONS[-1]
 @dataclass(frozen=True)
 class Leg:
     """One way to set the suite on something. side: the suite's; before: what mcpzip's upstream is reached
-    over, "" for no mcpzip; mixed: one side of mcpzip speaks the other era than the suite."""
+    over, "" for no mcpzip; mixed: one side of mcpzip speaks the other era than the suite; signs_in: the
+    scenarios of authorization are on, and no others."""
 
     side: str
     before: str = ""
     mixed: bool = False
+    signs_in: bool = False
+
+    def requirements(self, revision: str) -> Requirements:
+        """What ``revision`` asks of it."""
+        told = official.requirements(revision, self.side)
+        return Requirements(
+            tuple(name for name in told.required if self._has(name)),
+            {name: reason for name, reason in told.others.items() if self._has(name)},
+        )
+
+    def _has(self, scenario: str) -> bool:
+        return scenario.startswith("auth/") is self.signs_in
 
 
 LEGS: Mapping[str, Leg] = {
@@ -29,6 +42,7 @@ LEGS: Mapping[str, Leg] = {
     "through to the other era": Leg("server", before="stdio", mixed=True),
     "client": Leg("client"),
     "client of the other era": Leg("client", mixed=True),
+    "client that signs in": Leg("client", signs_in=True),
 }
 
 _NO_INITIALIZE = "the server judges by the modern rules initialize, which a legacy client gets where it can"
@@ -56,6 +70,6 @@ class Run:
 
     def required(self) -> list[str]:
         """The scenarios that have to pass."""
-        told = official.requirements(self.revision, LEGS[self.leg].side).required
+        told = LEGS[self.leg].requirements(self.revision).required
         beyond = BEYOND.get((self.leg, self.revision), {})
         return [name for name in told if name not in beyond]

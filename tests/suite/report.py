@@ -39,7 +39,7 @@ def overview(runs: Sequence[Run]) -> Iterator[str]:
 def by_group(runs: Sequence[Run]) -> Iterator[str]:
     """A line a revision, side and group of scenarios; a column a leg of that side."""
     for side in ("server", "client"):
-        legs = [leg for leg in LEGS if LEGS[leg].side == side and any(run.leg == leg for run in runs)]
+        legs = [leg for leg in _run(runs) if LEGS[leg].side == side and not LEGS[leg].signs_in]
         if not legs:
             continue
         yield f"| scenarios | revision | {' | '.join(legs)} |"
@@ -53,6 +53,20 @@ def by_group(runs: Sequence[Run]) -> Iterator[str]:
         yield ""
 
 
+def by_scenario(runs: Sequence[Run]) -> Iterator[str]:
+    """For the legs that sign in: a line a scenario, a column a revision, and in it the different checks that
+    passed: how often a check is made depends on how many requests there were.
+    """
+    for leg in filter(lambda leg: LEGS[leg].signs_in, _run(runs)):
+        of_revision = {run.revision: run for run in runs if run.leg == leg}
+        yield f"| {leg} | {' | '.join(of_revision)} |"
+        yield f"|---|{'--:|' * len(of_revision)}"
+        for scenario in dict.fromkeys(name for run in of_revision.values() for name in run.results):
+            counts = [_checked(run, scenario) for run in of_revision.values()]
+            yield f"| `{scenario}` | {' | '.join(counts)} |"
+        yield ""
+
+
 def group_of(scenario: str) -> str:
     """The group it is reported with."""
     return max(
@@ -61,6 +75,22 @@ def group_of(scenario: str) -> str:
         for start in starts
         if scenario.startswith(start)
     )[1]
+
+
+def _run(runs: Sequence[Run]) -> list[str]:
+    """The legs that were run, in their order."""
+    return [leg for leg in LEGS if any(run.leg == leg for run in runs)]
+
+
+def _checked(run: Run, scenario: str) -> str:
+    """How many different checks passed, of how many; in brackets where the scenario isn't required."""
+    outcome = run.results.get(scenario)
+    if outcome is None:
+        return ""
+    made = {check for check, _ in outcome.verdicts}
+    failed = {check for check, status in outcome.verdicts if status != "SUCCESS"}
+    count = f"{len(made - failed)} of {len(made)}"
+    return count if scenario in run.required() else f"({count})"
 
 
 def _counted(run: Run, group: str) -> str:

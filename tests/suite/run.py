@@ -1,5 +1,5 @@
 """The official suite against the fake ``everything``, directly and through mcpzip, and against mcpzip's
-upstream side: ``python tests/suite/run.py [--leg LEG] [--revision REVISION] [--keep FOLDER]``.
+upstream side: ``python tests/suite/run.py [--leg LEG] [--revision REVISION] [--required] [--keep FOLDER]``.
 
 The rule: mcpzip is right when the suite can't tell it from what is behind it. So a scenario must end through
 it as it does directly, check by check; and what a revision requires must pass. Exit code 0: so it is; 1: a
@@ -18,7 +18,7 @@ import official
 import stage
 from legs import LEGS, Leg, Results, Run
 from official import REVISIONS, Outcome
-from report import by_group, overview
+from report import by_group, by_scenario, overview
 
 HERE = Path(__file__).parent
 _OTHER_ERA = dict(zip(REVISIONS, ("modern", "legacy"), strict=True))
@@ -33,12 +33,12 @@ def server_leg(leg: Leg, revision: str, folder: Path) -> Results:
         return official.check_server(url, revision, folder / "reports")
 
 
-def client_leg(leg: Leg, revision: str, folder: Path) -> Results:
-    """The suite's client scenarios but those of authorization, as many at a time as there are processors."""
+def client_leg(leg: Leg, revision: str, folder: Path, *, required: bool = False) -> Results:
+    """The suite's client scenarios, as many at a time as there are processors. required: no others."""
     script = [sys.executable, str(HERE / "client.py")]
     script += ["--era", _OTHER_ERA[revision]] if leg.mixed else []
-    told = official.requirements(revision, "client").all
-    scenarios = [name for name in told if not name.startswith("auth/")]
+    known = leg.requirements(revision)
+    scenarios = known.required if required else known.all
 
     def one(scenario: str) -> Outcome:
         return official.check_client(script, scenario, revision, folder / scenario)
@@ -67,12 +67,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the official conformance suite.")
     parser.add_argument("--leg", action="append", choices=LEGS, help="only this leg (again for another)")
     parser.add_argument("--revision", action="append", choices=REVISIONS, help="only this revision")
+    parser.add_argument("--required", action="store_true", help="of clients only what the revision requires")
     parser.add_argument("--keep", type=Path, help="keep the suite's reports in this folder")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         place = (told.keep or Path(temporary)).resolve()
         try:
-            return _run(_with_direct(told.leg or list(LEGS)), told.revision or list(REVISIONS), place)
+            names, revisions = _with_direct(told.leg or list(LEGS)), told.revision or list(REVISIONS)
+            return _run(names, revisions, place, required=told.required)
         except (official.NotInstalledError, stage.StageError) as error:
             print(error, file=sys.stderr)
             return 2
@@ -84,7 +86,7 @@ def _with_direct(names: list[str]) -> list[str]:
     return [name for name in LEGS if name in names or (compared and name == "direct")]
 
 
-def _run(names: list[str], revisions: list[str], place: Path) -> int:
+def _run(names: list[str], revisions: list[str], place: Path, *, required: bool) -> int:
     runs: list[Run] = []
     wrong: list[str] = []
     for revision in revisions:
@@ -92,13 +94,16 @@ def _run(names: list[str], revisions: list[str], place: Path) -> int:
         for name in names:
             leg = LEGS[name]
             folder = place / revision / name.replace(" ", "-")
-            results = (client_leg if leg.side == "client" else server_leg)(leg, revision, folder)
+            if leg.side == "client":
+                results = client_leg(leg, revision, folder, required=required)
+            else:
+                results = server_leg(leg, revision, folder)
             run = Run(name, revision, results)
             runs.append(run)
             found = list(findings(run, direct if leg.before and not leg.mixed else None))
             wrong += [f"{name}, {revision}: {found[0]}", *found[1:]] if found else []
             direct = results if name == "direct" else direct
-    print("\n".join([*overview(runs), "", *by_group(runs)]))
+    print("\n".join([*overview(runs), "", *by_group(runs), *by_scenario(runs)]))
     if wrong:
         print("\n" + "\n".join(wrong))
     return 1 if wrong else 0

@@ -71,6 +71,35 @@ def test_the_tables_count_scenarios_by_leg_and_by_group() -> None:
     ]
 
 
+def test_the_scenarios_of_authorization_are_on_where_the_client_signs_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Requirements(("initialize", "auth/scope"), {"tasks": "extension", "auth/dpop": "extension"})
+    monkeypatch.setattr(official, "requirements", lambda *_: told)
+    assert legs.LEGS["client"].requirements("2026-07-28").all == ("initialize", "tasks")
+    signs_in = legs.Run("client that signs in", "2026-07-28", {"auth/scope": BAD, "auth/dpop": BAD})
+    assert signs_in.required() == ["auth/scope"]
+    assert list(run.findings(signs_in, None)) == ["auth/scope is required and fails", "    a: no"]
+
+
+def test_every_scenario_of_authorization_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Requirements(("auth/scope", "auth/iss"), {"auth/dpop": "extension"})
+    monkeypatch.setattr(official, "requirements", lambda *_: told)
+    runs = [
+        legs.Run("client that signs in", "2025-11-25", {"auth/scope": GOOD, "auth/dpop": BAD}),
+        legs.Run("client that signs in", "2026-07-28", {"auth/scope": GOOD, "auth/iss": GOOD}),
+    ]
+    assert list(report.by_group(runs)) == []
+    assert list(report.by_scenario(runs)) == [
+        "| client that signs in | 2025-11-25 | 2026-07-28 |",
+        "|---|--:|--:|",
+        "| `auth/scope` | 1 of 1 | 1 of 1 |",
+        "| `auth/dpop` | (0 of 1) |  |",
+        "| `auth/iss` |  | 1 of 1 |",
+        "",
+    ]
+
+
 def test_the_newest_report_of_a_scenario_is_read(tmp_path: Path) -> None:
     for moment, status in (("2026-11-22T01-00-00-000Z", "FAILURE"), ("2026-11-22T02-00-00-000Z", "SUCCESS")):
         for scenario in ("tools", "tools-list"):
