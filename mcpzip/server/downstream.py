@@ -64,9 +64,7 @@ class Outbox:
             return
         self._size += size
         self._waiting.append((method, params))
-        if self._sending is None:
-            self._sending = asyncio.create_task(self._send_all())
-            self._sending.add_done_callback(self._sent_all)
+        self._start()
 
     async def flush(self) -> None:
         """Returns once all that was told is sent."""
@@ -85,6 +83,11 @@ class Outbox:
         if self._sending is not None:
             self._sending.cancel()
 
+    def _start(self) -> None:
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_all())
+            self._sending.add_done_callback(self._sent_all)
+
     async def _send_all(self) -> None:
         while self._waiting:
             if self._open is not None:
@@ -97,6 +100,8 @@ class Outbox:
         self._sending = None
         if not task.cancelled() and task.exception() is not None:
             self.close()  # the stream is gone, and with it whoever read it
+        if self._waiting:  # told between the end of the task and now
+            self._start()
 
 
 @dataclass(eq=False)
