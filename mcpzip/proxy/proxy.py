@@ -44,7 +44,9 @@ from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
 
 FIRST_LISTING = 5.0
-"""Seconds a server's first listing may take before a request that needs this server gives up on it."""
+"""Seconds a server's first listing may take before a request that could do with its tools goes on without."""
+NEEDED_LISTING = 30.0
+"""The same before a request that names the server gives up on it: as long as it may take to connect."""
 OTHERS_LISTING = 2.0
 """The same where other servers' tools are there to answer with."""
 REFRESHING = 10.0
@@ -283,18 +285,21 @@ class Proxy:
                 self._refresher.start(name)
 
     async def find(self, name: str) -> Entry:
-        """The tool meant by ``name``, waiting a moment for a first listing. Raises UnknownToolError, and
+        """The tool meant by ``name``, waiting for a first listing. Raises UnknownToolError, and
         UpstreamUnavailableError when nothing is known of the server that ``name`` names.
         """
         return (await self._meant(name))[0]
 
-    async def _meant(self, name: str) -> tuple[Entry, str | None]:
-        """The same, and what had to be repaired in the name."""
+    async def _meant(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]:
+        """The same, and what had to be repaired in the name. timeout: seconds for the call that it is for."""
         if entry := self.catalog.get(name):
             return entry, None
         parts = split(name)
-        of_one = parts is not None and parts[0] in self._enabled
-        await self._first_listings([parts[0]] if parts and of_one else self._enabled, lambda: FIRST_LISTING)
+        if parts and parts[0] in self._enabled:
+            patience = max(FIRST_LISTING, min(timeout or self._timeout_of(parts[0]), NEEDED_LISTING))
+            await self._first_listings([parts[0]], lambda: patience)
+        else:
+            await self._first_listings(self._enabled, lambda: FIRST_LISTING)
         if parts and self.catalog.get(name) is None:
             self._ask_of(parts[0])
         return mend_name(name, self.catalog, known=self._keeper.catalog, servers=self.config.servers)
@@ -321,11 +326,15 @@ class Proxy:
     async def _run(
         self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange
     ) -> bytes:
-        configured = self.config.servers[entry.server].timeout or self.config.call_timeout
-        result = await execute.run(self._caller, exchange, entry, fields, timeout or configured)
+        seconds = timeout or self._timeout_of(entry.server)
+        result = await execute.run(self._caller, exchange, entry, fields, seconds)
         if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result
+
+    def _timeout_of(self, server: str) -> float:
+        """Seconds a call to ``server`` may take."""
+        return self.config.servers[server].timeout or self.config.call_timeout
 
     @property
     def unsettled(self) -> bool:
@@ -382,7 +391,7 @@ class Proxy:
             if listings := [self._refresher.start(name) for name in self._enabled]:
                 await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
             return text_result(as_text(self.status(), time.time()))
-        entry, renamed = await self._meant(call.name)
+        entry, renamed = await self._meant(call.name, call.timeout)
         fitted = fit(call, entry)
         repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
         result = await self._execute(entry, fitted.arguments, fitted.timeout, exchange)

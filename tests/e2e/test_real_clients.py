@@ -201,6 +201,6 @@ async def test_a_servers_own_error_32000_is_passed_on(
     fault = {"kind": "error", "method": "tools/call", "code": -32000, "message": "Bad hair day", "data": [1]}
     async with serve.client("auto", fake_mcp("echo", transport=transport, faults=[fault])) as client:
         with pytest.raises(MCPError) as refused:
-            await execute(client, "echo__greet", {"name": "Ada"})
+            pytest.fail(f"it answered {await execute(client, 'echo__greet', {'name': 'Ada'})}")
         error = refused.value.error
         assert (error.code, error.message, error.data) == (-32000, "Bad hair day", [1])

@@ -17,12 +17,14 @@ from driver import (
     exchange,
     executed,
     proxy_of,
+    said_by,
     scripted,
     text_of,
 )
 
 from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamRpcError
+from mcpzip.proxy import proxy as proxying
 from mcpzip.proxy.proxy import Proxy
 
 Fake = Callable[..., FakeServer]
@@ -253,6 +255,27 @@ async def test_a_call_cancelled_while_its_server_starts_leaves_the_connection_to
         assert text_of(await second) == "paid"
     assert calls(slow) == [{"n": 1}]
     assert len(slow.record.events("start")) == 1
+
+
+async def test_a_call_waits_for_the_server_it_names_where_a_search_would_go_on(
+    fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Once it gave up after as long as a search does: a server that npx fetches first takes longer.
+    monkeypatch.setattr(proxying, "FIRST_LISTING", 0.01)
+    shop = fake_mcp(
+        name="shop", tools=[tool("pay", text="paid")], faults=[{"kind": "slow-start", "seconds": 0.4}]
+    )
+    async with proxy_of(tmp_path, shop, listed=False) as proxy:
+        listing = asyncio.create_task(proxy.refresh())
+        await shop.record.until(lambda record: record.events("start"))
+        late = asyncio.create_task(executed(proxy, "shop__pay", timeout=0.01))
+        paid = asyncio.create_task(executed(proxy, "shop__pay"))
+        found = await said_by(proxy, "search_tools", {"query": "pay"})
+        assert "it is still starting" in text_of(found)
+        assert "it is still starting" in text_of(await late)
+        assert text_of(await paid) == "paid"
+        await listing
+    assert len(calls(shop)) == 1
 
 
 # Many at a time
