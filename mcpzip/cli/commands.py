@@ -4,26 +4,35 @@ import asyncio
 import io
 import os
 import sys
+from importlib import import_module
 from typing import TextIO
 
 import click
 
 from mcpzip import __version__
-from mcpzip.cli.auth import auth
-from mcpzip.cli.call import call
-from mcpzip.cli.demo import demo
-from mcpzip.cli.describe import describe
-from mcpzip.cli.refresh import refresh
-from mcpzip.cli.search import search
-from mcpzip.cli.serve import serve
-from mcpzip.cli.servers import servers
-from mcpzip.cli.usage import usage
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
+COMMANDS = ("auth", "call", "demo", "describe", "refresh", "search", "serve", "servers", "usage")
+"""Each is in the module of its name, which is imported when the command is wanted."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """What there is, without what each of them needs: half of a command's start would be the others'."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"mcpzip.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="mcpzip")
 def commands() -> None:
     """Three tools in front of every MCP server your agent talks to.
@@ -31,10 +40,6 @@ def commands() -> None:
     The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json.
     Exit codes: 0 done, 1 it could not be done, 2 the request or the config is wrong.
     """
-
-
-for _command in (serve, search, describe, call, servers, refresh, auth, usage, demo):
-    commands.add_command(_command)
 
 
 def run(argv: list[str]) -> int:

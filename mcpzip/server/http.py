@@ -42,9 +42,11 @@ def main(explicit_config: str | None, offer: Offer) -> int:
     for each in (warning, *prepared.warnings):
         if each is not None:
             _warn(each)
+    gc.disable()  # nothing is garbage while all that is made is modules
     try:
         asyncio.run(_serve(prepared, address, access, listening))
     finally:
+        gc.enable()
         listening.close()
     return 0
 
@@ -68,6 +70,7 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
         await in_thread(_load, "import-http")
         gc.freeze()  # what is loaded by now lives as long as we do
+        gc.enable()
         from mcpzip.server.endpoint import Endpoint
         from mcpzip.server.site import Site
 
