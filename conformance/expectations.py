@@ -79,15 +79,18 @@ def apply(report: Report, expectations: Expectations) -> Report:
     return replace(report, subjects=tuple(map(pinned, report.subjects)), expecting=True)
 
 
-def write(report: Report, path: str | Path, known: Collection[str]) -> Expectations:
-    """Pin every failure in ``report`` in the file ``path``; the pins that stand there then.
+def write(
+    report: Report, path: str | Path, known: Collection[str], there: Collection[str] = ()
+) -> Expectations:
+    """Pin every failure in ``report`` in the file ``path``; the pins that stand there then. there: the ids of
+    the subjects that could have been played with them.
 
     Why: what the file says already, or else the verdict's summary. Pins of checks that pass now are left
     out; those of checks and subjects that weren't played, or of which nothing is known, stay.
     ExpectationError when the file is there and can't be used, McpzipError when it can't be written.
     """
     before = read(path, known) if Path(path).exists() else Expectations()
-    expectations = _brought_up(before, report)
+    expectations = _brought_up(before, report, there)
     written(Path(path), text(expectations, Path(path).name))
     return expectations
 
@@ -130,16 +133,19 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a date")
 
 
-def _brought_up(before: Expectations, report: Report) -> Expectations:
-    """``before`` with what ``report`` shows. A family's pin stays where all of it that was played fails, and
-    is handed down to the variants that do where some don't."""
+def _brought_up(before: Expectations, report: Report, there: Collection[str]) -> Expectations:
+    """``before`` with what ``report`` shows. A family's pin stays where all of it that was played fails;
+    where some of it doesn't, it is handed down to the variants that do and to those that weren't played."""
     after = {subject: dict(pins) for subject, pins in before.pins.items()}
     families = {family_of(subject.id) for subject in report.subjects}
     for family in families & after.keys():
         played = [one for one in report.subjects if family_of(one.id) == family]
         for check in list(after[family]):
             if any(_is(verdict, check, Status.PASSED) for one in played for verdict in one.verdicts):
-                del after[family][check]
+                why = after[family].pop(check)
+                for id in set(there) - {one.id for one in played}:
+                    if family_of(id) == family:
+                        after.setdefault(id, {}).setdefault(check, why)
     for subject in report.subjects:
         for verdict in subject.verdicts:
             if verdict.status is Status.FAILED:

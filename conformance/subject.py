@@ -149,7 +149,7 @@ def load_all(name: str | Path) -> tuple[Subject, ...]:
     one. SelectionError when there is none of that name, SubjectError when one can't be used."""
     import tomllib
 
-    path, _, wanted = str(name).rpartition(":") if _has_variant(str(name)) else (str(name), "", "")
+    path, wanted = _split(str(name))
     file = find(path)
     try:
         data = tomllib.loads(file.read_bytes().decode())
@@ -169,6 +169,11 @@ def load_all(name: str | Path) -> tuple[Subject, ...]:
     return chosen
 
 
+def family(name: str | Path) -> tuple[str, ...]:
+    """The ids of all subjects in the file in which ``name`` means one. Raises as `load_all`."""
+    return tuple(subject.id for subject in load_all(_split(str(name))[0]))
+
+
 def find(name: str | Path) -> Path:
     """The file of a subject given by path or by the name of a shipped one. SelectionError."""
     path = Path(name)
@@ -185,6 +190,12 @@ def find(name: str | Path) -> Path:
 def names() -> list[str]:
     """The names of the shipped files."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The file that ``name`` means, by path or name, and the variant, "" for none."""
+    path, _, variant = name.rpartition(":") if _has_variant(name) else (name, "", "")
+    return path, variant
 
 
 def _has_variant(name: str) -> bool:

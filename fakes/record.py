@@ -10,6 +10,7 @@ opened for appending, so that several processes may share a record.
 """
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable
@@ -113,7 +114,7 @@ class Record:
                 fresh = file.read()
             whole, newline, _ = fresh.rpartition(b"\n")
             self._offset += len(whole) + len(newline)
-            self._lines += [_line(raw) for raw in whole.splitlines()]
+            self._lines += [_line(raw) for raw in whole.split(b"\n") if raw]
         return list(self._lines)
 
     def received(self, method: str | None = None) -> list[Line]:
@@ -173,7 +174,10 @@ def opened(path: str | None) -> tuple[int, Writer]:
 
 
 def _line(raw: bytes) -> Line:
-    fields = cast(JsonObject, msgspec.json.decode(raw))
+    try:
+        fields = cast(JsonObject, msgspec.json.decode(raw))
+    except msgspec.DecodeError:  # a number beyond a double is JSON all the same
+        fields = cast(JsonObject, json.loads(raw))
     known: JsonObject = {
         key: fields.pop(key)
         for key in ("time", "pid", "connection", "what", "message", "text")

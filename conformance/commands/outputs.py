@@ -6,7 +6,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,10 +63,15 @@ class JsonCommand(click.Command):
     """A command whose ``--json`` needs no file."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, but ``--json`` takes the next word only when that can be its file."""
+        """As click does, but ``--json`` takes the next word only when that can be its file. UsageError when
+        that may have been meant to be read."""
         told = []
-        for word, after in pairwise([*args, ""]):
-            alone = word == "--json" and after != STDOUT and not after.endswith(".json")
+        for word, file, after in zip(args, [*args[1:], ""], [*args[2:], "", ""], strict=False):
+            alone = word == "--json" and file != STDOUT and not file.endswith(".json")
+            if word == "--json" and not alone and after.endswith(".json") and Path(file).exists():
+                raise click.UsageError(
+                    f"--json would write over {file}: write --json={STDOUT} to print, or --json={file}"
+                )
             told.append(f"--json={STDOUT}" if alone else word)
         return super().parse_args(ctx, told)
 

@@ -12,6 +12,7 @@ from conformance.commands.outputs import JsonCommand, Outputs, outputs
 from conformance.commands.playing import play, subjects
 from conformance.expectations import Expectations
 from conformance.files import writable
+from conformance.subject import family
 from conformance.verdict import Report, Status
 
 KNOWN = tuple(check.id for check in ALL)
@@ -51,7 +52,8 @@ def run_command(
     chosen, checks = subjects(names), Selection(groups, ids, levels).checks()
     report = play(chosen, checks, Limits(jobs, timeout, patience), known.why)
     if write_expect is not None:
-        known = expectations.write(report, write_expect, KNOWN)
+        there = {id for name in names for id in family(name)}
+        known = expectations.write(report, write_expect, KNOWN, there)
         click.echo(_pinned(expectations.apply(report, known), write_expect), err=True)
     if expect is not None or write_expect is not None:
         report = expectations.apply(report, known)

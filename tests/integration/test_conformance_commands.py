@@ -116,6 +116,12 @@ def test_saved_runs_become_one(played: Played, tmp_path: Path) -> None:
     assert [one["id"] for one in merged["checks"]] == list(CHECKS)
     assert merged["started"] == "2020-01-01T00:00:00+00:00"
     assert merged["python"].split(", ")[1] == "3.99.0"
+    before = file.read_bytes()
+    code, output = invoke("report", "--json", str(file), played.report)
+    assert (code, file.read_bytes()) == (2, before)
+    assert f"--json would write over {file}: write --json=- to print" in output
+    code, output = invoke("report", f"--json={file}", played.report)
+    assert [one["id"] for one in json.loads(file.read_bytes())["subjects"]] == ["direct", "wrong"]
     code, output = invoke("report", played.report, played.report)
     assert code == 2
     assert "'direct' is in " in output

@@ -129,6 +129,21 @@ def test_a_familys_pin_is_handed_down_when_a_variant_passes(tmp_path: Path) -> N
     assert pins(file) == {"p": {"fidelity.is-error": "Both."}, "p:http": {"fidelity.meta": "Both, too."}}
 
 
+def test_a_familys_pin_is_handed_down_to_the_variants_that_were_not_played(tmp_path: Path) -> None:
+    file = tmp_path / "known.toml"
+    before = {
+        "p": {"fidelity.is-error": "All.", "fidelity.meta": "All, too."},
+        "p:sse": {"fidelity.meta": "Own."},
+    }
+    file.write_text(text(Expectations(before)), encoding="utf-8")
+    write(report(p__stdio=(FAILED, PASSED)), file, KNOWN, ("p:stdio", "p:http", "p:sse", "q:http"))
+    assert pins(file) == {
+        "p": {"fidelity.is-error": "All."},
+        "p:http": {"fidelity.meta": "All, too."},
+        "p:sse": {"fidelity.meta": "Own."},
+    }
+
+
 def test_a_file_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(McpzipError, match=r"can't be written .*: give a path that can\."):
         write(report(p=(FAILED,)), tmp_path / "none" / "known.toml", KNOWN)

@@ -45,6 +45,12 @@ def test_pretty_json_stays_one_line(tmp_path: Path) -> None:
     assert Record(tmp_path / "r").methods() == ["ping"]
 
 
+def test_json_with_odd_line_ends_and_numbers_is_read_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    write(path, b'{"id":1,\r"params":{"n":1e999}}', b'{"params":{"n":1}}')
+    assert [line.params for line in Record(path).received()] == [{"n": float("inf")}, {"n": 1}]
+
+
 def test_what_is_not_json_stands_under_text(tmp_path: Path) -> None:
     write(tmp_path / "r", b"caf\xe9", b"[1, 2]")
     assert [line.text for line in Record(tmp_path / "r").received()] == ["caf\\xe9", "[1,2]"]
