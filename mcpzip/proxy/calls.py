@@ -289,8 +289,7 @@ class Caller:
         return self._park(call)
 
     def _park(self, call: Call) -> bytes:
-        call.exchange = None
-        call.news.clear()
+        parked = call.parked()
         handle = self._handle + secrets.token_urlsafe(24)
         loop = asyncio.get_running_loop()
         call.waits_since = loop.time()
@@ -298,7 +297,7 @@ class Caller:
         self._parked[handle] = call, loop.call_later(patience, self._give_up, handle)
         questions = {
             key: join_object({"method": quote(question.method)} | _params(question.params))
-            for key, question in call.unanswered.items()
+            for key, question in parked.items()
         }
         return join_object(
             {
@@ -321,11 +320,7 @@ class Caller:
                 raise RefusedError(RpcError(INVALID_PARAMS, f"inputResponses.{key} must be an object."))
         del self._parked[handle]
         timer.cancel()
-        call.goes_on(exchange)
-        for key, answer in answers.items():
-            call.questions[key].answer.set_result(answer)
-        if call.unanswered:
-            call.news.set()  # some are still open: they are asked again
+        call.goes_on(exchange, answers)
         return await self._outcome(call)
 
     def _make_room(self, server: str, seconds: float) -> None:
@@ -340,8 +335,7 @@ class Caller:
     def _give_up(self, handle: str) -> None:
         call, timer = self._parked.pop(handle)
         timer.cancel()
-        if call.task is not None:
-            call.task.cancel()
+        call.given_up()
 
 
 def _read(call: Call, question: bytes) -> tuple[str, bytes | None]:

@@ -100,6 +100,10 @@ class Call:
         self.task: asyncio.Task[bytes] | None = None
         self.refusal: RpcError | None = None
         self.questions: dict[str, Question] = {}
+        self.shown: frozenset[str] = frozenset()
+        """The keys of those that its client is away with."""
+        self.over = False
+        """Whether it is under way upstream no more."""
         self.news = asyncio.Event()
         """Set when there is something to tell the client: questions, a refusal, or the task's end."""
         self.waits_since = 0.0
@@ -152,19 +156,46 @@ class Call:
         finally:
             self.questions.pop(key, None)
 
-    def goes_on(self, exchange: Exchange) -> None:
-        """Its client has come back, with ``exchange``."""
+    def parked(self) -> dict[str, Question]:
+        """Its client goes away with what is returned, to come back with answers."""
+        self.exchange = None
+        self.news.clear()
+        questions = self.unanswered
+        self.shown = frozenset(questions)
+        return questions
+
+    def goes_on(self, exchange: Exchange, answers: Mapping[str, bytes]) -> None:
+        """Its client has come back, with ``exchange`` and ``answers`` to questions by their keys."""
         self.exchange, self.client, self.capabilities = exchange, exchange.client, exchange.capabilities
+        self.shown = frozenset()
+        for key, answer in answers.items():
+            self.questions[key].answer.set_result(answer)
+        if self.over:
+            self.end()
+        if self.unanswered:
+            self.news.set()  # some are still open: they are asked again
 
     def done(self, task: "asyncio.Task[bytes]") -> None:
         """``task`` is, which makes it."""
         self.news.set()
         _looked_at(task)
 
-    def end(self) -> None:
-        """It is under way no more: what is still asked in it is some other call's."""
-        for question in self.unanswered.values():
-            question.answer.set_exception(_CallEndedError())
+    def end(self, *, answered: bool = True) -> None:
+        """It is under way no more: what is still asked in it is some other call's. Where the client is away
+        with it, it is answered when the client comes back, not asked again: nobody likes to be asked twice.
+        """
+        self.over = True
+        for key, question in self.unanswered.items():
+            if not answered or key not in self.shown:
+                question.answer.set_exception(_CallEndedError())
+
+    def given_up(self) -> None:
+        """Its client won't come back."""
+        self.shown = frozenset()
+        if self.over:
+            self.end()
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Counterpart:
@@ -220,7 +251,7 @@ class Counterpart:
         """It no longer is. Unless it was ``answered``, its client needn't answer what was asked in it."""
         server = call.request.server
         self._calls[server].remove(call)
-        call.end()
+        call.end(answered=answered)
         if not answered and not self._calls[server]:
             for asking in self._asking[server]:
                 asking.cancel()

@@ -332,7 +332,7 @@ def nothing_unheard() -> Iterator[None]:
         yield
     finally:
         loop.set_exception_handler(None)
-    assert heard == []
+    assert heard == [], [(context.get("message"), repr(context.get("exception"))) for context in heard]
 
 
 def exchange(meta: bytes | None = None, on_progress: Callable[[bytes], None] | None = None) -> Exchange:

@@ -15,6 +15,7 @@ from bridging import (
     SAMPLE,
     WAIT,
     Bridge,
+    Wire,
     again,
     bridged,
     log,
@@ -435,6 +436,42 @@ async def test_a_question_outlives_the_call_it_was_taken_to_be_of(tmp_path: Path
         assert text_of(first) == {}
         asked = await wire.answer(asking)
         assert text_of(await resumed(wire, [["await", str(go)], SAMPLE, WAIT], asked, SAID)) == {"q": SAID}
+
+
+async def asked_in_one_that_ends(bridge: Bridge, tmp_path: Path) -> tuple[Wire, int, Json]:
+    """A client that was asked in the newest of its two calls, which then ended, what the other wants to know:
+    it, the id of the other call, and what it was asked.
+    """
+    ask, end = tmp_path / "ask", tmp_path / "end"
+    wire = bridge.modern(sampling={})
+    asking = wire.send_call([["await", str(ask)], SAMPLE, WAIT])
+    newest = wire.send_call([["await", str(end)]])
+    under_way = bridge.proxy._caller.counterpart(wire.session.client)._calls["up"]
+    await comes_true(lambda: under_way[1:])
+    ask.touch()
+    asked = await wire.answer(newest)
+    end.touch()
+    await comes_true(lambda: not under_way[1:])
+    return wire, asking, asked
+
+
+async def test_nobody_is_asked_twice_for_a_call_that_ends_meanwhile(tmp_path: Path) -> None:
+    """The question went to the other call at once, and the answer on its way was for nobody."""
+    async with bridged(tmp_path) as bridge:
+        wire, asking, asked = await asked_in_one_that_ends(bridge, tmp_path)
+        assert text_of(await resumed(wire, [["await", str(tmp_path / "end")]], asked, SAID)) == {}
+        assert text_of(await wire.answer(asking)) == {"q": SAID}
+
+
+async def test_a_question_of_a_call_that_ended_and_that_nobody_comes_back_for_goes_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENCE", 0.3)
+    async with bridged(tmp_path) as bridge:
+        wire, asking, _ = await asked_in_one_that_ends(bridge, tmp_path)
+        asked = await wire.answer(asking)
+        older_do = [["await", str(tmp_path / "ask")], SAMPLE, WAIT]
+        assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}
 
 
 async def test_a_question_of_a_call_that_is_given_up_goes_to_another(
