@@ -16,6 +16,7 @@ import msgspec
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.ability import ALL, has, lacking, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import Origin, RpcFaultError
 from mcpzip.wire import (
     METHOD_NOT_FOUND,
@@ -178,7 +179,7 @@ class Call:
     def done(self, task: "asyncio.Task[bytes]") -> None:
         """``task`` is, which makes it."""
         self.news.set()
-        _looked_at(task)
+        looked_at(task)
 
     def end(self, *, answered: bool = True) -> None:
         """It is under way no more: what is still asked in it is some other call's. Where the client is away
@@ -286,7 +287,7 @@ class Counterpart:
         if call.client.era is Era.MODERN or method in _OF_NO_CALL:
             return await call.asked(method, params)
         asking = asyncio.create_task(call.asked(method, params))
-        asking.add_done_callback(_looked_at)
+        asking.add_done_callback(looked_at)
         others = self._asking[call.request.server]
         others.add(asking)
         try:
@@ -309,11 +310,6 @@ def anybody() -> Origin:
 
 def _not_offered(method: str) -> RpcFaultError:
     return RpcFaultError(RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}."))
-
-
-def _looked_at(task: "asyncio.Task[bytes]") -> None:
-    if not task.cancelled():
-        task.exception()  # who asked may be gone by now
 
 
 def _canonical(fields: Mapping[str, bytes]) -> str | None:

@@ -22,6 +22,7 @@ from mcpzip.server import verbatim
 from mcpzip.server.endpoint import Endpoint, FaultError
 from mcpzip.server.gate import RECEIVED, Limits
 from mcpzip.server.verbatim import Received, Seal
+from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -209,13 +210,11 @@ class Downstream:
 
     def _done(self, task: "asyncio.Task[bytes]") -> None:
         self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # whoever asked may be gone
+        looked_at(task)
 
     def _handed_on(self, task: "asyncio.Task[None]") -> None:
         self._handing_on.discard(task)
-        if not task.cancelled():
-            task.exception()  # a notification is answered by nothing
+        looked_at(task)  # a notification is answered by nothing
 
     # Who asks
 

@@ -22,6 +22,7 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.system.process import Guardian
+from mcpzip.system.tasks import looked_at
 from mcpzip.transport.accounts import Health, Listing, Rest, told
 from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
@@ -364,7 +365,7 @@ class Pool:
             line.connecting = asyncio.create_task(
                 self._connect(slot, line, era, partner), name=f"connect-{server.name}"
             )
-            line.connecting.add_done_callback(_looked_at)
+            line.connecting.add_done_callback(looked_at)
         # Shielded: a caller that gives up doesn't take the others' connection with it.
         return await asyncio.shield(line.connecting)
 
@@ -479,9 +480,3 @@ class Pool:
         task = asyncio.create_task(connection.close(grace), name=f"leave-{connection.server.name}")
         self._leaving[task] = connection
         task.add_done_callback(self._leaving.pop)
-
-
-def _looked_at(task: "asyncio.Task[Connection]") -> None:
-    """Callers may all have given up: a failure nobody waited for is no "exception was never retrieved"."""
-    if not task.cancelled():
-        task.exception()

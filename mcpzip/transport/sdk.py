@@ -30,6 +30,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
+from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import (
     ChannelClosedError,
     Dialect,
@@ -130,6 +131,7 @@ class SdkChannel:
             self._witness.verbatim.params[number] = params or b"{}"
             shown = {}
         sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, shown, options))
+        sending.add_done_callback(looked_at)  # we may be cancelled in the very moment it fails
         try:
             return await self._outcome(method, number, sending)
         finally:

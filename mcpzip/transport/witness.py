@@ -14,6 +14,7 @@ import msgspec
 
 from mcpzip.model.errors import McpzipError
 from mcpzip.system.network import environment_proxy, tls
+from mcpzip.system.tasks import looked_at
 from mcpzip.transport.verbatim import Verbatim
 
 CONNECT_TIMEOUT = 10.0
@@ -83,6 +84,7 @@ class Witness(httpx2.AsyncBaseTransport):
         sending = asyncio.ensure_future(self._delivered(request))
         self._late.add(sending)
         sending.add_done_callback(self._late.discard)
+        sending.add_done_callback(looked_at)
         try:
             await asyncio.wait({sending}, timeout=_HOLD)
         except asyncio.CancelledError:
