@@ -151,7 +151,7 @@ async def test_a_call_given_up_is_cancelled_upstream(
         await server.record.until(lambda record: record.calls("slow"))
         call.cancel()
         await server.record.until(lambda record: record.received("notifications/cancelled"))
-        asked, given_up = server.record.received("tools/call")[-1], server.record.received()[-1]
+        [asked], [given_up] = map(server.record.received, ("tools/call", "notifications/cancelled"))
         assert given_up.params["requestId"] == asked.message["id"]
 
         with pytest.raises(MCPError) as late:
