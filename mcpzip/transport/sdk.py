@@ -309,7 +309,7 @@ def encode_json(value: object) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
         text = _NOT_JSON.sub(_spelt_as_json, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-    return text.encode("utf-8", "backslashreplace")  # what UTF-8 can't hold are lone surrogates: \udXXX
+    return text.encode("utf-8", "backslashreplace")  # what UTF-8 can't hold: lone surrogates
 
 
 def _spelt_as_json(found: re.Match[str]) -> str:

@@ -74,7 +74,7 @@ def join_object(fields: Mapping[str, bytes]) -> bytes:
 
 
 def quote(text: str) -> bytes:
-    """A JSON string. Lone surrogates, which UTF-8 can't hold, become ``\\udXXX`` escapes."""
+    """A JSON string. Lone surrogates, which UTF-8 can't hold, become escapes, as ``\\ud800``."""
     try:
         return _encode(text)
     except UnicodeEncodeError:

@@ -274,14 +274,20 @@ async def test_a_secret_of_ours_stays_out_of_what_is_said(
 # ---- the file
 
 
+def kept(shop: FakeServer, auth: AuthControls, folder: Path) -> tuple[Store, Path, list[str]]:
+    """A store with a sign-in to ``shop``, the file that it is in, and what the store warns of."""
+    warnings: list[str] = []
+    store = open_store(Config(path=str(folder / "config.json"), servers={}), warnings.append)
+    store.save(grant_of(auth, shop.url))
+    (file,) = (folder / "auth").glob("*.json")
+    return store, file, warnings
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights, and links need one")
 async def test_a_file_that_is_open_to_others_is_closed(
     shop: FakeServer, auth: AuthControls, tmp_path: Path
 ) -> None:
-    warnings: list[str] = []
-    store = open_store(Config(path=str(tmp_path / "config.json"), servers={}), warnings.append)
-    store.save(grant_of(auth, shop.url))
-    (file,) = (tmp_path / "auth").glob("*.json")
+    store, file, warnings = kept(shop, auth, tmp_path)
     file.chmod(0o644)
     async with Caller(store, server_at(shop.url), lambda: auth.now) as client:
         assert await client.status() == 200
@@ -293,10 +299,7 @@ async def test_a_file_that_is_open_to_others_is_closed(
 async def test_a_file_that_is_a_link_becomes_one_of_its_own(
     shop: FakeServer, auth: AuthControls, tmp_path: Path
 ) -> None:
-    warnings: list[str] = []
-    store = open_store(Config(path=str(tmp_path / "config.json"), servers={}), warnings.append)
-    store.save(grant_of(auth, shop.url))
-    (file,) = (tmp_path / "auth").glob("*.json")
+    store, file, warnings = kept(shop, auth, tmp_path)
     target = tmp_path / "somewhere.json"
     file.rename(target)
     file.symlink_to(target)
