@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from fakes import stdio, told
+from fakes import stdio_server, told
 from fakes.errors import ScenarioError
 from fakes.faults import KINDS
 from fakes.scenario import ERAS, SHIPPED, Scenario, find, names
@@ -73,7 +73,7 @@ def _play(
     played: Scenario, transport: str, port: int, record: str | None, stateless: bool, json_response: bool
 ) -> int:
     if transport == "stdio":
-        return stdio.run(played, record)
+        return stdio_server.run(played, record)
     from fakes import serving  # brings the SDK, which takes its time
 
     serving.run(played, record, transport, port, stateless=stateless, json_response=json_response)

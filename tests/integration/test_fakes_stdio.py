@@ -480,7 +480,7 @@ def _alive(pid: int) -> bool:
 async def test_start_needs_neither_the_sdk_nor_what_prints(fake_mcp: Start) -> None:
     server = one_tool(fake_mcp)
     code = (
-        "import sys, fakes.stdio\n"
+        "import sys, fakes.stdio_server\n"
         "heavy = {'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'argparse', 'tomllib'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
