@@ -6,7 +6,6 @@ asked again.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 """Seconds before a token endpoint that failed is asked again, doubling from one to the other."""
@@ -45,6 +44,8 @@ def retry_after(header: str | None, now: float) -> float | None:
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
+    from email.utils import parsedate_to_datetime  # which takes as long to import as a small server to answer
+
     try:
         when = parsedate_to_datetime(text)
     except (TypeError, ValueError):

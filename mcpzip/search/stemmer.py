@@ -14,8 +14,9 @@ index a catalog:
 import importlib
 import importlib.util
 import sys
+import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Protocol, cast
 
@@ -69,6 +70,22 @@ class _Cursor(Protocol):
 
 def snowball() -> Callable[[], Stemmer]:
     """The library's stemmer, imported below a stand-in package so that its `__init__` does not run."""
+    return cast(Callable[[], Stemmer], _english().EnglishStemmer)
+
+
+@cache
+def edition() -> int:
+    """What tells one release of the library from another: a checksum of its module, 0 where that is no file.
+    The release's number is twenty times as long to come by.
+    """
+    try:
+        with open(_english().__file__ or "", "rb") as file:
+            return zlib.crc32(file.read())
+    except OSError:
+        return 0
+
+
+def _english() -> ModuleType:
     package = f"{__name__}.snowball"
     if package not in sys.modules:
         spec = importlib.util.find_spec("snowballstemmer")
@@ -77,8 +94,7 @@ def snowball() -> Callable[[], Stemmer]:
         stand_in = ModuleType(package)
         stand_in.__path__ = list(spec.submodule_search_locations)
         sys.modules[package] = stand_in
-    module = importlib.import_module(f"{package}.english_stemmer")
-    return cast(Callable[[], Stemmer], module.EnglishStemmer)
+    return importlib.import_module(f"{package}.english_stemmer")
 
 
 def with_dictionary(plain: Callable[[], Stemmer]) -> Callable[[], Stemmer]:

@@ -13,7 +13,6 @@ import unicodedata
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from struct import Struct
 from struct import error as StructError
 from typing import Literal
@@ -28,6 +27,7 @@ from mcpzip.search.postings import Postings
 from mcpzip.search.semantic import describing
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.semantic.vectors import leaders_of
+from mcpzip.search.stemmer import edition
 from mcpzip.search.tokenizer import RULES, STOP_WORDS
 from mcpzip.search.verbs import FAMILIES
 
@@ -82,10 +82,6 @@ def from_bytes(data: bytes, entries: Iterable[Entry], table: Table | None) -> In
 
 def made_by(table: Table | None) -> str:
     """What an analysis depends on beside its tool, as far as it is data; for the code there is `VERSION`."""
-    try:
-        stemmer = version("snowballstemmer")
-    except PackageNotFoundError:
-        stemmer = "?"
     parts = (
         VERSION,
         RULES,
@@ -95,7 +91,7 @@ def made_by(table: Table | None) -> str:
         describing.WEIGHTS,
         sys.byteorder,
         unicodedata.unidata_version,
-        stemmer,
+        edition(),
         table.checksum if table else 0,
         sorted(analysis.FIELD_WEIGHTS.items()),
         analysis.SATURATION,

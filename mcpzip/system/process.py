@@ -11,7 +11,6 @@ What this can't reach: a grandchild that moves itself into a session of its own 
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +49,8 @@ class Child:
         command = list(argv)
         options: dict[str, int | bool] = {}
         if sys.platform == "win32":
+            import shutil  # with three compressors that nobody else needs
+
             # CreateProcess finds only .exe: npx.cmd and friends need their full name.
             command[0] = shutil.which(command[0], path=env.get("PATH")) or command[0]
             options["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
