@@ -19,6 +19,7 @@ from fakes.scenario import Scenario
 TOKEN = "e2e-token-of-32-characters-or-so"
 ROOT = {"uri": "file:///here", "name": "here"}
 RESOURCE = "mcpzip://shop/memo://today"
+KNOCK = "somebody is at the door"
 EVERY_KIND: Json = {
     "content": [
         {"type": "text", "text": "grüezi “wohl” \u2028 😀", "annotations": {"priority": 0.5}},
@@ -33,6 +34,7 @@ EVERY_KIND: Json = {
 TOOLS = [
     {"name": "show", "result": {"raw": json.dumps(EVERY_KIND)}},
     {"name": "write", "result": {"text": "written", "updates": ["memo://today"]}},
+    {"name": "knock", "result": {"text": "knocked", "log": [{"level": "info", "data": KNOCK}]}},
     {"name": "slow", "result": {"text": "at last", "delay": 60}},
     {"name": "fail", "result": {"text": "on fire", "isError": True}},
     {"name": "refuse", "result": {"error": {"code": -32050, "message": "out of paper"}}},
