@@ -87,18 +87,24 @@ def _with_direct(names: list[str]) -> list[str]:
 
 
 def _run(names: list[str], revisions: list[str], place: Path, *, required: bool) -> int:
+    def play(revision: str, name: str) -> Results:
+        leg, folder = LEGS[name], place / revision / name.replace(" ", "-")
+        if leg.side == "client":
+            return client_leg(leg, revision, folder, required=required)
+        return server_leg(leg, revision, folder)
+
+    # The scenarios for servers come one after another, each with its waiting; those for clients do not.
+    waiting = [(revision, name) for revision in revisions for name in names if LEGS[name].side != "client"]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        played = dict(zip(waiting, pool.map(lambda leg: play(*leg), waiting), strict=True))
     runs: list[Run] = []
     wrong: list[str] = []
     for revision in revisions:
         direct: Results | None = None
         for name in names:
             leg = LEGS[name]
-            folder = place / revision / name.replace(" ", "-")
-            if leg.side == "client":
-                results = client_leg(leg, revision, folder, required=required)
-            else:
-                results = server_leg(leg, revision, folder)
-            run = Run(name, revision, results)
+            run = Run(name, revision, played.get((revision, name)) or play(revision, name))
+            results = run.results
             runs.append(run)
             found = list(findings(run, direct if leg.before and not leg.mixed else None))
             wrong += [f"{name}, {revision}: {found[0]}", *found[1:]] if found else []
