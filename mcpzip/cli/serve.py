@@ -2,6 +2,8 @@
 one is for --http, --help and odd spellings.
 """
 
+import gc
+
 import click
 
 
@@ -24,8 +26,9 @@ def serve(
     this machine only; any other needs a token.
     """
     if address is not None:
-        from mcpzip.server.http import Offer
-        from mcpzip.server.http import main as serve_http
+        gc.disable()  # nothing is garbage while all that is made is modules; `main` switches it on
+        from mcpzip.server.http.serve import Offer
+        from mcpzip.server.http.serve import main as serve_http
 
         return serve_http(config, Offer(address, token_file, hosts, origins))
     if token_file or hosts or origins:

@@ -12,7 +12,7 @@ from functools import partial
 
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import Endpoint, FaultError, fault_of
-from mcpzip.transport.base import RpcFaultError
+from mcpzip.server.questions import Questions
 from mcpzip.wire import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -27,19 +27,15 @@ from mcpzip.wire import (
     Notification,
     Opening,
     Peer,
-    PeerClosedError,
     Request,
     Result,
     Role,
-    RpcError,
     opening_of,
     unsupported_version_error,
 )
 
 LETTING_GO = 0.5
 """Seconds a cancelled call may take to tell its server."""
-
-_GONE = RpcError(INVALID_REQUEST, "The client has gone.")
 
 
 class Session:
@@ -52,9 +48,9 @@ class Session:
         """send: takes the frames for the client, in order."""
         self._endpoint, self._send = endpoint, send
         self._peer = Peer(role=Role.SERVER)
+        self._questions = Questions(self._peer)
         self.client = Client(tell=self._tell, ask=self._ask, alone=True)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
-        self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._passing_on: set[asyncio.Task[None]] = set()
         self._opened = asyncio.Event()
 
@@ -93,12 +89,8 @@ class Session:
             match event:
                 case Request():
                     self._request(event)
-                case Result(id=number, result=result):
-                    if (answer := self._asked.get(number)) and not answer.done():
-                        answer.set_result(result)
-                case Error(id=number, error=error):
-                    if (answer := self._asked.get(number)) and not answer.done():
-                        answer.set_exception(RpcFaultError(error))
+                case Result() | Error():
+                    self._questions.answered(event)
                 case Cancelled(id=id):
                     if (call := self._calls.get(id)) is not None:
                         call.cancel()
@@ -107,9 +99,7 @@ class Session:
                 case Notification(method=method, params=params):
                     self._notified(method, params)
                 case Closed():
-                    for answer in self._asked.values():
-                        if not answer.done():
-                            answer.set_exception(RpcFaultError(_GONE))
+                    self._questions.end()
                 case _:
                     pass  # an answer nobody waits for
 
@@ -177,7 +167,7 @@ class Session:
         if opening.era is Era.LEGACY and opening.version is None:
             raise FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
         if opening.era is Era.MODERN:
-            if opening.version is None or opening.capabilities is None:
+            if opening.version is None or not (opening.capabilities or b"").startswith(b"{"):
                 raise FaultError(
                     INVALID_PARAMS,
                     "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities.",
@@ -212,18 +202,4 @@ class Session:
         self._send(self._peer.notify(method, params))
 
     async def _ask(self, method: str, params: bytes | None) -> bytes:
-        try:
-            number, frame = self._peer.request(method, params)
-        except PeerClosedError:
-            raise RpcFaultError(_GONE) from None
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
-        self._send(frame)
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if frame_ := self._peer.cancel(number):
-                self._send(frame_)
-            raise
-        finally:
-            del self._asked[number]
+        return await self._questions.ask(self._send, method, params)

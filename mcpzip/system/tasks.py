@@ -1,6 +1,7 @@
-"""What is left of a task when nobody waits for it any more."""
+"""What is left of a task when nobody waits for it any more, and what is done to its end all the same."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 
@@ -8,3 +9,18 @@ def looked_at(future: "asyncio.Future[Any]") -> None:
     """A done callback: its failure is no "exception was never retrieved" when whoever waited is gone."""
     if not future.cancelled():
         future.exception()
+
+
+async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """``work``, which a cancellation doesn't break off: it is raised when that is done."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        looked_at(task)
+        raise cancelled
+    await task

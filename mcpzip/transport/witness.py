@@ -14,7 +14,7 @@ import msgspec
 
 from mcpzip.model.errors import McpzipError
 from mcpzip.system.network import environment_proxy, tls
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import looked_at, to_the_end
 from mcpzip.transport.verbatim import Verbatim
 
 CONNECT_TIMEOUT = 10.0
@@ -192,8 +192,11 @@ class Witness(httpx2.AsyncBaseTransport):
         late = list(self._late)
         for sending in late:
             sending.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
-        await self._inner.aclose()
+        try:
+            await asyncio.gather(*late, return_exceptions=True)
+        finally:
+            # It waits for nobody; broken off it would leave what it hasn't come to open.
+            await to_the_end(self._inner.aclose())
 
 
 def led_away(target: str) -> str:

@@ -97,6 +97,10 @@ class Peer:
             return []
         return [self._event(frame) for frame in self._framer.feed(data)]
 
+    def message(self, text: bytes) -> Event:
+        """The event of a message that came by itself, such as the body of an HTTP request, in any layout."""
+        return self._event(text)
+
     def eof(self) -> list[Event]:
         """The end of input: an unterminated last message if any, then Closed. Nothing the second time."""
         if self._closed:

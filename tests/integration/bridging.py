@@ -19,11 +19,11 @@ from driver import INITIALIZE, MODERN, PATIENCE, Json, comes_true, encoded, prox
 from web import LOCAL, Web
 
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server.access import read_address, take
 from mcpzip.server.endpoint import Endpoint
-from mcpzip.server.gate import Limits
+from mcpzip.server.http.access import read_address, take
+from mcpzip.server.http.limits import Limits
+from mcpzip.server.http.site import Site
 from mcpzip.server.session import Session
-from mcpzip.server.site import Site
 
 SERVER = Path(__file__).with_name("bridging_server.py")
 META = "io.modelcontextprotocol/"

@@ -11,7 +11,7 @@ import pytest
 from web import LOCAL, MODERN_STAMP, Json, Reply, Script, message, modern_message, site
 
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.server.access import access_to, read_address
+from mcpzip.server.http.access import access_to, read_address
 from mcpzip.wire import LEGACY_VERSIONS
 
 TOKEN = "correct-horse-battery-staple"
@@ -227,6 +227,41 @@ async def test_a_client_that_leaves_within_its_body_leaves_nothing() -> None:
     assert len(script.seen) == 1
 
 
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+async def test_only_a_post_has_a_body(verb: str) -> None:
+    async with site(Script(), linger=0.05) as web:
+        session = await web.session()
+        for header in ({"Content_Length": "5"}, {"Transfer_Encoding": "chunked"}):
+            async with web.connected() as connection:
+                await connection.write(session.request(verb, **header))
+                assert refused(await connection.reply(), 400)
+                assert await connection.ended()
+
+
+@pytest.mark.parametrize("refused_by", ["a token", "nothing"])
+async def test_what_is_no_http_in_the_midst_of_a_response_ends_it(refused_by: str) -> None:
+    """And says nothing on stderr, to which anybody could write so (`site` listens for what is logged)."""
+    access = GUARDED if refused_by == "a token" else LOCAL
+    async with site(Script(), access) as web, web.connected() as connection:
+        headers = {"Content_Length": None, "Transfer_Encoding": "chunked"}
+        await connection.write(web.request("POST", b"", **headers))
+        if refused_by == "a token":
+            assert (await connection.head()).status == 401
+        await connection.write(b"zz\r\n")
+        while not await connection.ended():
+            pass
+
+
+async def test_connections_far_beyond_the_limit_are_closed() -> None:
+    async with (
+        site(Script(), connections=1, turned_away=1) as web,
+        web.connected(),
+        web.connected(),
+        web.connected() as third,
+    ):
+        assert await third.ended()
+
+
 NOT_MESSAGES = [
     (b"", 400, -32700),
     (b"{", 400, -32700),
@@ -264,12 +299,37 @@ async def test_a_modern_request_is_judged_by_its_headers() -> None:
         ]:
             reply = await web.ask("POST", body, **{**headers, **changed})
             assert (reply.status, reply.last["error"]["code"]) == (400, code), changed
+        for capabilities in (None, 5, "x", []):
+            stamp = {**MODERN_STAMP, "io.modelcontextprotocol/clientCapabilities": capabilities}
+            odd = message("tools/call", {"name": "hello", "_meta": stamp}, 1)
+            reply = await web.ask("POST", odd, **headers)
+            assert (reply.status, reply.last["error"]["code"]) == (400, -32602)
         unknown = {**MODERN_STAMP, "io.modelcontextprotocol/protocolVersion": "2027-01-01"}
         later = message("tools/call", {"name": "hello", "_meta": unknown}, 1)
         reply = await web.ask("POST", later, **{**headers, "MCP_Protocol_Version": "2027-01-01"})
         assert (reply.status, reply.last["error"]["code"]) == (400, -32022)
         assert reply.last["error"]["data"]["supported"] == ["2026-07-28"]
         assert script.seen == []
+
+
+async def test_what_a_modern_client_says_besides_requests() -> None:
+    async with site(Script()) as web:
+        told = message("notifications/odd")
+        assert (await web.ask("POST", told, MCP_Protocol_Version="2026-07-28")).status == 202
+        reply = await web.ask("POST", told, MCP_Protocol_Version="2027-01-01")
+        assert (reply.status, reply.last["error"]["code"]) == (400, -32022)
+        for said in (b'{"jsonrpc":"2.0","id":1,"result":{}}', b"[]", b"{", b'{"jsonrpc":"2.0","id":null}'):
+            assert (await web.ask("POST", said, MCP_Protocol_Version="2026-07-28")).status == 400
+
+
+@pytest.mark.parametrize("verb", ["PUT", "HEAD", "OPTIONS"])
+async def test_other_verbs_are_not_allowed(verb: str) -> None:
+    async with site(Script()) as web:
+        for session in (None, (await web.session()).id):
+            async with web.connected() as connection:
+                await connection.write(web.request(verb, Mcp_Session_Id=session))
+                reply = await connection.head()
+                assert (reply.status, reply.headers["allow"]) == (405, "GET, POST, DELETE")
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE", "PUT", "OPTIONS"])

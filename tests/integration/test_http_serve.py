@@ -271,8 +271,7 @@ async def test_it_ends_when_told_and_leaves_nothing(fake_mcp: Fake, tmp_path: Pa
             assert web.process.wait() == 0
             assert await stream.event() == {}
             assert (await listener.event())["id"] == 9  # a server that goes away ends it so
-            assert (await call.head()).status == 200
-            assert (await call.event())["error"]["message"].startswith("mcpzip was told to stop")
+            assert (await call.reply()).last["error"]["message"].startswith("mcpzip was told to stop")
         assert fakes[0].record.received("notifications/cancelled")
         assert web.said().count("\n") == 1, web.said()
         with pytest.raises(ConnectionRefusedError):
@@ -288,8 +287,7 @@ async def test_a_call_that_is_nearly_done_is_finished(fake_mcp: Fake, tmp_path: 
         async with session.calling("execute_tool", 2, arguments={"name": "s__soon"}) as call:
             await comes_true(lambda: fake.record.calls("soon"))
             web.process.send_signal(signal.SIGTERM)
-            assert (await call.head()).status == 200
-            answer = await call.event()
+            answer = (await call.reply()).last
             assert "result" in answer, answer
             assert answer["result"]["content"][0]["text"] == "done"
         assert web.process.wait(PATIENCE) == 0

@@ -3,7 +3,6 @@ what comes back. And a `Site` to meet, whose endpoint is a script.
 """
 
 import asyncio
-import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,10 +12,10 @@ from typing import Any
 from driver import INITIALIZE, LEGACY, MODERN, PATIENCE, nothing_unheard
 
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.access import Access, access_to, read_address, take
 from mcpzip.server.endpoint import FaultError
-from mcpzip.server.gate import Limits
-from mcpzip.server.site import Site
+from mcpzip.server.http.access import Access, access_to, read_address, take
+from mcpzip.server.http.limits import Limits
+from mcpzip.server.http.site import Site
 
 Json = dict[str, Any]
 Headers = dict[str, str]
@@ -71,6 +70,7 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._chunked = False
+        self._events: list[bytes] = []
 
     async def write(self, data: bytes) -> None:
         self._writer.write(data)
@@ -93,11 +93,17 @@ class Connection:
 
     async def event(self) -> Json:
         """The next message on an event stream; {} at its end."""
-        while piece := await self.piece():
-            for line in piece.split(b"\r\n"):
-                if line.startswith(b"data: "):
-                    return json.loads(line[6:])
-        return {}
+        told = await self.raw_event()
+        return json.loads(told) if told else {}
+
+    async def raw_event(self) -> bytes:
+        """Its bytes."""
+        while not self._events:
+            piece = await self.piece()
+            if not piece:
+                return b""
+            self._events += [line[6:] for line in piece.split(b"\r\n") if line.startswith(b"data: ")]
+        return self._events.pop(0)
 
     async def reply(self) -> Reply:
         """The whole response."""
@@ -202,6 +208,11 @@ class SessionOf(Web):
             await connection.write(self.request("POST", message("tools/call", {**params, "name": name}, id)))
             yield connection
 
+    async def reply_to(self, question: Json, result: bytes) -> None:
+        """The client's answer to what it was asked."""
+        body = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (question["id"], result)
+        assert (await self.ask("POST", body)).status == 202
+
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[Connection]:
         """The session's stream."""
@@ -209,6 +220,16 @@ class SessionOf(Web):
             await connection.write(self.request("GET"))
             assert (await connection.head()).status == 200
             yield connection
+
+    @asynccontextmanager
+    async def listening_again(self, **headers: str) -> AsyncIterator[Connection]:
+        """The same, once it is noticed that the stream before it was left."""
+        while True:
+            async with self.connected() as connection:
+                await connection.write(self.request("GET", **headers))
+                if (await connection.head()).status != 409:
+                    yield connection
+                    return
 
 
 def modern_message(method: str, params: Json | None = None, id: object = 1) -> tuple[bytes, Headers]:
@@ -226,6 +247,10 @@ Tool = Callable[[Exchange], Awaitable[bytes]]
 GREETING = b'{"protocolVersion":"%b","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}'
 
 
+async def greeted(exchange: Exchange) -> bytes:
+    return GREETING % LEGACY.encode()
+
+
 class Script:
     """An endpoint with these tools. seen: what it was asked and told, and who came and went; clients: the
     lasting ones; cancelled, ended: the names of tools that were, or came to their end."""
@@ -236,9 +261,9 @@ class Script:
         self.clients: list[Client] = []
         self.cancelled: list[str] = []
         self.ended: list[str] = []
-        self._numbers = itertools.count(1)
+        self.initialize: Tool = greeted
 
-    def input_schema(self, name: str) -> Json | None:
+    def mirrored(self, name: str) -> Json | None:
         return None
 
     def joined(self, client: Client) -> None:
@@ -253,7 +278,7 @@ class Script:
     async def answer(self, method: str, exchange: Exchange) -> bytes:
         self.seen.append((exchange.client, method, exchange.params))
         if method == "initialize":
-            return GREETING % LEGACY.encode()
+            return await self.initialize(exchange)
         if method != "tools/call":
             raise FaultError(-32601, f"no {method}")
         name = json.loads(exchange.fields["name"])
@@ -264,6 +289,21 @@ class Script:
         except asyncio.CancelledError:
             self.cancelled.append(name)
             raise
+
+
+async def echo(exchange: Exchange) -> bytes:
+    return exchange.params or b"{}"
+
+
+def progress(exchange: Exchange, step: int) -> None:
+    token = exchange.progress_token or b"null"
+    exchange.tell("notifications/progress", b'{"progressToken":%b,"progress":%d.0}' % (token, step))
+
+
+async def asking(exchange: Exchange) -> bytes:
+    progress(exchange, 1)
+    assert exchange.ask is not None
+    return b'{"said":%b}' % await exchange.ask("sampling/createMessage", exchange.fields["arguments"])
 
 
 LOCAL = access_to(read_address("0"), None, (), ())

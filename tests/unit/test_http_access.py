@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import ConfigError
-from mcpzip.server.access import Access, access_to, read_address, read_token, take
+from mcpzip.server.http.access import Access, access_to, read_address, read_token, take
 
 TOKEN = "0123456789abcdef"
 

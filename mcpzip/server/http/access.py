@@ -70,6 +70,20 @@ class Access:
     origins: tuple[str, ...]
     pages: tuple[str, ...] = ()
 
+    def knows_host(self, host: str) -> bool:
+        """Whether a request with this Host is for us. Names are the same in any case (RFC 9110, 4.2.3)."""
+        return _is_among(host, self.hosts)
+
+    def lets_in(self, origin: str) -> bool:
+        """Whether web pages of this origin may come in."""
+        return _is_among(origin, self.origins)
+
+
+def _is_among(value: str, known: tuple[str, ...]) -> bool:
+    value = value.lower()
+    name, _, port = value.rpartition(":")
+    return value in known or (port.isdecimal() and f"{name}:*" in known)
+
 
 def read_address(text: str) -> Address:
     """``8931``, ``:8931``, ``HOST:8931`` or ``[::1]:8931``; without a host it is loopback.

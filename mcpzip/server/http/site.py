@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn around the gate, the gate around the SDK's session manager.
+"""The HTTP server: uvicorn around the gate, the gate around the clients.
 
 The rule: it begins and ends by `serve` alone, which takes no signals and leaves no task, connection or
 session behind.
@@ -13,25 +13,23 @@ from typing import Any
 
 import h11
 import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mcpzip.server.access import Access
-from mcpzip.server.downstream import Downstream
 from mcpzip.server.endpoint import Endpoint
-from mcpzip.server.gate import LIMITS, Gate, Limits
-from mcpzip.server.verbatim import Seal
+from mcpzip.server.http.access import Access
+from mcpzip.server.http.downstream import Downstream
+from mcpzip.server.http.gate import Gate
+from mcpzip.server.http.limits import LIMITS, Limits
+from mcpzip.system.descriptors import room_for
 
 PATIENCE = 0.5
 """Seconds that calls under way are given after we were told to end."""
 LETTING_GO = 0.3
 """Seconds that what was cancelled may take to tell its server, and its answers then to leave."""
 
-# What they print is for who runs a server of his own; what matters here is told through `warn`.
-for _name in ("mcp", "uvicorn", "sse_starlette"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
+# What it prints is for who runs a server of his own; what matters here is told through `warn`.
+logging.getLogger("uvicorn").addHandler(logging.NullHandler())
+logging.getLogger("uvicorn").propagate = False
 
 
 class Site:
@@ -44,25 +42,8 @@ class Site:
         warn: Callable[[str], None],
         limits: Limits = LIMITS,
     ) -> None:
-        seal = Seal()
-        self._downstream = Downstream(endpoint, seal, limits)
-        self._manager = StreamableHTTPSessionManager(
-            self._downstream.server,
-            json_response=False,  # over plain JSON a client could not be asked anything, nor told of progress
-            stateless=False,
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate's
-            session_idle_timeout=limits.session_idle,
-            max_request_body_size=limits.body,
-            max_sessions=limits.sessions,
-        )
-        self._gate = Gate(
-            self._manager.asgi_app,
-            access,
-            seal,
-            limits=limits,
-            on_stream=self._downstream.stream,
-            warn=warn,
-        )
+        self._downstream = Downstream(endpoint, limits)
+        self._gate = Gate(self._downstream, access, limits, warn)
         self._server = _Server(self._gate, limits)
 
     async def serve(
@@ -77,26 +58,29 @@ class Site:
         when no more are, to end what would not by itself; over: when nothing is under way any more, while the
         last answers leave.
         """
-        async with self._manager.run():
-            await self._server.begin(listening)
+        await self._server.begin(listening)
+        try:
             ready()
+            await done.wait()
+        finally:
+            self._server.take_no_more()
             try:
-                await done.wait()
-            finally:
-                self._server.take_no_more()
                 leaving()
                 await self._downstream.finish(PATIENCE, LETTING_GO)
                 over()
                 await self._gate.settle(LETTING_GO)
-        await self._server.end(LETTING_GO)
+            finally:
+                await self._server.end(LETTING_GO)
 
 
 class _Server(uvicorn.Server):
     """uvicorn, begun and ended step by step."""
 
     def __init__(self, app: Gate, limits: Limits) -> None:
+        room = max(1, room_for(limits.connections + limits.turned_away) - limits.turned_away)
+
         def protocol(*args: Any, **keys: Any) -> "_Protocol":
-            return _Protocol(limits.head_time, *args, **keys)
+            return _Protocol(limits.head_time, room + limits.turned_away, *args, **keys)
 
         config = uvicorn.Config(
             app,
@@ -110,7 +94,7 @@ class _Server(uvicorn.Server):
             proxy_headers=False,
             server_header=False,
             h11_max_incomplete_event_size=limits.head,
-            limit_concurrency=limits.connections,
+            limit_concurrency=room,
             backlog=limits.backlog,
             timeout_keep_alive=round(limits.keep_alive),
         )
@@ -157,19 +141,22 @@ _ARRIVING = bytearray(1 << 16)
 
 
 class _Protocol(H11Protocol, asyncio.BufferedProtocol):
-    """A connection, on which the head of a request takes no longer than ``head_time`` seconds.
+    """A connection, on which the head of a request takes no longer than ``head_time`` seconds. most: how many
+    there may be.
 
     What arrives is read into one buffer for all connections and copied: asyncio would take a block of 256 KiB
     for each read and give back what was not filled, which leaves holes in memory, more with every call.
     """
 
-    def __init__(self, head_time: float, *args: Any, **keys: Any) -> None:
+    def __init__(self, head_time: float, most: int, *args: Any, **keys: Any) -> None:
         super().__init__(*args, **keys)
-        self._head_time = head_time
+        self._head_time, self._most = head_time, most
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > self._most:
+            transport.abort()
         self._expect()
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -184,6 +171,13 @@ class _Protocol(H11Protocol, asyncio.BufferedProtocol):
             self._expect()  # part of a head is there
         else:
             self._forget()
+
+    def send_400_response(self, msg: str) -> None:
+        """Says that this is no HTTP, unless it came while something else was being said."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()

@@ -10,16 +10,16 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 
 from mcpzip.config import config_path
 from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.app import Prepared, prepare
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
+from mcpzip.server.http.site import Site
+from mcpzip.system.pipes import keep_buffers
 from mcpzip.system.signals import stop_on_signals
-from mcpzip.system.threads import in_thread
-from mcpzip.transport.connection import IMPORTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,12 @@ def main(explicit_config: str | None, offer: Offer) -> int:
     for each in (warning, *prepared.warnings):
         if each is not None:
             _warn(each)
-    gc.disable()  # nothing is garbage while all that is made is modules
+    gc.freeze()  # what is loaded by now lives as long as we do
+    gc.enable()  # the command line had it off
+    keep_buffers()
     try:
         asyncio.run(_serve(prepared, address, access, listening))
     finally:
-        gc.enable()
         listening.close()
     return 0
 
@@ -67,13 +68,6 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
     try:
         proxy.start()
-
-        await in_thread(_load, "import-http")
-        gc.freeze()  # what is loaded by now lives as long as we do
-        gc.enable()
-        from mcpzip.server.endpoint import Endpoint
-        from mcpzip.server.site import Site
-
         site = Site(Endpoint(proxy), access, _warn)
         url = address.url(listening.getsockname()[1])
 
@@ -84,9 +78,3 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
     finally:
         close()
         await closing[0]
-
-
-def _load() -> None:
-    """Brings the SDK, which takes half a second, in which servers start."""
-    with IMPORTING:
-        import_module("mcpzip.server.site")

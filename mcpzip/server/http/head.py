@@ -1,0 +1,56 @@
+"""The head of an HTTP request, as far as we read it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcpzip.wire import LEGACY_VERSIONS
+
+Scope = Mapping[str, Any]
+"""See ASGI 3.0, "HTTP Connection Scope"."""
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+
+class Head:
+    """A request's head. verb: its method; session: its Mcp-Session-Id, None for none."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.verb: str = scope["method"]
+        self.path: str = scope["path"]
+        self._headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
+        self.session = self.text("Mcp-Session-Id")
+
+    def all(self, name: str) -> list[str]:
+        """The values under ``name``, in order."""
+        return [value for key, value in self._headers if key == name.lower()]
+
+    def text(self, name: str) -> str | None:
+        """The first value under ``name``; None for none."""
+        return next(iter(self.all(name)), None)
+
+    def starting(self, prefix: str) -> list[tuple[str, str]]:
+        """Every header whose name starts so: its name, in lower case, and value."""
+        return [header for header in self._headers if header[0].startswith(prefix.lower())]
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it is for the modern era to judge: it names a version that isn't a legacy one."""
+        version = self.text("MCP-Protocol-Version")
+        return version is not None and version not in LEGACY_VERSIONS
+
+    def accepts(self, *kinds: str) -> bool:
+        """Whether every one of these media types may be sent (RFC 9110, 12.5.1), whatever their weight."""
+        given = ",".join(self.all("Accept")).split(",")
+        ranges = {each.partition(";")[0].strip().lower() for each in given}
+        return all(not ranges.isdisjoint({"*/*", kind, f"{kind.partition('/')[0]}/*"}) for kind in kinds)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body follows (RFC 9112, 6.3)."""
+        return bool(self.all("Transfer-Encoding")) or self.all("Content-Length") not in ([], ["0"])
+
+    @property
+    def carries_json(self) -> bool:
+        """Whether its body is said to be JSON."""
+        return (self.text("Content-Type") or "").partition(";")[0].strip().lower() == JSON

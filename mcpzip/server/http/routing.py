@@ -1,0 +1,117 @@
+"""What a modern request's headers repeat of its body (2026-07-28 `basic/transports/streamable-http`, "Request
+Metadata Headers" and "Custom Headers from Tool Parameters").
+
+The rule: whoever routed the request by a header and we, who act by the body, must have read the same; so a
+header that says otherwise, twice, or nothing where it has to, is refused.
+"""
+
+import binascii
+import json
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Mapping
+
+from mcpzip.proxy.exchange import Exchange
+from mcpzip.server.http.head import Head
+from mcpzip.system.threads import in_thread
+from mcpzip.transport.connection import IMPORTING
+from mcpzip.wire import (
+    CLIENT_CAPABILITIES_KEY,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_KEY,
+    RpcError,
+    unquote,
+    unsupported_version_error,
+)
+
+VERSION_HEADER, METHOD_HEADER, NAME_HEADER = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"
+PARAM_HEADERS = "Mcp-Param-"
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The param that Mcp-Name repeats, by method."""
+
+SchemaOf = Callable[[str], Mapping[str, object] | None]
+"""The input schema of a tool that is shown under a name; None where it asks for no headers."""
+
+_ENCODED, _END = "=?base64?", "?="
+_NO_STAMP = RpcError(
+    INVALID_PARAMS, f"_meta lacks {PROTOCOL_VERSION_KEY} or …/{CLIENT_CAPABILITIES_KEY.partition('/')[2]}."
+)
+_UNREADABLE = RpcError(INVALID_PARAMS, "The arguments can't be compared with the headers that repeat them.")
+
+
+def unserved(head: Head) -> RpcError | None:
+    """What a message for a version that isn't served is answered with, judged by its header alone."""
+    version = head.text(VERSION_HEADER) or ""
+    return None if version in MODERN_VERSIONS else unsupported_version_error(version)
+
+
+def misrouted(head: Head, method: str, exchange: Exchange) -> RpcError | None:
+    """Why this request isn't what its headers say, or isn't of the modern era; None when all is well."""
+    for header in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
+        if len(head.all(header)) > 1:
+            return _mismatch(f"{header} is there more than once.")
+    stamp = exchange.meta_fields
+    if PROTOCOL_VERSION_KEY not in stamp or not stamp.get(CLIENT_CAPABILITIES_KEY, b"").startswith(b"{"):
+        return _NO_STAMP
+    version = head.text(VERSION_HEADER)
+    if version != _text(stamp[PROTOCOL_VERSION_KEY]):
+        return _mismatch(f"{VERSION_HEADER} is not the version in _meta.")
+    if head.text(METHOD_HEADER) != method:
+        return _mismatch(f"{METHOD_HEADER} is not the method of the request.")
+    param = NAMED_BY.get(method)
+    name = exchange.fields.get(param, b"null") if param else b"null"
+    if name != b"null" and (_text(name) is None or _decoded(head.text(NAME_HEADER)) != _text(name)):
+        return _mismatch(f"{NAME_HEADER} is not the {param} in params.")
+    return unserved(head)
+
+
+async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> RpcError | None:
+    """Why the Mcp-Param headers of this `tools/call` aren't its arguments; None when all is well."""
+    name = _text(exchange.fields.get("name", b""))
+    schema = None if name is None else schema_of(name)
+    if schema is None:
+        return None
+    headers = head.starting(PARAM_HEADERS)
+    names = [header for header, _ in headers]
+    if len(set(names)) < len(names):
+        return _mismatch("An Mcp-Param header is there more than once.")
+    arguments = exchange.fields.get("arguments", b"{}")
+    return await in_thread(lambda: _compared(schema, arguments, dict(headers)), "mirrors")
+
+
+def _compared(schema: Mapping[str, object], text: bytes, headers: Mapping[str, str]) -> RpcError | None:
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+    if not isinstance(arguments, dict | None):
+        return None  # which is refused for that
+    with IMPORTING:  # half a second, for the few tools that ask for it
+        from mcp.shared.inbound import validate_mcp_param_headers
+    rejection = validate_mcp_param_headers(schema, arguments or {}, headers)
+    return None if rejection is None else _mismatch(rejection.message)
+
+
+def _mismatch(reason: str) -> RpcError:
+    return RpcError(HEADER_MISMATCH, reason)
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        return unquote(raw)
+    except ValueError:
+        return None
+
+
+def _decoded(value: str | None) -> str | None:
+    """The text that a header stands for; None when it is there in no form that the specification has."""
+    if value is None or not (value.startswith(_ENCODED) and value.endswith(_END)):
+        return value
+    coded = value[len(_ENCODED) : -len(_END)].encode("latin-1")
+    try:
+        text = a2b_base64(coded, strict_mode=True)
+        # One text has one form: what is left over in the last letter is zero.
+        return text.decode("utf-8", "surrogatepass") if b2a_base64(text, newline=False) == coded else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None

@@ -1,0 +1,85 @@
+"""What is done for the clients of a site, and its end."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from mcpzip.server.endpoint import fault_of
+from mcpzip.system.tasks import looked_at
+from mcpzip.wire import INTERNAL_ERROR, RpcError
+
+Outcome = bytes | RpcError
+"""The result of a request, as JSON text, or why there is none."""
+
+BUSY = RpcError(INTERNAL_ERROR, "There are too many requests under way; try again later.")
+_STOPPING = RpcError(INTERNAL_ERROR, "mcpzip was told to stop; the request was cancelled.")
+
+
+class Work:
+    """Tasks: requests that are answered, and what nobody waits for.
+
+    limit: requests at once. over: whether it ends, and whatever begins now is cancelled.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._answering: set[asyncio.Task[bytes]] = set()
+        self._aside: set[asyncio.Task[None]] = set()
+        self.over = False
+
+    def answer(
+        self, work: Coroutine[None, None, bytes], settled: Callable[[Outcome], None]
+    ) -> "asyncio.Task[bytes]":
+        """Does ``work`` and tells what came of it."""
+        task = asyncio.create_task(work)
+        self._answering.add(task)
+
+        def done(task: "asyncio.Task[bytes]") -> None:
+            self._answering.discard(task)
+            settled(_outcome(task))
+
+        task.add_done_callback(done)
+        if self.over:  # it came while the last connections were being closed
+            task.cancel()
+        return task
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many requests as there may be."""
+        return len(self._answering) >= self._limit
+
+    def aside(self, work: Coroutine[None, None, None]) -> None:
+        """Does ``work``, which is answered by nothing."""
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+        task.add_done_callback(looked_at)
+
+    async def settle(self, patience: float, letting_go: float) -> None:
+        """Requests get ``patience`` seconds, then are cancelled and get ``letting_go`` to end."""
+        if self._answering:
+            await asyncio.wait(list(self._answering), timeout=patience)
+        self.over = True
+        await _end(self._answering, letting_go)
+
+    async def finish(self, letting_go: float) -> None:
+        """All else gets ``letting_go`` seconds, then is cancelled."""
+        if self._aside:
+            await asyncio.wait(list(self._aside), timeout=letting_go)
+        await _end(self._aside, letting_go)
+
+
+async def _end(tasks: "set[asyncio.Task[bytes]] | set[asyncio.Task[None]]", patience: float) -> None:
+    left = list(tasks)
+    for each in left:
+        each.cancel()
+    if left:
+        await asyncio.wait(left, timeout=patience)
+
+
+def _outcome(task: "asyncio.Task[bytes]") -> Outcome:
+    if task.cancelled():
+        return _STOPPING
+    failure = task.exception()
+    if failure is None:
+        return task.result()
+    return fault_of(failure).error if isinstance(failure, Exception) else _STOPPING
