@@ -68,6 +68,22 @@ async def test_what_the_head_of_a_request_decides(era: str) -> None:
             assert (len(script.seen) > before) == (status == 200)
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://127.0.0.1:8931/mcp", "evil.example", 200),
+        ("HTTPS://localhost/mcp", "evil.example", 200),
+        ("http://evil.example/mcp", "127.0.0.1", 421),
+        ("http://127.0.0.1@evil.example/mcp", "127.0.0.1", 421),
+        ("http://127.0.0.1", "127.0.0.1", 404),
+        ("ftp://127.0.0.1/mcp", "127.0.0.1", 404),
+    ],
+)
+async def test_a_target_in_absolute_form_has_a_host_of_its_own(target: str, host: str, status: int) -> None:
+    async with site(Script()) as web:
+        assert (await web.ask("POST", INITIALIZE, target, Host=host)).status == status
+
+
 async def test_web_pages_that_were_named_may_ask_and_read() -> None:
     page = "https://App.example.org"
     access = replace(access_to(read_address("0"), None, (), (page,)), token=TOKEN.encode())

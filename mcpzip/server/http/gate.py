@@ -101,7 +101,7 @@ class Gate:
             return _UNKNOWN_PATH
         if head.verb == "POST" and not head.carries_json:
             return _NO_JSON
-        if not self._access.knows_host(head.text("Host") or ""):
+        if not self._access.knows_host(head.host):
             return _HOST
         if (origin := head.text("Origin")) and not self._access.lets_in(origin):
             return _PAGE

@@ -13,12 +13,14 @@ EVENTS = "text/event-stream"
 
 
 class Head:
-    """A request's head. verb: its method; session: its Mcp-Session-Id, None for none."""
+    """A request's head. verb: its method; host, path: of its target; session: its Mcp-Session-Id, None for
+    none.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.verb: str = scope["method"]
-        self.path: str = scope["path"]
         self._headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
+        self.host, self.path = _target(scope["path"], self.text("Host") or "")
         self.session = self.text("Mcp-Session-Id")
 
     def all(self, name: str) -> list[str]:
@@ -54,3 +56,14 @@ class Head:
     def carries_json(self) -> bool:
         """Whether its body is said to be JSON."""
         return (self.text("Content-Type") or "").partition(";")[0].strip().lower() == JSON
+
+
+def _target(written: str, host: str) -> tuple[str, str]:
+    """The host and path of a request's target. One in absolute form, as to a proxy, has its own host, which
+    is the one that counts (RFC 9112, 3.2.2).
+    """
+    scheme, slashes, rest = written.partition("://")
+    if slashes and scheme.lower() in ("http", "https"):
+        host, slash, path = rest.partition("/")
+        return host, slash + path
+    return host, written
