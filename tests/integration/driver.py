@@ -30,6 +30,7 @@ from mcpzip.config import Config, load, snapshot_path
 from mcpzip.proxy.exchange import Client as Downstream
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.refresh import QUIET
 from mcpzip.transport.pool import Pool
 
 Json = dict[str, Any]
@@ -453,3 +454,12 @@ def family(*fakes: FakeServer) -> list[int]:
     started = [line.pid for fake in fakes for line in fake.record.events("start")]
     forked = [int(str(line.detail["child"])) for fake in fakes for line in fake.record.events("grandchild")]
     return started + forked
+
+
+def few_listings(stormy: FakeServer) -> bool:
+    """Whether what a call's burst of `list_changed` brought about stayed within one listing each `QUIET`: one
+    at its begin, one at its end, and one somebody else asked for.
+    """
+    called = stormy.record.received("tools/call")[0].time
+    listed = [line.time for line in stormy.record.received("tools/list") if line.time > called]
+    return len(listed) <= 3 + (listed[-1] - called) / QUIET

@@ -14,7 +14,19 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from driver import Answer, Client, Json, alive, environment, family, left_of, serving, until, write_config
+from driver import (
+    Answer,
+    Client,
+    Json,
+    alive,
+    environment,
+    family,
+    few_listings,
+    left_of,
+    serving,
+    until,
+    write_config,
+)
 from fault_table import LOGIN, OPEN, ROWS, STARTING, Absent, Answered, Cell, Fails, NoAnswer, Refused, Row
 
 from fakes.launch import Fakes, FakeServer
@@ -241,7 +253,7 @@ class Town:
         until(lambda: self.client.execute(f"{storm.name}__fresh").text == "fresh")
         changed = f"{self.servers['another description'].name}__pay"
         until(lambda: "Pay, and tell." in self.client.use("describe_tool", name=changed).text)
-        assert len(storm.record.received("tools/list")) < 10
+        assert few_listings(storm)
 
     def _pay(self, row: Row, what: str, timeout: float) -> int:
         call = {"name": f"{self.servers[row.name].name}__pay", "arguments": {"id": what}, "timeout": timeout}
