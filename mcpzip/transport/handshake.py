@@ -130,9 +130,14 @@ async def greet(channel: Channel, ourselves: Ourselves, *, first: Era, sure: boo
     except ChannelClosedError as error:
         if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
             return await _discover(channel, ourselves)
-        if error.sent and error.status is None and not sure:
+        if _may_have_died_of_it(error) and not sure:
             raise StartAgainError(Era.MODERN) from error
         raise
+
+
+def _may_have_died_of_it(error: ChannelClosedError) -> bool:
+    """Whether the server ended, or closed the connection, on what it was asked."""
+    return error.sent and error.status is None
 
 
 async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting:
@@ -154,14 +159,19 @@ async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting
             except ChannelClosedError as error:
                 if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
                     return await _initialize(channel, ourselves)
-                if error.sent and error.status is None and not sure:
+                if _may_have_died_of_it(error) and not sure:
                     raise StartAgainError(Era.LEGACY) from error
                 raise
         # Silent so far: a legacy server that drops what it doesn't know, or any server that is slow to start.
-        # Ask both ways; a server that is only slow answers the first question first.
-        return await _first_answer(
-            discovering, asyncio.ensure_future(_initialize(channel, ourselves)), channel
-        )
+        # Ask both ways; a server that is only slow answers the first question first, or dies of it.
+        try:
+            return await _first_answer(
+                discovering, asyncio.ensure_future(_initialize(channel, ourselves)), channel
+            )
+        except ChannelClosedError as error:
+            if _may_have_died_of_it(error) and not sure:
+                raise StartAgainError(Era.LEGACY) from error
+            raise
     finally:
         await _stop(discovering)
 
