@@ -89,5 +89,5 @@ def real(npm_packages: None, mcpzip: str, tmp_path_factory: pytest.TempPathFacto
         }
         direct = {"legacy": oldest, "modern": newest}
         for one in lines.values():
-            one.say("execute_tool", {"name": "proxy_refresh"})
+            one.say("execute_tool", {"name": "proxy_refresh", "timeout": 60})
         yield Real(world, direct, lines, config)

@@ -26,7 +26,7 @@ from official import NotInstalledError, node  # noqa: E402
 Json = dict[str, Any]
 
 CLIENTS = SUITE / "node_modules" / "@modelcontextprotocol" / "inspector" / "clients"
-_PATIENCE = 60.0  # s; what takes this long is broken
+PATIENCE = 60.0  # s; what takes this long is broken
 _POLL = 0.02  # s
 
 
@@ -94,7 +94,7 @@ class Inspector:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=PATIENCE,
             check=False,
             env=self.environment(**more),
         )
@@ -151,7 +151,7 @@ class Connection:
                 yield Running(process, out)
             finally:
                 process.terminate()
-                process.wait(_PATIENCE)
+                process.wait(PATIENCE)
 
     @contextmanager
     def calling(self, tool: str, arguments: Json | None = None) -> Iterator[None]:
@@ -167,7 +167,7 @@ class Connection:
         try:
             yield
             process.send_signal(signal.SIGINT)
-            assert process.wait(_PATIENCE) != 0
+            assert process.wait(PATIENCE) != 0
         finally:
             process.kill()
             process.wait()
@@ -194,7 +194,7 @@ class Running:
         self, wanted: Callable[[list[Json]], bool], meanwhile: Callable[[], object] = lambda: None
     ) -> None:
         """Waits until what it has said is ``wanted``; ``meanwhile`` is done before each look."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not wanted(self.said()):
             assert self.process.poll() is None, f"it ended; it said {self.said()}"
             assert time.monotonic() < deadline, f"it said no more than {self.said()}"

@@ -181,6 +181,12 @@ def test_subjects_can_be_left_out(page: Page) -> None:
     assert shown(page) == ["fidelity.meta", "fidelity.number-spelling"]
 
 
+def leave(page: Page) -> None:
+    """Closes the dialog. That it is closed is told with the next frame."""
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.hash.includes('check=')")
+
+
 def test_all_of_it_works_by_keyboard(page: Page) -> None:
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "text"
@@ -194,7 +200,7 @@ def test_all_of_it_works_by_keyboard(page: Page) -> None:
     assert title.inner_text() == "fidelity.meta"
     page.keyboard.press("p")
     assert title.inner_text() == "fidelity.is-error"
-    page.keyboard.press("Escape")
+    leave(page)
     assert panel.count() == 0
     focused = "[document.activeElement.parentNode.dataset.check, document.activeElement.cellIndex]"
     assert page.evaluate(focused) == ["fidelity.is-error", 2]
@@ -219,7 +225,7 @@ def test_an_address_opens_its_finding(page: Page, address: str) -> None:
     panel = page.get_by_role("dialog")
     assert panel.get_by_role("heading", level=2).inner_text() == "fidelity.meta"
     assert panel.locator('[aria-current="true"]').inner_text().endswith("Beta")
-    page.keyboard.press("Escape")
+    leave(page)
     assert shown(page) == ["protocol.batch", "fidelity.meta"]
     page.evaluate("location.hash = '#check=protocol.ping'")
     panel.get_by_text("What protocol.ping asks for.").wait_for()

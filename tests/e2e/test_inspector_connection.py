@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from inspector import Connection, Json
+from inspector import PATIENCE, Connection, Json
 from refereed import KNOCK, RESOURCE, ROOT, Referee, columns
 
 from fakes.record import Record
@@ -77,8 +77,8 @@ def arguments_are_completed(connection: Connection) -> None:
 def a_call_taken_back_is_cancelled_upstream(connection: Connection, record: Record) -> None:
     asked, cancelled = len(record.calls("slow")), slow_ones_cancelled(record)
     with connection.calling("execute_tool", {"name": "shop__slow"}):
-        record.wait_for(lambda seen: len(seen.calls("slow")) > asked)
-    record.wait_for(lambda seen: slow_ones_cancelled(seen) > cancelled)
+        record.wait_for(lambda seen: len(seen.calls("slow")) > asked, PATIENCE)
+    record.wait_for(lambda seen: slow_ones_cancelled(seen) > cancelled, PATIENCE)
 
 
 def slow_ones_cancelled(record: Record) -> int:

@@ -18,6 +18,7 @@ from refereed import TOKEN, TOOLS
 from test_real_clients import SPOKEN, TIMED_OUT, every_mode, execute, text_of
 
 from fakes.launch import Fakes, FakeServer
+from fakes.record import Record
 from fakes.scenario import Scenario
 
 _TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
@@ -111,21 +112,25 @@ async def test_a_call_given_up_is_cancelled_upstream(endpoint: Endpoint, mode: s
     record = endpoint.shop.record
     async with endpoint.client(mode) as client:
         asked, ended = len(record.calls("slow")), len(record.events("cancelled"))
+
+        def all_are_over(seen: Record) -> bool:
+            return len(seen.events("cancelled")) - ended == len(seen.calls("slow")) - asked
+
         call = asyncio.create_task(execute(client, "shop__slow", {}))
         await record.until(lambda seen: len(seen.calls("slow")) > asked)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        await record.until(lambda seen: len(seen.events("cancelled")) == ended + 1)
+        await record.until(all_are_over)
 
         with pytest.raises(MCPError) as late:
-            await execute(client, "shop__slow", {}, read_timeout_seconds=0.5)
+            await execute(client, "shop__slow", {}, read_timeout_seconds=1)
         assert late.value.error.code == TIMED_OUT
-        await record.until(lambda seen: len(seen.events("cancelled")) == ended + 2)
+        await record.until(all_are_over)
 
         ours = await client.call_tool("execute_tool", {"name": "shop__slow", "timeout": 0.2})
         assert ours.is_error
         assert "may have run" in text_of(ours)
-        await record.until(lambda seen: len(seen.events("cancelled")) == ended + 3)
+        await record.until(all_are_over)
         assert text_of(await execute(client, "shop__greet", {})) == "{}"
 
 
@@ -143,12 +148,12 @@ async def test_clients_of_all_modes_at_once_get_their_own_answers(endpoint: Endp
 
 @every_mode
 async def test_with_a_wrong_token_it_is_not_let_in(endpoint: Endpoint, mode: str) -> None:
-    before = len(endpoint.shop.record.lines())
+    before = len(endpoint.shop.record.received())
     with pytest.raises(ExceptionGroup) as refused:
         async with endpoint.client(mode, token="x" * 32) as client:
             await client.list_tools()
     assert "This bearer token is not the one that is required." in told(refused.value)
-    assert len(endpoint.shop.record.lines()) == before
+    assert len(endpoint.shop.record.received()) == before
 
 
 def told(error: BaseException) -> str:

@@ -105,7 +105,7 @@ def test_from_nothing_to_a_sign_in_that_has_ended(
 
         # Five calls in flight, and the token is revoked: one refresh, and all are answered.
         auth.revoke_access()
-        auth.configure(faults=[{"kind": "slow", "seconds": 0.5}])
+        auth.configure(faults=[{"kind": "slow", "seconds": 3}])
         calls = [client.send_call("shop__pay", {"id": name}) for name in "defgh"]
         receipts = [client.answer(call).text.split(": ") for call in calls]
         assert [name for _, name in receipts] == list("defgh")

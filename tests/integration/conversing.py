@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from fakes.launch import FakeServer
 
 PATIENCE = 30.0
-ENDING = 4.0
+ENDING = 15.0
 """Seconds it may take to end: two are promised, and machines are shared."""
 
 

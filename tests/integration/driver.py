@@ -441,7 +441,7 @@ def alive(pid: int) -> bool:
     return shown.returncode == 0 and not shown.stdout.lstrip().startswith("Z")
 
 
-def left_of(pids: list[int], seconds: float = 2.0) -> list[int]:
+def left_of(pids: list[int], seconds: float = 10.0) -> list[int]:
     """Those that still live ``seconds`` from now. It returns sooner when all are gone."""
     deadline = time.monotonic() + seconds
     while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < deadline:

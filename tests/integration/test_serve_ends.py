@@ -141,7 +141,7 @@ def test_a_client_that_stops_reading_does_not_keep_it(fake_mcp: Fake, tmp_path: 
 def test_a_client_that_is_gone_at_once_leaves_nothing(stubborn: list[FakeServer], tmp_path: Path) -> None:
     with serving(tmp_path, *stubborn, begin=False) as client:
         assert client.leave() == 0
-    assert left_of(family(*stubborn), 0.5) == []
+    assert left_of(family(*stubborn)) == []
 
 
 # The other commands

@@ -39,7 +39,8 @@ def warm(fake_mcp: Fake, tmp_path: Path) -> list[FakeServer]:
 
 
 def answered_by(fake: FakeServer) -> int:
-    return len(fake.record.sent())
+    """How often it listed its tools."""
+    return sum("tools" in (line.message.get("result") or {}) for line in fake.record.sent())
 
 
 def test_nothing_waits_for_a_server_that_it_does_not_need(warm: list[FakeServer], tmp_path: Path) -> None:

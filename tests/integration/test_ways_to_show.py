@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conversing import Talk, client_at, serving_http, talking
+from conversing import PATIENCE, Talk, client_at, serving_http, talking
 from driver import Json, serving, until, write_config
 from mcp import MCPError
 
@@ -39,6 +39,15 @@ async def shown(talk: Talk) -> list[str]:
             return names
 
 
+async def all_shown(talk: Talk, count: int) -> list[str]:
+    """The names of every page once there are so many: a list waits five seconds for servers that it doesn't
+    know, and then shows what it has."""
+    async with asyncio.timeout(PATIENCE):
+        while len(names := await shown(talk)) < count:
+            pass
+    return names
+
+
 def answer(result: object) -> str:
     (part,) = result.content  # type: ignore[attr-defined]
     return part.text
@@ -54,7 +63,8 @@ async def test_pinned_tools_stand_beside_the_meta_tools_and_are_called_by_their_
     config = {"shop": {**shop.config, "pin": ["pay", "re*nd"]}, "bank": {**bank.config, "pin": True}}
     for _ in ("at first, when nothing is known", "and from what was kept"):
         async with talking(tmp_path, transport, mode, others=config) as talk:
-            assert await shown(talk) == [*META, "bank__transfer", "shop__pay", "shop__refund"]
+            names = [*META, "bank__transfer", "shop__pay", "shop__refund"]
+            assert await all_shown(talk, len(names)) == names
             assert answer(await talk.client.call_tool("shop__pay", {"id": 7})) == "paid 7"
             assert await talk.text("shop__pay", {"id": 8}) == "paid 8"
             assert answer(await talk.client.call_tool("bank__transfer", {"to": "me"})) == '{"to":"me"}'
@@ -71,7 +81,7 @@ async def test_direct_shows_all_tools_namespaced_and_no_others(
     shop = fake_mcp(name="shop", tools=[PAY, {"raw": BARE}])
     bank = fake_mcp(name="bank", tools=["transfer"], transport="http")
     async with talking(tmp_path, transport, mode, shop, bank, expose="direct") as talk:
-        transfer, bare, pay = await shown(talk)
+        transfer, bare, pay = await all_shown(talk, 3)
         assert (transfer, pay) == ("bank__transfer", "shop__pay")
         assert bare.startswith("shop__bare_tool")  # what hosts refuse in a name is replaced
         assert answer(await talk.client.call_tool(bare, {})) == "{}"
@@ -85,9 +95,8 @@ async def test_direct_shows_all_tools_namespaced_and_no_others(
 async def test_a_thousand_tools_come_in_pages_that_fit(fake_mcp: Fake, tmp_path: Path, mode: str) -> None:
     big = fake_mcp(name="big", generate={"count": 1500, "description": 600}, tools=[])
     async with talking(tmp_path, "http", mode, big, expose="direct") as talk:
-        first = await talk.client.list_tools()
-        assert first.next_cursor is not None
-        names = await shown(talk)
+        names = await all_shown(talk, 1500)
+        assert (await talk.client.list_tools()).next_cursor is not None
         assert len(names) == len(set(names)) == 1500
         assert names == sorted(names)
 
