@@ -164,20 +164,22 @@ def _make(name: str, place: Path, pins: Sequence[str]) -> None:
 
 def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
     """The exit code of ``command``, which is gone when this is over, however it is."""
-    with subprocess.Popen(
-        command,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=os.name == "posix",
-    ) as process:
-        try:
-            return process.wait()
-        except BaseException:
+    process = None
+    try:
+        process = subprocess.Popen(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=os.name == "posix",
+        )
+        return process.wait()
+    except BaseException:
+        if process is not None:
             end_group(process.pid, still_running=True)
             process.wait()
-            raise
+        raise
 
 
 def _sorry(name: str, command: Sequence[str], log: Path) -> str:

@@ -5,6 +5,7 @@ The rule: it is up when it says so, where its file says how that reads; else whe
 
 import asyncio
 import re
+import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ _EACH = 0.02
 """Seconds between two looks."""
 _KEPT = 64 * 1024
 _ADDRESS = re.compile("https?://[!-~]+")
+_LOWEST, _BEYOND = 20_000, 32_000
 _given: list[int] = []
 """Ports handed out lately: one isn't given twice before its subject had the time to take it."""
 
@@ -99,12 +101,21 @@ async def _takes_connections(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on, and that wasn't given lately."""
+    """A port of 127.0.0.1 that nothing listens on, that wasn't given lately, and that no system gives away by
+    itself until it is taken (RFC 6335, 6; Linux begins at 32768).
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in _given:
+        port = _LOWEST + secrets.randbelow(_BEYOND - _LOWEST)
+        if port not in _given and _is_free(port):
             _given.append(port)
             del _given[:-256]
             return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -60,11 +60,11 @@ class Clocks:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """For this long no clock runs that has begun to."""
-        now = asyncio.get_running_loop().time
+        loop = asyncio.get_running_loop()
         self._stops += 1
         for clock in self._running:
             if not clock.expired and clock.due != inf:
-                self._left[clock] = clock.due - now()
+                self._left[clock] = clock.due - loop.time()
                 clock.due = inf
         try:
             yield
@@ -72,7 +72,7 @@ class Clocks:
             self._stops -= 1
             if self._stops == 0:
                 for clock, left in self._left.items():
-                    clock.due = now() + left
+                    clock.due = loop.time() + left
                 self._left.clear()
                 self._set()
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from json_client import Json
 
+from conformance.listening import free_port
+
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
 NPM_CI = "npm ci --prefix tests/e2e"
@@ -149,7 +151,7 @@ def _listening(mode: str, logs: Path) -> Iterator[int]:
     another one should somebody take it in between.
     """
     for attempt in range(_PORT_TRIES):
-        port = _free_port()
+        port = free_port()
         log = logs / f"everything-{mode}-{attempt}.log"
         with log.open("wb") as out:
             entry = node_entry("everything", mode)
@@ -183,10 +185,3 @@ def _is_up(process: "subprocess.Popen[bytes]", port: int, log: Path) -> bool:
                 return process.poll() is None
         time.sleep(_POLL)
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

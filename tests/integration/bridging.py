@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from driver import INITIALIZE, MODERN, PATIENCE, Json, comes_true, encoded, proxy_of
 from web import LOCAL, Web
 
@@ -31,6 +32,13 @@ ASK: Json = {"messages": [], "maxTokens": 5}
 SAMPLE = ["ask", "q", "sampling/createMessage", ASK]
 WAIT = ["wait"]
 SAID: Json = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "so be it"}}
+
+
+def ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Puts the event loop's clock so many seconds on."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + seconds)
 
 
 def upstream(folder: Path, name: str, era: str) -> Json:
@@ -123,7 +131,9 @@ class Bridge:
     def lines(self, name: str = "up") -> list[Json]:
         """What the upstream ``name`` has got so far."""
         record = self._folder / f"{name}.jsonl"
-        return [json.loads(line) for line in record.read_bytes().splitlines()] if record.exists() else []
+        written = record.read_bytes() if record.exists() else b""
+        whole, _, _ = written.rpartition(b"\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def got(self, method: str, name: str = "up") -> list[Any]:
         """The params of what it got by this method."""

@@ -17,6 +17,7 @@ from bridging import (
     Bridge,
     Wire,
     again,
+    ahead,
     bridged,
     log,
     parked,
@@ -26,7 +27,7 @@ from bridging import (
     state_of,
     text_of,
 )
-from driver import Json, alive, comes_true, proxy_of
+from driver import PATIENCE, Json, alive, comes_true, proxy_of
 
 from mcpzip.proxy import calls
 
@@ -275,31 +276,35 @@ async def test_nothing_is_left_when_mcpzip_ends_meanwhile(tmp_path: Path) -> Non
 # Clocks, progress, logs
 
 
-async def test_the_clock_of_a_call_stands_still_while_its_client_is_away(tmp_path: Path) -> None:
+async def test_the_clock_of_a_call_stands_still_while_its_client_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     do = [SAMPLE, WAIT, FORM, WAIT]
-    async with bridged(tmp_path, expose="meta", call_timeout_seconds=0.6) as bridge:
+    async with bridged(tmp_path, expose="meta", call_timeout_seconds=9) as bridge:
         wire = bridge.modern(**ALL)
-        args = {"name": "up__run", "arguments": {"do": do}, "timeout": 0.5}
+        args = {"name": "up__run", "arguments": {"do": do}, "timeout": 9}
         params: Json = {"name": "execute_tool", "arguments": args}
         asked = await wire.ask("tools/call", params)
         for answer in (SAID, ANSWER):
-            await asyncio.sleep(0.6)  # longer than it may take
+            ahead(monkeypatch, 10)  # more than it may take
             (key,) = questions(asked)
             more = {"inputResponses": {key: answer}, "requestState": state_of(asked)}
             asked = await wire.ask("tools/call", {**params, **more})
         assert text_of(asked) == {"q": SAID, "f": ANSWER}
 
 
-async def test_the_clock_of_a_call_that_asks_while_another_does_stands_still_too(tmp_path: Path) -> None:
+async def test_the_clock_of_a_call_that_asks_while_another_does_stands_still_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that began during another's question went on, and ended its call while its client was asked."""
     async with bridged(tmp_path, expose="meta") as bridge:
         wire = bridge.modern(**ALL)
         first, second = (
-            {"name": "up__run", "arguments": {"do": [ask, WAIT]}, "timeout": 0.5} for ask in (SAMPLE, FORM)
+            {"name": "up__run", "arguments": {"do": [ask, WAIT]}, "timeout": 9} for ask in (SAMPLE, FORM)
         )
         one = await wire.ask("tools/call", {"name": "execute_tool", "arguments": first})
         two = await wire.ask("tools/call", {"name": "execute_tool", "arguments": second})
-        await asyncio.sleep(0.6)
+        ahead(monkeypatch, 10)
         for args, asked, given in ((second, two, ANSWER), (first, one, SAID)):
             more = {
                 "inputResponses": dict.fromkeys(questions(asked), given),
@@ -343,7 +348,7 @@ async def test_a_server_that_does_not_answer_holds_up_no_call_to_another_by_its_
         wire = bridge.modern()
         hanging = wire.send_call([["await", str(tmp_path / "never")]], tool="up2__run")
         await bridge.gets("tools/call", name="up2")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await wire.call([], meta={f"{META}logLevel": "info"})
         wire.cancel(hanging)
         (tmp_path / "never").touch()
@@ -464,20 +469,23 @@ async def test_nobody_is_asked_twice_for_a_call_that_ends_meanwhile(tmp_path: Pa
 
 
 async def test_a_question_of_a_call_that_ended_and_that_nobody_comes_back_for_goes_to_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(calls, "PATIENCE", 0.3)
     async with bridged(tmp_path) as bridge:
         wire, asking, _ = await asked_in_one_that_ends(bridge, tmp_path)
+        give_up_the_parked(bridge)
         asked = await wire.answer(asking)
         older_do = [["await", str(tmp_path / "ask")], SAMPLE, WAIT]
         assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}
 
 
-async def test_a_question_of_a_call_that_is_given_up_goes_to_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calls, "PATIENCE", 0.3)
+def give_up_the_parked(bridge: Bridge) -> None:
+    """What happens when nobody comes back, in its time, for the one call that waits for its client."""
+    (handle,) = bridge.proxy._caller._parked
+    bridge.proxy._caller._give_up(handle)
+
+
+async def test_a_question_of_a_call_that_is_given_up_goes_to_another(tmp_path: Path) -> None:
     go = tmp_path / "go"
     older_do = [["wait"], ["await", str(go)], SAMPLE, WAIT]
     async with bridged(tmp_path) as bridge:
@@ -485,6 +493,9 @@ async def test_a_question_of_a_call_that_is_given_up_goes_to_another(
         newer = wire.send_call([["ask", "n", "sampling/createMessage", ASK], WAIT])
         await wire.answer(newer)
         older = wire.send_call(older_do)
+        await bridge.gets("tools/call", 2)
+        give_up_the_parked(bridge)  # "n" is asked in the older one now
+        n = again(wire, older_do, await wire.answer(older), SAID)
         go.touch()
-        asked = await wire.answer(older)
+        asked = await wire.answer(n)
         assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}

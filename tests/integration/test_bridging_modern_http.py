@@ -84,7 +84,7 @@ async def test_over_http_a_call_that_waited_long_makes_room(
 ) -> None:
     """Clients that never came back held every place for ten minutes."""
     monkeypatch.setattr(lanes, "LANES", 2)
-    monkeypatch.setattr(lanes, "YIELDING", 0.1)
+    monkeypatch.setattr(lanes, "YIELDING", 1.0)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         first, second = [await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None) for _ in range(2)]
         assert "result" in (await over_web(web, [], {"sampling": {}}, None)).last

@@ -246,13 +246,17 @@ def test_signed_in_already(tracker: FakeServer, say: Say) -> None:
     assert done.out.startswith("Already signed in to tracker (scope: read; until ")
     assert done.err == ""
     assert len(tracker.auth.tokens()) == tokens
-    with login("tracker", "--force") as trying:
-        tracker.auth.browse(trying.page)
-        code, said = trying.end()
-    assert code == 0
-    assert said.startswith("Signed in to tracker")
-    assert len(tracker.auth.tokens()) > tokens
-    assert len(tracker.auth.requests("register")) == 1  # the browser came back to the same port
+    for _ in range(3):  # another program may have got the port meanwhile
+        registered = len(tracker.auth.requests("register"))
+        with login("tracker", "--force") as trying:
+            tracker.auth.browse(trying.page)
+            code, said = trying.end()
+        assert code == 0
+        assert said.startswith("Signed in to tracker")
+        assert len(tracker.auth.tokens()) > tokens
+        if len(tracker.auth.requests("register")) == registered:
+            return
+    pytest.fail("the browser never came back to the same port")
 
 
 def test_a_server_that_wants_no_login(

@@ -28,7 +28,7 @@ import pytest
 def test_conformance(mcp_check):
     mcp_check()
 
-@pytest.mark.mcp_conformance("my-proxy.toml", "direct", checks=["fidelity.is-error"], patience=5)
+@pytest.mark.mcp_conformance("my-proxy.toml", "direct", checks=["fidelity.is-error"], patience=30)
 def test_two(mcp_check):
     mcp_check()
 """
