@@ -224,7 +224,7 @@ async def _first_answer(
                     greeting = future.result()
                     channel.dialect = greeting.dialect
                     return greeting
-                if failure is None or future is initializing:
+                if failure is None or (future is initializing and not isinstance(failure, _OtherEraError)):
                     failure = problem
         assert failure is not None
         raise failure

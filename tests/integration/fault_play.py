@@ -118,6 +118,8 @@ class Town:
         cell = row.cell(self.column)
         self._check(row, cell, self._outcome(row))
         server = self.servers[row.name]
+        if isinstance(cell, NoAnswer):  # which it may hear of later than its client
+            until(lambda: {"first", "cancelled"} <= {*sent(server)})
         calls = sent(server)
         expected = cell.received if isinstance(cell, Answered | Fails) else 1
         assert calls.count("first") == expected
@@ -128,6 +130,8 @@ class Town:
             self.client.heard[:] = [line for line in self.client.heard if len(line) < 100_000]
             across = self.client.send_call("bank__slow", {"across": row.name})
             self._seen[row.name] = self._played(row)
+            if row.mend == "restart" and self.servers[row.name].url:
+                self._restart(self.servers[row.name])
             assert self.client.answer(across).text == f'{{"across":"{row.name}"}}'
         return self._seen[row.name]
 
@@ -229,7 +233,7 @@ class Town:
         self._bank_works(row)
 
     def _mend(self) -> None:
-        """Every server that needs it is made well at once, when each has been seen ill."""
+        """Every server that is ill is made well at once, when each has been seen so."""
         if self._is_mended:
             return
         self._is_mended = True
@@ -237,12 +241,16 @@ class Town:
         for row in ill:
             self._outcome(row)
         self._mended.touch()
-        gone = [self.servers[row.name] for row in ill if row.mend == "restart"]
-        self._restarted = [start_again(server) for server in gone if server.url]
-        for process in self._restarted:
-            assert process.stdout
-            assert process.stdout.readline().startswith(b"listening ")
         self.client.execute("proxy_refresh", timeout=0.1)
+
+    def _restart(self, server: FakeServer) -> None:
+        """Somebody starts ``server`` again, whose process has ended; at once, while its port is free."""
+        server.record.wait_for(lambda record: record.events("exit"))
+        assert left_of([line.pid for line in server.record.events("start")]) == []
+        process = start_again(server)
+        self._restarted.append(process)
+        assert process.stdout
+        assert process.stdout.readline().startswith(b"listening ")
 
     def hears_of_changes(self) -> None:
         """Tools that changed are known without being asked for, and 200 notices cost few listings."""

@@ -148,11 +148,6 @@ AT_THE_START = (
         {"stdio legacy": Answered(), "stdio modern": Absent(LEGACY_PROBE), "all": ONLY_STDIO},
     ),
     Row(
-        "silent on discover",
-        (fault("silence", method="server/discover"),),
-        {"stdio modern": STARTING, "http modern": STARTING, "all": Answered()},
-    ),
-    Row(
         "refuses the handshake",
         (fault("error", code=-32050, message="not today"),),
         {
@@ -361,6 +356,11 @@ OF_HTTP = (
 )
 
 FOR_EVER = (
+    Row(
+        "silent on discover",
+        (fault("silence", method="server/discover"),),
+        {"stdio modern": STARTING, "http modern": STARTING, "all": Answered()},
+    ),
     Row("says nothing", (fault("silence"),), {"all": STARTING}),
     Row("takes everything", (fault("hang"),), {"stdio": ONLY_HTTP, "all": STARTING}),
 )

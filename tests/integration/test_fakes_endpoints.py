@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from driver import until
 
 from fakes.embeddings import FakeEmbeddings, vector
 from fakes.errors import ScenarioError
@@ -131,6 +132,7 @@ def test_a_request_that_waits_ends_with_the_fake() -> None:
     with FakeEmbeddings(faults=["hang"]) as server:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{server.url}/api/embed", json={"input": ["a"]}, timeout=httpx.Timeout(20, read=0.1))
+        until(lambda: server.requests)
         assert len(server.requests) == 1
 
 

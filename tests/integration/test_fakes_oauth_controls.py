@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from driver import until
 from signing_in import CALLBACK, called, controls, origin
 
 from fakes.errors import ScenarioError
@@ -160,8 +161,10 @@ def test_every_fault_of_an_endpoint(fake_auth: StartAuth) -> None:
         meet("cut", times=1)
     minted = auth.mint()
     auth.configure(faults=["hang"])
+    before = len(auth.requests("token"))
     with pytest.raises(httpx.ReadTimeout):
         refreshing(auth, minted, timeout=httpx.Timeout(20, read=0.2))
+    until(lambda: len(auth.requests("token")) > before)
     assert auth.requests("token")[-1].status is None
     there = meet("redirect").headers["location"]
     assert there == f"{auth.issuer}/token".replace("127.0.0.1", "localhost")

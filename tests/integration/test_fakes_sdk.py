@@ -222,7 +222,7 @@ async def test_a_call_changes_the_tools(fake_mcp: Start, transport: str, mode: s
         if mode == "legacy":
             if transport == "http":  # the notification travels on the stream that this request opens
                 await server.record.until(
-                    lambda seen: [line for line in seen.events("http") if line.detail["verb"] == "GET"]
+                    lambda seen: [line for line in seen.events("status") if line.detail["verb"] == "GET"]
                 )
             assert said(await client.call_tool("install", {"name": "x"})) == "x is installed."
             await server.record.until(_told_of_the_change)
@@ -244,13 +244,13 @@ async def test_giving_up_a_call_ends_it(fake_mcp: Start, transport: str, mode: s
     server = fake_mcp(tools=[{"name": "wait", "result": {"delay": 600}}], transport=transport)
     async with connect(server, mode) as client:
         with pytest.raises(MCPError, match="timed out"):
-            await client.call_tool("wait", {}, read_timeout_seconds=0.2)
+            await client.call_tool("wait", {}, read_timeout_seconds=1.0)
         [ended] = await server.record.until(lambda seen: seen.events("cancelled"))
         assert ended.detail["name"] == "wait"
 
 
 async def test_calls_run_side_by_side(fake_mcp: Start) -> None:
-    server = fake_mcp(tools=[{"name": "wait", "result": {"delay": 0.2}}])
+    server = fake_mcp(tools=[{"name": "wait", "result": {"delay": 2.0}}])
     async with connect(server, MODERN) as client, anyio.create_task_group() as group:
         for _ in range(8):
             group.start_soon(client.call_tool, "wait", {})

@@ -218,7 +218,7 @@ async def test_a_head_that_does_not_come_is_given_up(sent: bytes) -> None:
 
 
 async def test_so_is_the_head_of_a_later_request() -> None:
-    async with site(Script(), head_time=0.2) as web, web.connected() as connection:
+    async with site(Script(), head_time=1.0) as web, web.connected() as connection:
         await connection.write(web.request("POST", INITIALIZE))
         assert (await connection.reply()).status == 200
         await connection.write(b"GET /mcp HTTP/1.1\r\n")

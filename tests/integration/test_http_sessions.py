@@ -105,7 +105,7 @@ async def test_a_session_is_not_forgotten_over_a_call_whose_client_hung_up() -> 
         return b"{}"
 
     script = Script(waiting=waiting)
-    async with site(script, session_idle=0.01) as web:
+    async with site(script, session_idle=0.5) as web:
         session = await web.session()
         async with session.calling("waiting"):
             await comes_true(lambda: "tools/call" in [method for _, method, _ in script.seen])
@@ -137,7 +137,7 @@ async def test_there_is_an_end_to_requests() -> None:
 
 async def test_a_session_that_is_never_used_again_is_forgotten() -> None:
     script = Script(echo=echo)
-    async with site(script, session_idle=0.1) as web:
+    async with site(script, session_idle=0.5) as web:
         session = await web.session()
         await comes_true(lambda: script.clients == [])
         assert (await session.call("echo")).status == 404
@@ -145,7 +145,7 @@ async def test_a_session_that_is_never_used_again_is_forgotten() -> None:
 
 async def test_an_open_stream_keeps_a_session() -> None:
     script = Script(echo=echo)
-    async with site(script, session_idle=0.05) as web:
+    async with site(script, session_idle=0.5) as web:
         kept, lost = await web.session(), await web.session()
         async with kept.listening():
             await comes_true(lambda: len(script.clients) == 1)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -119,7 +120,7 @@ async def test_what_a_server_asks_to_wait_is_waited_by_everybody(
         auth.advance(150)
         assert await other.status() == 401
         assert other.oauth.trouble is not None
-        assert "tried again in 50 s" in other.oauth.trouble.reason
+        assert re.search(r"tried again in (4\d|50) s", other.oauth.trouble.reason)
         auth.advance(51)
         assert await other.status() == 200
         assert await one.status() == 200

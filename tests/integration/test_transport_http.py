@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ PAY: Json = {"name": "pay", "result": {"text": "paid"}}
 STUCK: Json = {"name": "stuck", "result": {"text": "never"}}
 
 
-def nobody_listens() -> int:
-    """A port of this machine at which nothing accepts connections."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
+@contextmanager
+def nobody_listens() -> Iterator[int]:
+    """A port of this machine at which nothing accepts connections, and that nobody else gets."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
 
 
 @HTTP
@@ -50,17 +53,17 @@ async def test_a_hanging_server_does_not_keep_us(fake_mcp: Fake, tmp_path: Path,
     async with proxy_of(tmp_path, shop) as proxy:
         stuck = asyncio.create_task(executed(proxy, "shop__stuck", timeout=60))
         await shop.record.until(lambda record: record.calls("stuck"))
-        await asyncio.wait_for(proxy.close(), 5)
+        await asyncio.wait_for(proxy.close(), 15)
         assert await comes_true(stuck.done)
 
 
 @HTTP
 async def test_a_refused_connection_is_told_with_its_address(tmp_path: Path, transport: str) -> None:
-    port = nobody_listens()
-    others = {"shop": {"type": transport, "url": f"http://127.0.0.1:{port}/mcp"}}
-    async with pool_of(tmp_path, others=others) as pool:
-        with pytest.raises(UpstreamUnavailableError) as caught:
-            await pool.list_tools("shop")
+    with nobody_listens() as port:
+        others = {"shop": {"type": transport, "url": f"http://127.0.0.1:{port}/mcp"}}
+        async with pool_of(tmp_path, others=others) as pool:
+            with pytest.raises(UpstreamUnavailableError) as caught:
+                await pool.list_tools("shop")
     assert f"nothing accepts connections at http://127.0.0.1:{port}" in caught.value.reason
     assert "'url'" in caught.value.remedy
 

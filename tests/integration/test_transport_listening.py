@@ -55,7 +55,8 @@ async def listen(subscription: Subscription, capabilities: bytes, era: Era) -> i
     changes: list[None] = []
     listening = Listening(subscription, greeting, lambda: changes.append(None), b"{}")  # type: ignore[arg-type]
     task = asyncio.ensure_future(listening.run())
-    await asyncio.wait({task}, timeout=0.2)
+    for _ in range(500):  # turns of the loop, which is all that it waits for
+        await asyncio.wait({task}, timeout=0)
     task.cancel()
     await asyncio.wait({task})
     return len(changes)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -284,12 +283,11 @@ def attended(
 ) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
     """`attend` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
-    writer = threading.Thread(target=lambda: (os.write(to_stdin, said), os.close(to_stdin)))
-    writer.start()
+    os.write(to_stdin, said)
+    os.close(to_stdin)
     try:
         outcome = attend(config, load, stdin, stdout)
     finally:
-        writer.join()
         os.close(stdin)
         os.close(stdout)
         with os.fdopen(from_stdout, "rb") as heard:
