@@ -25,8 +25,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One test process more than there are cores: half of the tests mostly wait for processes they start."""
-    return (os.cpu_count() or 1) + 1
+    """Two test processes more than there are cores: half of the tests mostly wait for processes they start."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(autouse=True)

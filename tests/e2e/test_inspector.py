@@ -40,7 +40,7 @@ def test_it_calls_a_tool_through_execute_tool_and_by_its_own_name(
         assert shown.code == 0
 
 
-@columns
+@each_of_both
 def test_it_reads_a_resource_and_gets_a_prompt(referee: Referee, server: str, era: str) -> None:
     ask = referee.inspector.ask
     (read,) = ask(server, era, "resources/read", "--uri", RESOURCE).result["contents"]

@@ -221,25 +221,26 @@ def hung(fake: FakeServer) -> dict[int, object]:
     return {line.params["arguments"]["place"]: line.message["id"] for line in lines}
 
 
-@pytest.mark.parametrize("downstream", ["stdio", "http"])
 @pytest.mark.parametrize(
-    ("transports", "upstream_era", "era"),
+    ("transports", "upstream_era", "downstream", "era"),
     [
-        pytest.param(("stdio",), "legacy", "legacy", id="one stdio, legacy"),
-        pytest.param(("stdio",), "modern", "modern", id="one stdio, modern"),
-        pytest.param(("http",), "legacy", "modern", id="one http, legacy behind modern"),
-        pytest.param(("http",), "modern", "legacy", id="one http, modern behind legacy"),
-        pytest.param(("sse",), "legacy", "legacy", id="one sse"),
-        pytest.param(EIGHT, "legacy", "legacy", id="eight, legacy"),
-        pytest.param(EIGHT, "modern", "modern", id="eight, modern"),
+        pytest.param(("stdio",), "legacy", "stdio", "legacy", id="one stdio, legacy"),
+        pytest.param(("stdio",), "modern", "http", "modern", id="one stdio, modern, over http"),
+        pytest.param(("http",), "legacy", "stdio", "modern", id="one http, legacy behind modern"),
+        pytest.param(("http",), "modern", "http", "legacy", id="one http, modern behind legacy, over http"),
+        pytest.param(("sse",), "legacy", "stdio", "legacy", id="one sse"),
+        pytest.param(EIGHT, "legacy", "stdio", "legacy", id="eight, legacy"),
+        pytest.param(EIGHT, "legacy", "http", "legacy", id="eight, legacy, over http"),
+        pytest.param(EIGHT, "modern", "stdio", "modern", id="eight, modern"),
+        pytest.param(EIGHT, "modern", "http", "modern", id="eight, modern, over http"),
     ],
 )
 def test_64_calls_in_flight_and_some_that_hang(
     fake_mcp: Fake,
     tmp_path: Path,
-    downstream: str,
     transports: tuple[str, ...],
     upstream_era: str,
+    downstream: str,
     era: str,
 ) -> None:
     fakes = fakes_of(fake_mcp, transports, upstream_era)
