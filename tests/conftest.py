@@ -25,7 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two test processes more than there are cores: half of the tests mostly wait for processes they start."""
+    """Two test processes more than there are cores: half of the tests mostly wait for what they start."""
     return (os.cpu_count() or 1) + 2
 
 
