@@ -118,8 +118,8 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start-up, latency, sign-in and memory, measured: `nox -s bench -- startup --rounds 5` runs only one."""
+    """Start, end, latency, sign-in, memory, measured; `nox -s bench -- startup --rounds 5` runs only one."""
     install(session)
     which, *options = session.posargs or [""]
-    for name in [which] if which else ["startup", "latency", "signed_in", "memory"]:
+    for name in [which] if which else ["startup", "ending", "latency", "signed_in", "memory"]:
         session.run("python", "-m", f"bench.{name}", *options)

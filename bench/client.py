@@ -54,13 +54,21 @@ class Client:
 
     def close(self) -> None:
         """Ends its input and waits for its end; kills it after 5 s."""
-        self._in.close()
+        self.hang_up()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._out.close()
+
+    def hang_up(self) -> None:
+        """Ends its input."""
+        self._in.close()
+
+    def ended(self) -> bool:
+        """Whether its process has."""
+        return self._process.poll() is not None
 
     def frame(self, method: str, params: object) -> bytes:
         """A request's line; its id is the one after the last."""
