@@ -228,7 +228,11 @@ class Endpoint:
     def _initialize(self, exchange: Exchange) -> Answer:
         fields = exchange.fields
         version = negotiate(_text(fields.get("protocolVersion")) or "")
-        exchange.client.capabilities = fields.get("capabilities", b"{}")
+        capabilities = fields.get("capabilities", b"null")
+        if capabilities != b"null":  # which some clients say for none
+            if not capabilities.startswith(b"{"):
+                raise FaultError(INVALID_PARAMS, "'capabilities' is not an object.")
+            exchange.client.capabilities = capabilities
         said = b'{"protocolVersion":' + quote(version) + b","
         if self._welcome is not None:
             return said + self._welcome.initialize[1:]

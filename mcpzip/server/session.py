@@ -13,6 +13,7 @@ from functools import partial
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import Endpoint, FaultError, fault_of
 from mcpzip.server.questions import Questions
+from mcpzip.system.tasks import looked_at
 from mcpzip.wire import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -119,6 +120,7 @@ class Session:
             task = asyncio.create_task(work)
             self._passing_on.add(task)
             task.add_done_callback(self._passing_on.discard)
+            task.add_done_callback(looked_at)
 
     def _request(self, request: Request) -> None:
         try:
@@ -134,7 +136,7 @@ class Session:
         if isinstance(result, bytes):
             self._send(self._peer.result(request.id, result))
         else:
-            task = asyncio.create_task(self._answer(request, exchange, result))
+            task = asyncio.create_task(self._answer(request, exchange, result, self._send))
             self._calls[request.id] = task
             task.add_done_callback(partial(self._done, request.id))
 
@@ -186,7 +188,13 @@ class Session:
     def _spoken(self) -> str:
         return MODERN_VERSION if self.client.era is Era.MODERN else "a version negotiated with initialize"
 
-    async def _answer(self, request: Request, exchange: Exchange, work: Coroutine[None, None, bytes]) -> None:
+    async def _answer(
+        self,
+        request: Request,
+        exchange: Exchange,
+        work: Coroutine[None, None, bytes],
+        send: Callable[[bytes], None],
+    ) -> None:
         peer, id = self._peer, request.id
         try:
             result = self._endpoint.finished(request.method, exchange, await work)
@@ -194,9 +202,9 @@ class Session:
             raise  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
         except Exception as failure:
             error = fault_of(failure).error
-            self._send(peer.error(id, error.code, error.message, error.data))
+            send(peer.error(id, error.code, error.message, error.data))
         else:
-            self._send(peer.result(id, result))
+            send(peer.result(id, result))
 
     def _tell(self, method: str, params: bytes | None) -> None:
         self._send(self._peer.notify(method, params))

@@ -180,6 +180,12 @@ async def bridged(folder: Path, *eras: str, **keys: Any) -> AsyncIterator[Bridge
                 await session.finish(0.0)
 
 
+def give_up_the_parked(bridge: Bridge) -> None:
+    """What happens when nobody comes back, in its time, for the one call that waits for its client."""
+    (handle,) = bridge.proxy._caller._parked
+    bridge.proxy._caller._give_up(handle)
+
+
 def text_of(answer: Json) -> Any:
     """What the upstream has to say of a call: the answers it got."""
     assert "result" in answer, answer

@@ -19,6 +19,7 @@ from bridging import (
     again,
     ahead,
     bridged,
+    give_up_the_parked,
     log,
     parked,
     questions,
@@ -477,12 +478,6 @@ async def test_a_question_of_a_call_that_ended_and_that_nobody_comes_back_for_go
         asked = await wire.answer(asking)
         older_do = [["await", str(tmp_path / "ask")], SAMPLE, WAIT]
         assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}
-
-
-def give_up_the_parked(bridge: Bridge) -> None:
-    """What happens when nobody comes back, in its time, for the one call that waits for its client."""
-    (handle,) = bridge.proxy._caller._parked
-    bridge.proxy._caller._give_up(handle)
 
 
 async def test_a_question_of_a_call_that_is_given_up_goes_to_another(tmp_path: Path) -> None:

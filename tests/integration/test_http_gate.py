@@ -77,6 +77,9 @@ async def test_what_the_head_of_a_request_decides(era: str) -> None:
         ("http://127.0.0.1@evil.example/mcp", "127.0.0.1", 421),
         ("http://127.0.0.1", "127.0.0.1", 404),
         ("ftp://127.0.0.1/mcp", "127.0.0.1", 404),
+        ("http%3A//127.0.0.1/mcp", "evil.example", 404),
+        ("http://127.0.0.1%2Fmcp", "evil.example", 404),
+        ("/%6Dcp", "127.0.0.1", 200),
     ],
 )
 async def test_a_target_in_absolute_form_has_a_host_of_its_own(target: str, host: str, status: int) -> None:
@@ -268,16 +271,6 @@ async def test_what_is_no_http_in_the_midst_of_a_response_ends_it(refused_by: st
             pass
 
 
-async def test_connections_far_beyond_the_limit_are_closed() -> None:
-    async with (
-        site(Script(), connections=1, turned_away=1) as web,
-        web.connected(),
-        web.connected(),
-        web.connected() as third,
-    ):
-        assert await third.ended()
-
-
 NOT_MESSAGES = [
     (b"", 400, -32700),
     (b"{", 400, -32700),
@@ -353,6 +346,21 @@ async def test_the_modern_era_is_posted_only(verb: str) -> None:
     async with site(Script()) as web:
         reply = await web.ask(verb, **DISCOVER_HEADERS)
         assert (reply.status, reply.headers["allow"]) == (405, "POST")
+        assert (await web.ask(verb, MCP_Protocol_Version="2099-01-01")).status == 400
+
+
+async def test_a_version_that_is_not_served_is_called_so_whatever_the_body_lacks() -> None:
+    async with site(Script()) as web:
+        session = await web.session()
+        reply = await session.ask("POST", message("ping", id=1), MCP_Protocol_Version="2099-01-01")
+        assert (reply.status, reply.last["error"]["code"]) == (400, -32022)
+        assert "2026-07-28" in reply.last["error"]["data"]["supported"]
+
+
+async def test_a_modern_request_without_its_header_is_told_which() -> None:
+    async with site(Script(hello=hello)) as web:
+        reply = await web.ask("POST", DISCOVER, **{**DISCOVER_HEADERS, "MCP_Protocol_Version": None})
+        assert (reply.status, reply.last["error"]["code"], reply.last["id"]) == (400, -32020, 1)
 
 
 async def test_an_unknown_method_is_not_found() -> None:
@@ -373,8 +381,3 @@ async def test_a_defect_of_ours_is_told_and_warned_of() -> None:
         error = (await session.call("broken")).last["error"]
         assert error["code"] == -32603
         assert "ZeroDivisionError" in error["message"]
-
-
-async def test_there_is_an_end_to_connections() -> None:
-    async with site(Script(), connections=2) as web, web.connected(), web.connected():
-        assert (await web.ask("POST", INITIALIZE)).status == 503

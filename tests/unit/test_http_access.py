@@ -127,6 +127,19 @@ def test_names_and_origins_of_its_own_and_more() -> None:
     assert "https://app.example.org:*" not in access.origins
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("https://X.example:443", "https://x.example"),
+        ("http://x:80", "http://x"),
+        ("https://x:80", "https://x:80"),
+        ("chrome-extension://abc", "chrome-extension://abc"),
+    ],
+)
+def test_an_origin_is_what_browsers_make_of_it(written: str, sent: str) -> None:
+    assert access_to(read_address("0"), None, [], [written]).pages == (sent,)
+
+
 def test_loopback_is_not_open_to_all() -> None:
     access = access_to(read_address("0"), None, [], [])
     assert isinstance(access, Access)
@@ -141,7 +154,7 @@ def test_what_is_no_host(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["*", "null", "", "app.example.org", "https://x/", "https://x:*", "https://a b"]
+    "origin", ["*", "null", "", "app.example.org", "https://x/", "https://x:*", "https://a b", "https://"]
 )
 def test_what_is_no_origin(origin: str) -> None:
     with pytest.raises(ConfigError, match="no origin"):

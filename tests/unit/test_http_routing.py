@@ -31,7 +31,7 @@ Pairs = Sequence[tuple[str, str]]
 
 def head(headers: Pairs) -> Head:
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-    return Head({"method": "POST", "path": "/mcp", "headers": raw})
+    return Head({"method": "POST", "raw_path": b"/mcp", "headers": raw})
 
 
 def exchange(params: dict[str, object], stamp: dict[str, object] | None = None) -> Exchange:

@@ -24,6 +24,7 @@ from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
 from mcpzip.proxy.counterpart import Call, Request
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
+from mcpzip.server.endpoint import Endpoint
 
 
 async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None:
@@ -316,6 +317,32 @@ async def test_a_last_line_without_its_newline_counts() -> None:
     talk.session.receive(b'{"jsonrpc":"2.0","id":9,"method":"ping"}')
     talk.session.end()
     assert json.loads(talk.lines[-1]) == {"jsonrpc": "2.0", "id": 9, "result": {}}
+
+
+async def test_what_the_desk_answered_and_takes_its_time_now_is_not_answered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Through ``transparent``, with a card and without a snapshot, `initialize` was answered twice."""
+
+    async def later(*_: object) -> bytes:
+        return b"{}"
+
+    talk = Talk()
+    monkeypatch.setattr(Endpoint, "_initialize", later)
+    talk.session.replay(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode() + b"\n"
+    )
+    await talk.session.finish(5)
+    assert talk.lines == []
+    talk.goes_on()
+
+
+@pytest.mark.parametrize(("capabilities", "taken"), [(None, True), ({}, True), ([], False), (5, False)])
+def test_capabilities_are_an_object_or_none(capabilities: object, taken: bool) -> None:
+    talk = Talk()
+    opening = {**HELLO, "capabilities": capabilities}
+    assert ("result" in talk.asks("initialize", opening)) == taken
+    assert talk.session.client.capabilities.startswith(b"{")
 
 
 def test_what_the_desk_answered_is_not_answered_again() -> None:

@@ -28,7 +28,8 @@ LOOPBACK = "127.0.0.1"
 _WRITTEN = re.compile(r"(?:(?P<host>\[[^\[\]]+\]|[^:\[\]]*):)?(?P<port>[0-9]{1,5})")
 _TOKEN = re.compile(rb"[!-~]+")  # what stands in a header without ending it
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?P<port>:[0-9]{1,5})?", re.IGNORECASE)
-_ORIGIN = re.compile(r"https?://[^/\s*]+|[a-z][a-z0-9+.-]*://[^/\s*]*", re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://[^/\s*]+|(?!https?:)[a-z][a-z0-9+.-]*://[^/\s*]*", re.IGNORECASE)
+_OWN_PORT = re.compile(r"(https://.+):443|(http://.+):80")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Access:
 def _is_among(value: str, known: tuple[str, ...]) -> bool:
     value = value.lower()
     name, _, port = value.rpartition(":")
-    return value in known or (port.isdecimal() and f"{name}:*" in known)
+    return value in known or (port.isascii() and port.isdecimal() and f"{name}:*" in known)
 
 
 def read_address(text: str) -> Address:
@@ -210,7 +211,9 @@ def _hosts(text: str) -> list[str]:
 def _origin(text: str) -> str:
     if not _ORIGIN.fullmatch(text):
         raise _wrong("--allow-origin", f"{text!r} is no origin", "write it like https://app.example.org")
-    return text.lower()
+    origin = text.lower()
+    written = _OWN_PORT.fullmatch(origin)
+    return origin if written is None else written[1] or written[2]  # as browsers write it (RFC 6454, 6.2)
 
 
 def _with_ports(names: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Every client that comes over HTTP: whose a request is, and how all of them end."""
 
 from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.http import routing
 from mcpzip.server.http.head import EVENTS, JSON, Head
 from mcpzip.server.http.legacy import Legacy
 from mcpzip.server.http.limits import Limits
@@ -13,6 +14,7 @@ _POSTED_ONLY = Refusal(405, "This version of the protocol is spoken by POST only
 _NO_VERB = Refusal(405, "MCP is spoken by GET, POST and DELETE.", ((b"allow", b"GET, POST, DELETE"),))
 _BOTH = Refusal(406, f"A POST says Accept: {JSON}, {EVENTS}.")
 _STREAM = Refusal(406, f"A GET says Accept: {EVENTS}.")
+_UNSERVED = Refusal(400, "This MCP-Protocol-Version is not served.")
 _BODY = Refusal(400, "Only a POST has a body.")
 
 
@@ -27,7 +29,7 @@ class Downstream:
     def refusal(self, head: Head) -> Refusal | None:
         """Why a request isn't one, as far as its head tells."""
         if head.is_modern and head.verb != "POST":
-            return _POSTED_ONLY
+            return _UNSERVED if routing.unserved(head) else _POSTED_ONLY
         if head.verb not in _VERBS:
             return _NO_VERB
         if head.verb == "POST" and not head.accepts(JSON, EVENTS):

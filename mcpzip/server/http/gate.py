@@ -31,6 +31,9 @@ _WRONG_TOKEN = Refusal(
     "This bearer token is not the one that is required.",
     ((b"www-authenticate", b'Bearer realm="mcpzip", error="invalid_token"'),),
 )
+# Whoever passed it on may have gone by the other, and have let in what is inside (RFC 9112, 6.3).
+_TWO_LENGTHS = Refusal(400, "A request has a Content-Length or a Transfer-Encoding, not both.")
+_CROWDED = Refusal(503, "There are too many connections; try again later.", code=INTERNAL_ERROR)
 _TOO_SLOW = Refusal(408, "The body of the request did not arrive in time.", patient=False)
 
 
@@ -52,7 +55,7 @@ class Gate:
         page = self._page(head)
         reply = Reply(send, _readable_by(page) if page else ())
         try:
-            if page and head.verb == "OPTIONS" and head.path == PATH:
+            if page and head.verb == "OPTIONS" and head.path == PATH and not head.has_body:
                 await reply.empty(204, *_allowed(head.text("Access-Control-Request-Headers")))
             elif refusal := self._refusal(head):
                 await reply.refuse(refusal, receive, self._limits.linger)
@@ -63,6 +66,10 @@ class Gate:
             if not reply.began:
                 failure = Refusal(500, f"mcpzip failed: {type(defect).__name__}.", code=INTERNAL_ERROR)
                 await reply.refuse(failure, receive, self._limits.linger)
+
+    async def turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI 3.0, for a connection that is one too many."""
+        await Reply(send).refuse(_CROWDED, receive, self._limits.linger)
 
     def _page(self, head: Head) -> str | None:
         """The origin of a web page that may read what we answer; None for any other."""
@@ -99,6 +106,8 @@ class Gate:
         """Why this request is not let in, as far as its head tells."""
         if head.path != PATH:
             return _UNKNOWN_PATH
+        if head.all("Transfer-Encoding") and head.all("Content-Length"):
+            return _TWO_LENGTHS
         if head.verb == "POST" and not head.carries_json:
             return _NO_JSON
         if not self._access.knows_host(head.host):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from mcpzip.wire import LEGACY_VERSIONS
 
@@ -20,7 +21,7 @@ class Head:
     def __init__(self, scope: Scope) -> None:
         self.verb: str = scope["method"]
         self._headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
-        self.host, self.path = _target(scope["path"], self.text("Host") or "")
+        self.host, self.path = _target(scope["raw_path"].decode("latin-1"), self.text("Host") or "")
         self.session = self.text("Mcp-Session-Id")
 
     def all(self, name: str) -> list[str]:
@@ -59,11 +60,11 @@ class Head:
 
 
 def _target(written: str, host: str) -> tuple[str, str]:
-    """The host and path of a request's target. One in absolute form, as to a proxy, has its own host, which
-    is the one that counts (RFC 9112, 3.2.2).
+    """The host and path of a request's target, as it was written. One in absolute form, as to a proxy, has a
+    host of its own, which is the one that counts (RFC 9112, 3.2.2).
     """
     scheme, slashes, rest = written.partition("://")
     if slashes and scheme.lower() in ("http", "https"):
         host, slash, path = rest.partition("/")
-        return host, slash + path
-    return host, written
+        return host, unquote(slash + path)
+    return host, unquote(written)

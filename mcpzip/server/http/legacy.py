@@ -23,6 +23,7 @@ from mcpzip.server.http.work import BUSY, Outcome, Work
 from mcpzip.server.questions import Questions
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -47,11 +48,13 @@ STREAM_TIME = 5.0
 _NO_SESSION = Refusal(400, "There is no Mcp-Session-Id: begin with initialize.", unread=False)
 _UNKNOWN = Refusal(404, "This session has ended, or never was: begin with initialize.", unread=False)
 _FULL = Refusal(503, "There are too many sessions; try again later.", code=INTERNAL_ERROR, unread=False)
+_STOPPING = Refusal(503, "mcpzip was told to stop.", code=INTERNAL_ERROR, unread=False)
 _LISTENS = Refusal(409, "The session has its stream already: one is allowed.", unread=False)
 _NO_STREAM = RpcError(INVALID_REQUEST, "The client has no stream open on which it could be asked.")
 _NOT_READ = RpcError(INVALID_REQUEST, "The client does not read what it is told.")
 _BEGUN = RpcError(INVALID_REQUEST, "The session has begun already; a new one begins without Mcp-Session-Id.")
 _NO_OBJECT = RpcError(INVALID_PARAMS, "params is an object")
+_NO_HEADER = "MCP-Protocol-Version is not the version in _meta: it is not there."
 _NO_VERSION = "initialize needs a 'protocolVersion'."
 _WITHDRAWN = "The request was cancelled."
 _ENDED = "The session has ended."
@@ -106,10 +109,14 @@ class Legacy:
                 opening = read_opening("initialize", params)
                 if opening is None or opening.version is None:
                     await reply.json(peer.error(event.id, INVALID_PARAMS, _NO_VERSION))
-                elif self._work.over or self._work.full or not self._has_room():
-                    await self._refuse(_FULL, reply, receive)
+                elif self._work.full:
+                    await reply.json(peer.error(event.id, BUSY.code, BUSY.message))
+                elif self._work.over or not self._has_room():
+                    await self._refuse(_STOPPING if self._work.over else _FULL, reply, receive)
                 else:
                     await self._open(peer, event, reply, receive)
+            case Request(id=id, method=method, params=params) if _is_modern(method, params):
+                await reply.json(peer.error(id, HEADER_MISMATCH, _NO_HEADER), 400)
             case Invalid(id=id, code=code, message=message):
                 await reply.json(peer.error(id, code, message), 400)
             case _:
@@ -320,6 +327,11 @@ class LegacySession:
             return await self._questions.ask(outbox.put, method, params)
 
         return ask
+
+
+def _is_modern(method: str, params: bytes | None) -> bool:
+    opening = read_opening(method, params)
+    return opening is not None and opening.era is Era.MODERN
 
 
 async def _opened(stream: asyncio.Event) -> None:

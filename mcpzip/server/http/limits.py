@@ -36,6 +36,8 @@ class Limits:
     """Requests under way at once. A legacy client that hangs up has cancelled none of its own."""
     backlog: int = 512
     """Connections that wait to be taken."""
+    unread: float = 600.0
+    """What waits to be read: the longest pause of a client, and 64 MiB over 1 Mbit/s."""
     untold: int = 16 * 1024 * 1024
     """What is told to a client that doesn't read, per stream; past that it is told no more on it."""
     linger: float = 2.0

@@ -29,6 +29,8 @@ _EVENTS = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+_AROUND = 64
+"""Bytes that an event has around its message, and some."""
 _LINE_ENDS = {"\u0085".encode(): rb"\u0085", "\u2028".encode(): rb"\u2028", "\u2029".encode(): rb"\u2029"}
 
 
@@ -100,9 +102,7 @@ class Reply:
                     await self.stream()
                     await self._body(b"".join(map(event, lines)), more=True)
                 elif outbox.answer is not None:
-                    if len(outbox.answer.line) <= event_up_to:
-                        await self.stream()
-                    await self._answer(outbox.answer)
+                    await self._answer(outbox.answer, event_up_to)
                     return True
                 elif outbox.closed:
                     await self.stream()
@@ -119,11 +119,14 @@ class Reply:
         """Nothing more comes."""
         await self._body(b"")
 
-    async def _answer(self, answer: Answer) -> None:
-        if self.streams:
-            await self._body(event(answer.line))
-        else:
-            await self.json(answer.line, answer.status)
+    async def _answer(self, answer: Answer, event_up_to: int) -> None:
+        if self.streams or len(answer.line) <= event_up_to:
+            said = event(answer.line)
+            if self.streams or len(said) <= event_up_to + _AROUND:
+                await self.stream()
+                await self._body(said)
+                return
+        await self.json(answer.line, answer.status)
 
     async def _begin(self, status: int, headers: Sequence[Header]) -> None:
         self.began = True

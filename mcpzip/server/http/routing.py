@@ -53,7 +53,7 @@ def misrouted(head: Head, method: str, exchange: Exchange) -> RpcError | None:
             return _mismatch(f"{header} is there more than once.")
     stamp = exchange.meta_fields
     if PROTOCOL_VERSION_KEY not in stamp or not stamp.get(CLIENT_CAPABILITIES_KEY, b"").startswith(b"{"):
-        return _NO_STAMP
+        return unserved(head) or _NO_STAMP
     version = head.text(VERSION_HEADER)
     if version != _text(stamp[PROTOCOL_VERSION_KEY]):
         return _mismatch(f"{VERSION_HEADER} is not the version in _meta.")

@@ -80,7 +80,7 @@ class _Server(uvicorn.Server):
         room = max(1, room_for(limits.connections + limits.turned_away) - limits.turned_away)
 
         def protocol(*args: Any, **keys: Any) -> "_Protocol":
-            return _Protocol(limits.head_time, room + limits.turned_away, *args, **keys)
+            return _Protocol(app, limits, room, *args, **keys)
 
         config = uvicorn.Config(
             app,
@@ -94,7 +94,6 @@ class _Server(uvicorn.Server):
             proxy_headers=False,
             server_header=False,
             h11_max_incomplete_event_size=limits.head,
-            limit_concurrency=room,
             backlog=limits.backlog,
             timeout_keep_alive=round(limits.keep_alive),
         )
@@ -141,22 +140,27 @@ _ARRIVING = bytearray(1 << 16)
 
 
 class _Protocol(H11Protocol, asyncio.BufferedProtocol):
-    """A connection, on which the head of a request takes no longer than ``head_time`` seconds. most: how many
-    there may be.
+    """A connection. room: how many there may be; some more are told so, by ``gate``.
+
+    The head of a request has its time, so has what the client is to read; what it sends ahead of an answer
+    has its size.
 
     What arrives is read into one buffer for all connections and copied: asyncio would take a block of 256 KiB
     for each read and give back what was not filled, which leaves holes in memory, more with every call.
     """
 
-    def __init__(self, head_time: float, most: int, *args: Any, **keys: Any) -> None:
+    def __init__(self, gate: Gate, limits: Limits, room: int, *args: Any, **keys: Any) -> None:
         super().__init__(*args, **keys)
-        self._head_time, self._most = head_time, most
+        self._gate, self._limits, self._room = gate, limits, room
         self._late: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._most:
+        if len(self.connections) > self._room + self._limits.turned_away:
             transport.abort()
+        elif len(self.connections) > self._room:
+            self.app = self._gate.turn_away
         self._expect()
 
     def get_buffer(self, sizehint: int) -> bytearray:
@@ -166,11 +170,40 @@ class _Protocol(H11Protocol, asyncio.BufferedProtocol):
         self.data_received(bytes(memoryview(_ARRIVING)[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
+        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE) and not data.strip(b"\r\n"):
+            return  # some clients end a body with a line of its own (RFC 9112, 2.2)
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self._expect()  # part of a head is there
+        if self.transport.is_closing():
+            self._forget()
+        elif self.conn.their_state is h11.DONE:
+            self._ahead()
+            self._forget()
+        elif self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
+            self._expect()  # part of a head is there, or a body comes that nobody waits for
         else:
             self._forget()
+
+    def _ahead(self) -> None:
+        """Looks at what came behind a request that isn't answered yet."""
+        ahead, _ = self.conn.trailing_data
+        if not ahead.strip(b"\r\n"):
+            self.flow.resume_reading()  # so that it is heard when the client leaves
+        elif len(ahead) > self._limits.head:
+            self.transport.abort()  # uvicorn reads on with each request that it begins
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self._limits.unread, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._is_read()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def send_400_response(self, msg: str) -> None:
         """Says that this is no HTTP, unless it came while something else was being said."""
@@ -181,11 +214,12 @@ class _Protocol(H11Protocol, asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._is_read()
         super().connection_lost(exc)
 
     def _expect(self) -> None:
         if self._late is None:
-            self._late = self.loop.call_later(self._head_time, self._give_up)
+            self._late = self.loop.call_later(self._limits.head_time, self._give_up)
 
     def _forget(self) -> None:
         if self._late is not None:

@@ -1,0 +1,146 @@
+"""What a connection may take of `serve --http`, and what may come on it (RFC 9112)."""
+
+import asyncio
+
+import pytest
+from driver import PATIENCE, comes_true
+from web import Connection, Script, echo, message, modern_message, site
+
+from mcpzip.proxy.exchange import Exchange
+from mcpzip.server.http.access import access_to, read_address
+from mcpzip.server.http.reply import PING
+
+OPENING = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
+INITIALIZE = message("initialize", OPENING, 1)
+PAGE = "https://app.example.org"
+
+
+async def forever(exchange: Exchange) -> bytes:
+    await asyncio.Event().wait()
+    return b"{}"
+
+
+async def large(exchange: Exchange) -> bytes:
+    return b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * 16_000_000)
+
+
+async def test_there_is_an_end_to_connections_which_those_that_are_there_do_not_feel() -> None:
+    async with (
+        site(Script(), connections=2, linger=0.01) as web,
+        web.connected() as first,
+        web.connected(),
+    ):
+        reply = await web.ask("POST", INITIALIZE)
+        assert reply.status == 503
+        assert reply.last["error"]["message"] == "There are too many connections; try again later."
+        await first.write(web.request("POST", INITIALIZE))
+        assert (await first.reply()).status == 200
+
+
+async def test_connections_far_beyond_the_limit_are_closed() -> None:
+    async with (
+        site(Script(), connections=1, turned_away=1) as web,
+        web.connected(),
+        web.connected(),
+        web.connected() as third,
+    ):
+        assert await third.ended()
+
+
+async def test_what_is_sent_ahead_of_an_answer_has_a_limit() -> None:
+    """It was all kept: each request that was begun read on."""
+    script = Script(forever=forever)
+    body, headers = modern_message("tools/call", {"name": "forever"})
+    async with site(script, head=10_000) as web, web.connected() as connection:
+        await connection.write(web.request("POST", body, **headers))
+        await comes_true(lambda: script.seen)
+        await connection.write(web.request("POST", body, **headers) * 100)
+        assert await connection.ended()
+        await comes_true(lambda: script.cancelled)
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_line_behind_a_body_hides_no_hang_up(together: bool) -> None:
+    """Nothing was read any more, so nobody heard that the client had left."""
+    script = Script(forever=forever)
+    body, headers = modern_message("tools/call", {"name": "forever"})
+    async with site(script) as web, web.connected() as connection:
+        await connection.write(web.request("POST", body, **headers) + b"\r\n" * together)
+        await comes_true(lambda: script.seen)
+        await connection.write(b"\r\n")
+        connection.close()
+        await comes_true(lambda: script.cancelled, PING / 2)  # a ping that nobody takes tells as well
+
+
+async def test_a_line_behind_the_last_request_of_a_connection_ends_no_call() -> None:
+    go_on = asyncio.Event()
+
+    async def waiting(exchange: Exchange) -> bytes:
+        await go_on.wait()
+        return b'{"content":[]}'
+
+    script = Script(waiting=waiting)
+    body, headers = modern_message("tools/call", {"name": "waiting"})
+    async with site(script) as web, web.connected() as connection:
+        await connection.write(web.request("POST", body, Connection="close", **headers))
+        await comes_true(lambda: script.seen)
+        await connection.write(b"\r\n")
+        go_on.set()
+        assert (await connection.reply()).status == 200
+
+
+async def test_who_does_not_read_is_let_go() -> None:
+    """What it left unread was kept for ever, and its connection with it."""
+    async with site(Script(large=large), unread=0.2) as web:
+        session = await web.session()
+        async with session.calling("large") as connection:
+            assert await is_gone(connection)
+
+
+async def is_gone(connection: Connection) -> bool:
+    """Whether the system says that the other end is, once it does; nothing is read for it."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await connection.write(b"\r\n")
+            except ConnectionError:
+                return True
+            await asyncio.sleep(0.01)
+
+
+async def test_a_page_asks_without_a_body() -> None:
+    """One that sent a byte of the body it had announced had its connection for ever, without a token."""
+    access = access_to(read_address("0"), None, (), (PAGE,))
+    asked = {"Origin": PAGE, "Access_Control_Request_Method": "POST", "Content_Length": "99"}
+    async with site(Script(), access, linger=0.1) as web, web.connected() as connection:
+        await connection.write(web.request("OPTIONS", **asked))
+        reply = await connection.reply()
+        assert (reply.status, reply.headers["connection"]) == (405, "close")
+        await connection.write(b"x")
+        assert await connection.ended()
+
+
+async def test_a_body_has_one_length() -> None:
+    """A proxy that goes by the other takes what is inside for part of this request, and checks none of it."""
+    async with site(Script(), linger=0.1) as web, web.connected() as connection:
+        await connection.write(web.request("POST", INITIALIZE, Transfer_Encoding="chunked"))
+        reply = await connection.reply()
+        assert (reply.status, reply.headers["connection"]) == (400, "close")
+        assert reply.last["error"]["message"].endswith("not both.")
+        assert await connection.ended()
+
+
+async def test_an_answer_is_as_long_as_the_event_that_carries_it() -> None:
+    async def line_ends(exchange: Exchange) -> bytes:
+        return b'{"text":"%b"}' % ("\u2028" * 200).encode()  # 600 bytes, and 1,200 once they are escaped
+
+    async with site(Script(echo=echo, line_ends=line_ends), event=1_000) as web:
+        session = await web.session()
+        assert (await session.call("echo", text="x" * 600)).headers["content-type"] == "text/event-stream"
+        reply = await session.call("line_ends")
+        assert reply.headers["content-type"] == "application/json"
+        assert reply.last["result"] == {"text": "\u2028" * 200}
