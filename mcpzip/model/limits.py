@@ -1,0 +1,52 @@
+"""The budget for hostile input: how much of anything that comes from outside is taken in.
+
+The rule: a limit on what a server, a client or a file may have us hold or compute stands here and nowhere
+else. A row says what is counted, in which unit, and what happens at the limit. ``docs/security.md`` has the same
+table for people; a test holds the two together.
+
+Sizes are in bytes, times in seconds, unless a row says otherwise.
+"""
+
+MiB = 1 << 20
+
+# --- a message ----------------------------------------------------------------------------------------------
+
+MESSAGE = 64 * MiB
+"""One message, from a server or a client: a line, an HTTP body after decompression, the data of an SSE event.
+A longer one is dropped while it arrives, and the request that it answers fails with a sentence that says so.
+"""
+ECHO = 200
+"""Characters of any text from outside that are repeated inside a sentence of ours. The rest is cut with ``…``.
+"""
+
+# --- a list and what stands in it ---------------------------------------------------------------------------
+
+LIST_PAGES = 1_000
+"""Pages of one list of one server (its tools, prompts, resources or templates). More is a failed listing."""
+LIST_ITEMS = 50_000
+"""Items of one such list, over all pages. More is a failed listing: the last good one is kept."""
+LIST_BYTES = 64 * MiB
+"""Bytes of one such list, over all pages. More is a failed listing: the last good one is kept."""
+ITEM = 4 * MiB
+"""One tool, prompt, resource or template. A larger one is left out, and the server has a warning."""
+NAME = 1_024
+"""Characters of the name of a tool or a prompt. One with a longer name is left out, and the server has a
+warning; a request for a longer name is refused before anything is compared."""
+URI = 8_192
+"""Characters of a resource's URI or a template. As for `NAME`."""
+
+# --- a schema -----------------------------------------------------------------------------------------------
+
+SCHEMA_WORK = 20_000
+"""Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer, an
+entry that is looked at in search of an anchor are one each. What is left after them is ``any``."""
+SCHEMA_DEPTH = 24
+"""Schemas in one another. What is deeper is ``any``."""
+
+# --- an HTTP answer -----------------------------------------------------------------------------------------
+
+# --- a wait queue, a session --------------------------------------------------------------------------------
+
+# --- a file -------------------------------------------------------------------------------------------------
+
+# --- servers that are started -------------------------------------------------------------------------------
