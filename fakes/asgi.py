@@ -7,13 +7,15 @@ unless a fault of its reply says otherwise. The faults that fire on a message tr
 
 import asyncio
 import time
+import zlib
+from collections.abc import Iterator
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fakes import process
 from fakes.answer import JsonObject
-from fakes.distort import Pause, Step, Write, distort
+from fakes.distort import Pad, Pause, Step, Write, distort
 from fakes.eras import unsupported
 from fakes.faults import NOTHING, Fault, Firing, Plan
 from fakes.oauth.guard import Guard
@@ -77,7 +79,7 @@ class Gate:
         message = _message(body)
         firing = self._meet(verb, message)
         scope[FIRING] = firing
-        recorder = _Recorder(self, send, self._record, number, told, firing)
+        recorder = _Recorder(self, send, receive, self._record, number, told, firing)
         if firing.get("hang"):
             while (await receive())["type"] != "http.disconnect":
                 pass
@@ -163,9 +165,18 @@ class _Recorder:
     """The way out for one exchange. firing: the faults that fire on its request."""
 
     def __init__(
-        self, gate: Gate, send: Send, record: Writer, number: int, told: JsonObject, firing: Firing
+        self,
+        gate: Gate,
+        send: Send,
+        receive: Receive,
+        record: Writer,
+        number: int,
+        told: JsonObject,
+        firing: Firing,
     ) -> None:
-        self._gate, self._send, self._record, self._number = gate, send, record, number
+        self._gate, self._record, self._number = gate, record, number
+        self._send = squeezed(send) if firing.get("gzip-bomb") else send
+        self._receive = receive
         self._told = told
         self._streaming = False
         self._pending = b""
@@ -227,33 +238,51 @@ class _Recorder:
             else:  # an endpoint, a status page
                 self._record.event("body", {"text": text.decode("utf-8", "backslashreplace")}, self._number)
 
-    async def _begin(self, length: int) -> None:
-        """Send the head of the response that was held back, for a body of so many bytes."""
+    async def _begin(self, length: int | None) -> None:
+        """Send the head of the response that was held back, for a body of so many bytes (None: nobody
+        knows)."""
         if self._held is None:
             return
         held, self._held = self._held, None
         fields = [field for field in held["headers"] if field[0] != b"content-length"]
-        await self._send({**held, "headers": [*fields, (b"content-length", b"%d" % length)]})
+        known = [] if length is None else [(b"content-length", b"%d" % length)]
+        await self._send({**held, "headers": [*fields, *known]})
 
     async def _distort(self, firing: Firing, texts: list[bytes], more: bool) -> None:
         """Send what the faults make of a reply: events of a stream, or one body."""
         torn = firing.get("torn")
         others = Firing(tuple(fault for fault in firing.faults if fault is not torn))
-        lines = [
-            step.data
-            for text in texts
-            for step in distort(text + b"\n", others if _answered([text]) else NOTHING)
-            if isinstance(step, Write)
+        steps = [
+            step for text in texts for step in distort(text + b"\n", others if _answered([text]) else NOTHING)
         ]
+        if any(isinstance(step, Pad) for step in steps):
+            await self._pour(steps, more)
+            return
+        lines = [step.data for step in steps if isinstance(step, Write)]
         self._note([line.strip() for line in lines])
         whole = b"".join(map(_event, lines)) if self._streaming else b"".join(lines)
         await self._begin(len(whole))
-        steps: list[Step] = [Write(whole)] if torn is None else distort(whole, Firing((torn,)))
-        for step in steps:
+        for step in [Write(whole)] if torn is None else distort(whole, Firing((torn,))):
             if isinstance(step, Write):
                 await self._send({"type": "http.response.body", "body": step.data, "more_body": True})
             elif isinstance(step, Pause):
                 await asyncio.sleep(step.seconds)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": more})
+
+    async def _pour(self, steps: list[Step], more: bool) -> None:
+        """Send what is made while it goes out, as one event or one body, until the reader has gone. Its
+        padding is in no record."""
+        await self._begin(None)
+        gone = asyncio.ensure_future(_gone(self._receive))
+        self._note([b"".join(step.data for step in steps if isinstance(step, Write)).strip()])
+        try:
+            for piece in _pieces(steps, self._streaming):
+                if gone.done():
+                    return
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                await asyncio.sleep(0)
+        finally:
+            gone.cancel()
         await self._send({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _break(self, fault: Fault, message: Message, body: bytes) -> None:
@@ -303,6 +332,44 @@ def _event(data: bytes) -> bytes:
     return b"event: message\r\n%b\r\n" % b"".join(
         b"data: %b\r\n" % line for line in data.rstrip(b"\n").split(b"\n")
     )
+
+
+def _pieces(steps: list[Step], streaming: bool) -> Iterator[bytes]:
+    """What goes out of padded replies, in pieces: events of a stream, or a body."""
+    fresh = True
+    for step in steps:
+        match step:
+            case Write():
+                if streaming and fresh:
+                    yield b"event: message\r\ndata: "
+                fresh = step.data.endswith(b"\n")
+                yield step.data.rstrip(b"\n") + (b"\r\n\r\n" if streaming and fresh else b"")
+            case Pad():
+                yield from step.pieces()
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client hangs up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def squeezed(send: Send) -> Send:
+    """``send`` for a response that is compressed, whatever was accepted."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+
+    async def squeeze(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            fields = [field for field in message["headers"] if field[0] != b"content-length"]
+            message = {**message, "headers": [*fields, (b"content-encoding", b"gzip")]}
+        elif message["type"] == "http.response.body":
+            more = message.get("more_body", False)
+            packed = packer.compress(message.get("body", b""))
+            packed += packer.flush(zlib.Z_SYNC_FLUSH if more else zlib.Z_FINISH)
+            message = {**message, "body": packed}
+        await send(message)
+
+    return squeeze
 
 
 async def _body(receive: Receive) -> bytes:

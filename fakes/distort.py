@@ -4,7 +4,7 @@ The rule: an answer is a line of bytes; a fault turns the list of `Step`s that w
 list. No I/O here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -30,7 +30,21 @@ class Exit(Struct, frozen=True):
     text: str
 
 
-Step = Write | Pause | Exit
+_SPACES = b" " * (1 << 18)
+
+
+class Pad(Struct, frozen=True):
+    """Write so many spaces, never many at a time; no further than the reader is there for."""
+
+    count: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """Them, in pieces."""
+        for start in range(0, self.count, len(_SPACES)):
+            yield _SPACES[: self.count - start]
+
+
+Step = Write | Pause | Exit | Pad
 
 # Bytes that no UTF-8 decoder takes, between two that make it look like a message.
 _NOT_UTF8 = b'{"jsonrpc":"2.0","method":"notifications/\xff\xfe\xc3\x28"}\n'
@@ -65,6 +79,26 @@ def _huge(fault: Fault, steps: list[Step]) -> list[Step]:
     ]
 
 
+def _endless(fault: Fault, steps: list[Step]) -> list[Step]:
+    padding = Pad(int(fault.number("size")))
+    padded: list[Step] = []
+    for step in steps:
+        if isinstance(step, Write) and b'"id":' in step.data:
+            padded += [Write(step.data.rstrip()[:-1]), padding, Write(b"}\n")]
+        else:
+            padded.append(step)
+    return padded
+
+
+def _many_keys(fault: Fault, steps: list[Step]) -> list[Step]:
+    keys = b"".join(b'"key-%d":%d,' % (number, number) for number in range(int(fault.number("count"))))
+    more = b'"result":{%b"lone":"\\ud800",' % keys
+    return [
+        Write(step.data.replace(b'"result":{', more, 1)) if isinstance(step, Write) else step
+        for step in steps
+    ]
+
+
 def _torn(fault: Fault, steps: list[Step]) -> list[Step]:
     torn: list[Step] = []
     for step in steps:
@@ -93,6 +127,9 @@ _ACTIONS: Mapping[str, Callable[[Fault, list[Step]], list[Step]]] = {
     "wrong-id": _wrong_id,
     "duplicate": _duplicate,
     "huge": _huge,
+    "endless": _endless,
+    "gzip-bomb": _endless,
+    "many-keys": _many_keys,
     "torn": _torn,
     "crash": _crash,
 }

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET
 
-from fakes import asking
+from fakes import asking, hostile
 from fakes.answer import JsonObject, fill, json_value
 from fakes.asking import InputRequired
 from fakes.audience import LIST_FILTERS, Audience
@@ -85,9 +85,13 @@ class Engine:
         if handler is None:
             raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
         try:
-            result = await handler(self, request)
+            if (later := hostile.page(request)) is None:
+                result = await handler(self, hostile.listening(request))
         except InputRequired as asked:
             result = asked.result
+        except Refused as refusal:
+            raise hostile.worded(refusal, request.firing) from None
+        result = later or hostile.spoilt(request.method, result, request.firing)
         if request.modern:
             result = self._stamp(request.method, result)
         return result if isinstance(result, bytes) else msgspec.json.encode(result)
@@ -201,6 +205,7 @@ class Engine:
         if tool is None:
             raise Refused(INVALID_PARAMS, f"Unknown tool: {name}")
         self._calls[name] = self._calls.get(name, 0) + 1
+        await hostile.flood(request)
         return await call(request, tool, self._calls[name], self.audience.level(request.session))
 
     async def read_resource(self, request: Request) -> JsonObject:
@@ -307,4 +312,4 @@ def refuse_if_told(firing: Firing) -> None:
     """Raise the `Refused` that the fault ``error`` asks for, if it fires."""
     if error := firing.get("error"):
         data = UNSET if error.data is UNSET else json_value(error.data)
-        raise Refused(int(error.number("code")), error.string("message"), data)
+        raise hostile.worded(Refused(int(error.number("code")), error.string("message"), data), firing)

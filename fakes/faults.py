@@ -44,7 +44,12 @@ class Kind(NamedTuple):
 
 
 KINDS: Mapping[str, Kind] = {
-    "slow-start": Kind("start", EVERY, "sleeps before it reads anything", {"seconds": 2.0}),
+    "slow-start": Kind(
+        "start",
+        EVERY,
+        "sleeps before it reads anything; over stdio it holds memory MB, and burns busy seconds first",
+        {"seconds": 2.0, "memory": 0, "busy": 0.0},
+    ),
     "exit-at-once": Kind(
         "start",
         STDIO,
@@ -119,6 +124,36 @@ KINDS: Mapping[str, Kind] = {
         "answers with a JSON-RPC error",
         {"code": INTERNAL_ERROR, "message": "Internal error", "data": UNSET},
     ),
+    "flood": Kind(
+        "answer",
+        EVERY,
+        "before it answers it sends count messages of what, each with a text of size characters",
+        {"what": "progress", "count": 1_000, "size": 100},
+        only="tools/call",
+    ),
+    "hostile-text": Kind(
+        "answer",
+        EVERY,
+        "ends every text that a person may read with escapes, markup, a forged line and bidi controls",
+        {"text": None},
+    ),
+    "schema-bomb": Kind(
+        "answer",
+        EVERY,
+        "the first tool, or the one called name, has a schema that is costly to read",
+        {"shape": "refs", "size": 100_000, "count": 900, "name": ""},
+        only="tools/list",
+    ),
+    "long-name": Kind(
+        "answer", EVERY, "one tool more, whose name has size characters", {"size": 300_000}, only="tools/list"
+    ),
+    "endless-pages": Kind(
+        "answer",
+        EVERY,
+        "every page has a fresh cursor, and one thing of size characters; count pages more (0: for ever)",
+        {"size": 1_000_000, "count": 0},
+        only="tools/list",
+    ),
     "cursor-loop": Kind("answer", EVERY, "the last page points back to the first", only="tools/list"),
     "empty-cursor": Kind("answer", EVERY, 'the cursor of the second page is ""', only="tools/list"),
     "list-changed": Kind(
@@ -135,6 +170,27 @@ KINDS: Mapping[str, Kind] = {
     "wrong-id": Kind("reply", EVERY, "answers under an id nobody used", only="tools/call"),
     "duplicate": Kind("reply", EVERY, "answers twice", only="tools/call"),
     "huge": Kind("reply", EVERY, "pads the reply with size spaces", {"size": 70_000_000}, only="tools/call"),
+    "endless": Kind(
+        "reply",
+        EVERY,
+        "the reply with size spaces in it, made while it goes out: a line, an event or a body without end",
+        {"size": 1_000_000_000},
+        only="tools/call",
+    ),
+    "gzip-bomb": Kind(
+        "reply",
+        STREAMABLE,
+        "the reply with size spaces in it, compressed whatever the client accepts",
+        {"size": 600_000_000},
+        only="tools/call",
+    ),
+    "many-keys": Kind(
+        "reply",
+        EVERY,
+        "the result has count members more, and one text that is a lone surrogate",
+        {"count": 100_000},
+        only="tools/call",
+    ),
     "torn": Kind(
         "reply", EVERY, "writes the reply in count pieces, seconds apart", {"count": 3, "seconds": 0.01}
     ),
@@ -161,8 +217,18 @@ _OPTIONS = (
     "clean",
     "own_session",
     "hold_output",
+    "memory",
+    "busy",
+    "shape",
+    "name",
+    "what",
 )
-_WORDS = {"when": ("before", "middle", "after"), "to": ("same", "other")}
+_WORDS = {
+    "when": ("before", "middle", "after"),
+    "to": ("same", "other"),
+    "shape": ("refs", "all-of", "pointer", "anchor", "deep"),
+    "what": ("progress", "log", "list-changed", "ping", "request-roots"),
+}
 """What an option that takes a word may say."""
 _CARRIED = frozenset({"hang", "status", "redirect", "token"})
 """The faults of HTTP itself: for every HTTP request, whatever it carries."""
@@ -202,6 +268,11 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     clean: bool | None = None
     own_session: bool | None = None
     hold_output: bool | None = None
+    memory: int | None = None
+    busy: float | None = None
+    shape: str | None = None
+    name: str | None = None
+    what: str | None = None
 
     def __post_init__(self) -> None:
         row = KINDS.get(self.kind)

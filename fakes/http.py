@@ -25,10 +25,11 @@ from fakes.asgi import FIRING, Gate
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.faults import NOTHING, Plan
+from fakes.hostile import spoilt
 from fakes.oauth.authority import Authority
 from fakes.oauth.protect import Protection
 from fakes.record import Writer
-from fakes.request import Refused, Request
+from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -102,7 +103,8 @@ class HttpFake:
         try:
             refuse_if_told(request.firing)
             if request.method == "initialize" and not request.modern:
-                result = Handshake(self._engine).admit("initialize", request.params)
+                greeting = Handshake(self._engine).admit("initialize", request.params) or {}
+                result = as_object(spoilt("initialize", greeting, request.firing))
             elif self._too_early(ctx):
                 raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
             else:

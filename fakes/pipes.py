@@ -44,6 +44,11 @@ class Output:
         """Wait until everything is out, or the reader has gone."""
         await self._empty.wait()
 
+    async def roomy(self) -> None:
+        """Wait until little is left to write, or the reader has gone."""
+        while len(self._waiting) > _CHUNK:
+            await self._empty.wait()
+
     def flush(self) -> None:
         """Wait, blocking, until everything is out or the reader has gone. For the last moment of a
         process."""

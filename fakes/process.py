@@ -24,6 +24,8 @@ print("ready", file=sys.stderr, flush=True)
 time.sleep(float(sys.argv[1]))
 """
 
+_held: list[bytes] = []
+
 
 def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] = ()) -> None:
     """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM and SIGINT.
@@ -47,6 +49,7 @@ def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] 
     for fault in plan.at("start"):
         match fault.kind:
             case "slow-start":
+                _work(int(fault.number("memory")), fault.number("busy"))
                 time.sleep(fault.number("seconds"))
             case "exit-at-once":
                 leave(record, "exit-at-once", int(fault.number("code")), fault.string("text"))
@@ -68,6 +71,14 @@ def leave(record: Writer, reason: str, code: int, text: str = "") -> NoReturn:
         sys.stderr.flush()
     record.event("exit", {"reason": reason, "code": code})
     os._exit(code)
+
+
+def _work(megabytes: int, seconds: float) -> None:
+    """Hold so much memory from now on, and burn so many seconds of processor time."""
+    _held.append(b"\1" * (megabytes << 20))
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def _fork(fault: Fault, mark: str) -> int:

@@ -14,11 +14,12 @@ from msgspec import UNSET
 
 from fakes import pipes, process
 from fakes.answer import JsonObject
-from fakes.distort import Exit, Pause, Step, Write, distort
+from fakes.distort import Exit, Pad, Pause, Step, Write, distort
 from fakes.engine import Engine, refuse_if_told
 from fakes.eras import Handshake
 from fakes.errors import ScenarioError
 from fakes.faults import Firing, Plan
+from fakes.hostile import spoilt
 from fakes.record import Record, Writer, opened
 from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
@@ -113,9 +114,8 @@ class StdioServer:
             self._start(asked.id, self._out(self._refusal(asked.id, refusal), firing))
             return
         if greeting is not None:
-            self._start(
-                asked.id, self._out(self._peer.result(asked.id, msgspec.json.encode(greeting)), firing)
-            )
+            told = msgspec.json.encode(spoilt(asked.method, greeting, firing))
+            self._start(asked.id, self._out(self._peer.result(asked.id, told), firing))
             return
         request = Request(
             method=asked.method,
@@ -179,6 +179,9 @@ class StdioServer:
                         case Pause():
                             self._torn = True
                             await asyncio.sleep(step.seconds)
+                        case Pad():
+                            self._torn = True
+                            await self._pad(step)
                         case Exit():
                             self.output.flush()
                             process.leave(self._record, "crash", step.code, step.text)
@@ -189,6 +192,14 @@ class StdioServer:
                     self._put(data)
                 self._held.clear()
 
+    async def _pad(self, padding: Pad) -> None:
+        """What a reply is padded with is in no record: it may be more than a disk holds."""
+        for piece in padding.pieces():
+            if self.done.is_set():
+                return
+            self._write(piece)
+            await self.output.roomy()
+
     def _send(self, data: bytes) -> None:
         if self._torn:
             self._held.append(data)
@@ -198,14 +209,18 @@ class StdioServer:
     def _put(self, data: bytes) -> None:
         if data:
             self._record.message("out", data)
-            try:
-                self.output.write(data)
-            except BrokenPipeError:
-                self.done.set()
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self.output.write(data)
+        except BrokenPipeError:
+            self.done.set()
 
     async def notify(self, method: str, params: JsonObject) -> None:
         """See `Channel`."""
         self._send(self._peer.notify(method, msgspec.json.encode(params)))
+        await self.output.roomy()
 
     async def ask(self, method: str, params: JsonObject) -> object:
         """See `Channel`."""

@@ -180,6 +180,10 @@ IN_THE_LISTING = (
         mend="refresh",
     ),
     Row("empty cursor", (fault("empty-cursor"),), {"all": Answered()}, server={"page_size": 1}),
+    Row("many pages", (fault("endless-pages", size=1000, count=5),), {"all": Answered()}),
+    Row("costly schema", (fault("schema-bomb", size=200, count=50),), {"all": Answered()}),
+    Row("long name", (fault("long-name", size=10_000),), {"all": Answered()}),
+    Row("hostile text", (fault("hostile-text", method="tools/list"),), {"all": Answered()}),
     Row("storm of changes", on_call("list-changed", count=200), {"all": Answered()}),
     Row(
         "another description",
@@ -228,6 +232,9 @@ IN_A_CALL = (
     Row("wrong id", on_call("wrong-id", times=2), {"http legacy": Answered(), "all": NoAnswer()}),
     Row("torn", (fault("torn", count=7, seconds=0.001),), {"all": Answered()}),
     Row("8 MB", on_call("huge", size=8_000_000), {"all": Answered()}),
+    Row("made while it goes out", on_call("endless", size=2_000_000), {"all": Answered()}),
+    Row("flood of logs", on_call("flood", what="log", count=500), {"all": Answered()}),
+    Row("many keys", on_call("many-keys", count=500), {"all": Answered()}),
     Row(
         "more than a frame may have",
         on_call("huge", size=70_000_000),
@@ -328,6 +335,11 @@ OF_HTTP = (
         {"stdio": ONLY_HTTP, "all": refused(401, "Unauthorized", SIGN_IN, received=0)},
         config={"headers": {"Authorization": "Bearer s3cret"}},
         mend="refresh",
+    ),
+    Row(
+        "compressed",
+        on_call("gzip-bomb", size=2_000_000),
+        {"stdio": ONLY_HTTP, "sse": Absent("its stream is one response, begun before"), "all": Answered()},
     ),
     Row("redirect", (fault("redirect"),), {"stdio": ONLY_HTTP, "all": Answered(received=2)}),
     # 307 says that nothing was done, 303 that something was.
