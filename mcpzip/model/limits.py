@@ -1,13 +1,13 @@
 """The budget for hostile input: how much of anything that comes from outside is taken in.
 
 The rule: a limit on what a server, a client or a file may have us hold or compute stands here and nowhere
-else. A row says what is counted, in which unit, and what happens at the limit. ``docs/security.md`` has the same
-table for people; a test holds the two together.
+else. A row says what is counted, in which unit, and what happens at the limit. ``docs/security.md`` has the
+same table for people; a test holds the two together.
 
 Sizes are in bytes, times in seconds, unless a row says otherwise.
 """
 
-MiB = 1 << 20
+KiB, MiB = 1 << 10, 1 << 20
 
 # --- a message ----------------------------------------------------------------------------------------------
 
@@ -15,9 +15,11 @@ MESSAGE = 64 * MiB
 """One message, from a server or a client: a line, an HTTP body after decompression, the data of an SSE event.
 A longer one is dropped while it arrives, and the request that it answers fails with a sentence that says so.
 """
+DROPPED = 256 * MiB
+"""What a stdio server writes of a line that is too long, before it ends the line. More, and the server is
+ended."""
 ECHO = 200
-"""Characters of any text from outside that are repeated inside a sentence of ours. The rest is cut with ``…``.
-"""
+"""Characters of any text from outside that a sentence of ours repeats. The rest is cut with ``…``."""
 
 # --- a list and what stands in it ---------------------------------------------------------------------------
 
@@ -38,8 +40,8 @@ URI = 8_192
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000
-"""Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer, an
-entry that is looked at in search of an anchor are one each. What is left after them is ``any``."""
+"""Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer,
+an entry that is looked at in search of an anchor are one each. What is left after them is ``any``."""
 SCHEMA_DEPTH = 24
 """Schemas in one another. What is deeper is ``any``."""
 

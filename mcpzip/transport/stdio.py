@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
+from mcpzip.model import limits
 from mcpzip.model.secrecy import conceal
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, Guardian, child_environment
@@ -168,6 +169,8 @@ class StdioChannel:
     def _received(self, data: bytes) -> None:
         for event in self._peer.receive(data):
             self._handle(event)
+        if self._peer.dropped > limits.DROPPED:
+            self._end(f"it writes a line of more than {limits.DROPPED:,} bytes")
 
     def _handle(self, event: object) -> None:
         match event:

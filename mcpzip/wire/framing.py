@@ -7,7 +7,9 @@ at a constant number of times however the input is split.
 
 import msgspec
 
-MAX_FRAME = 64 * 1024 * 1024
+from mcpzip.model import limits
+
+MAX_FRAME = limits.MESSAGE
 """The longest line taken by default, in bytes: results of tens of megabytes do occur."""
 
 HEAD = 2048
@@ -42,6 +44,11 @@ class LineFramer:
         self._max_frame = max_frame
         self._pending = bytearray()
         self._dropped: _Dropped | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of the line under way that have been dropped; 0 as long as it may still be kept."""
+        return 0 if self._dropped is None else self._dropped.size
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order."""
@@ -95,12 +102,12 @@ class _Dropped:
     """What is remembered of a line too long to keep."""
 
     def __init__(self, start: bytearray) -> None:
-        self._size = len(start)
+        self.size = len(start)
         self._head = bytes(start[:HEAD])
         self._tail = start[-TAIL:]
 
     def add(self, piece: bytes) -> None:
-        self._size += len(piece)
+        self.size += len(piece)
         if len(self._head) < HEAD:
             self._head += piece[: HEAD - len(self._head)]
         self._tail += piece[-TAIL:]
@@ -108,4 +115,4 @@ class _Dropped:
             del self._tail[:-TAIL]
 
     def frame(self) -> FrameTooLong:
-        return FrameTooLong(self._size, self._head, bytes(self._tail[-TAIL:]))
+        return FrameTooLong(self.size, self._head, bytes(self._tail[-TAIL:]))

@@ -89,6 +89,11 @@ class Peer:
         """The peer's requests without an answer, oldest first, as it spelt their ids."""
         return tuple(self._owed.values())
 
+    @property
+    def dropped(self) -> int:
+        """Bytes of the line under way that have been dropped because it is too long; 0 for any other."""
+        return self._framer.dropped
+
     # Bytes in, events out
 
     def receive(self, data: bytes) -> list[Event]:
