@@ -121,5 +121,5 @@ def bench(session: nox.Session) -> None:
     """Start, end, latency, sign-in, memory, measured; `nox -s bench -- startup --rounds 5` runs only one."""
     install(session)
     which, *options = session.posargs or [""]
-    for name in [which] if which else ["startup", "ending", "latency", "signed_in", "memory"]:
+    for name in [which] if which else ["startup", "ending", "latency", "lag", "signed_in", "memory"]:
         session.run("python", "-m", f"bench.{name}", *options)

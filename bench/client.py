@@ -76,6 +76,11 @@ class Client:
         message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
+    @property
+    def number(self) -> int:
+        """The id of the last `frame`."""
+        return self._number
+
     def notify(self, method: str) -> None:
         self.write(b'{"jsonrpc":"2.0","method":"%b"}\n' % method.encode())
 
