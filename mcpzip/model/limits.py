@@ -47,6 +47,25 @@ SCHEMA_DEPTH = 24
 
 # --- an HTTP answer -----------------------------------------------------------------------------------------
 
+REFUSAL = 64 * 1024
+"""What is read of an HTTP answer that is no message: of a refusal (4xx, 5xx), a redirect, an answer to a
+notification or to a good-bye. The rest is not read, and its connection is closed."""
+REFUSAL_TIME = 2.0
+"""Seconds that such a body has to come in. What has come by then is all that is said of it."""
+ASIDE = 64 * 1024
+"""What a server over HTTP says that is read into Python's values: the params of a request to the client. What
+is longer passes as text, unread."""
+HEADERS = 500
+"""Header fields of an HTTP answer; h11 takes no more than about 100 KiB of them. More fail the request."""
+COOKIES = 8 * 1024
+"""Bytes of cookies that a server over HTTP has us send. Beyond it no more of its cookies are taken."""
+RETRY_SHORTEST = 0.1
+"""Seconds that we wait at least before an event stream is opened again, whatever it says."""
+RETRY_LONGEST = 3_600.0
+"""Seconds that we wait at most before an event stream is opened again, whatever it says."""
+AUTH_ANSWER = 1 * MiB
+"""An answer of an authorization server. A longer one ends the sign-in with a sentence that says so."""
+
 # --- a wait queue, a session --------------------------------------------------------------------------------
 
 # --- a file -------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
 from mcpzip.system.tasks import looked_at
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
     ChannelClosedError,
     Dialect,
@@ -40,8 +41,8 @@ from mcpzip.transport.base import (
     Signing,
 )
 from mcpzip.transport.witness import Fault, Witness
-from mcpzip.wire import Era, RpcError, with_progress_token
-from mcpzip.wire.envelope import read_error
+from mcpzip.wire import Era, NotAnObject, RpcError, split_object, with_progress_token
+from mcpzip.wire.envelope import own_id, read_error
 
 MIRRORS = b"x-mcp-header"
 """What a schema says of a parameter that is to be repeated in a header."""
@@ -95,13 +96,12 @@ class SdkChannel:
         self._ids = itertools.count(1)
         self._progress: dict[int | str, ProgressSink] = {}
         self._gone: str | None = None
+        witness.verbatim.heard = self._heard
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Reads until the stream ends. Started by `dispatching` in the owner's task group."""
         try:
-            await self._dispatcher.run(
-                self._on_request, self._on_notification, self._on_arrival, task_status=task_status
-            )
+            await self._dispatcher.run(self._on_request, self._on_notification, task_status=task_status)
         finally:
             self._end("the server closed the stream")
 
@@ -126,11 +126,8 @@ class SdkChannel:
             "headers": {**self._headers(method, body), **self._mirrored(definition, body)},
             "cancel_on_abandon": cancellable,
         }
-        shown = body
-        if method not in _READ_BY_THE_SDK:
-            self._witness.verbatim.params[number] = params or b"{}"
-            shown = {}
-        sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, shown, options))
+        self._witness.verbatim.params[number] = params or b"{}"
+        sending = asyncio.ensure_future(self._dispatcher.send_raw_request(method, {}, options))
         sending.add_done_callback(looked_at)  # we may be cancelled in the very moment it fails
         try:
             return await self._outcome(method, number, sending)
@@ -151,22 +148,26 @@ class SdkChannel:
             result = sending.result()
         except MCPError as error:
             raise self._failure(number, error) from error
-        if (answer := self._witness.verbatim.answers.get(number)) is not None:
-            return answer.text
-        if method == "tools/list" and self.dialect is not None and self.dialect.era is Era.MODERN:
-            result = _without_invalid(result)
-        return encode_json(result)
+        answer = self._witness.verbatim.answers.get(number)
+        text = encode_json(result) if answer is None else answer.text
+        modern = self.dialect is not None and self.dialect.era is Era.MODERN
+        if method == "tools/list" and modern and MIRRORS in text:
+            return await in_thread(lambda: _without_invalid(text), "mirrors")
+        return text
 
     def _failure(self, number: int, error: MCPError) -> Exception:
         fault = self._witness.faults.get(number)
         if fault is not None and (wanted := self._signing.refused(fault.status or 0)) is not None:
             return wanted
+        if fault is not None and fault.counts:
+            return self._closed_by(fault)
         answer = self._witness.verbatim.answers.get(number)
         if answer is not None:
             return RpcFaultError(read_error(answer.text))
-        if fault is not None and (fault.counts or error.message in _SUBSTITUTES):
+        lost = error.code == CONNECTION_CLOSED and error.message.startswith(_LOSSES)
+        if fault is not None and (lost or error.message in _SUBSTITUTES):
             return self._closed_by(fault)
-        if error.code == CONNECTION_CLOSED and error.message.startswith(_LOSSES):
+        if lost:
             return ChannelClosedError(
                 self._gone or "the connection was lost", sent=True, fatal=self._gone is not None
             )
@@ -210,8 +211,8 @@ class SdkChannel:
 
     def _end(self, reason: str) -> None:
         if self._gone is None:
-            self._gone = reason
-            self._incoming.ended(reason)
+            self._gone = self._witness.gone or reason
+            self._incoming.ended(self._gone)
 
     def _headers(self, method: str, params: Mapping[str, object]) -> dict[str, str]:
         version = self.dialect.version if self.dialect else _claimed_version(params)
@@ -240,29 +241,28 @@ class SdkChannel:
             return {}
         return mcp_param_headers(x_mcp_header_map(schema), arguments if isinstance(arguments, dict) else {})
 
-    def _on_arrival(self, method: str, params: Mapping[str, object] | None) -> bool:
-        # Called in wire order, before the result resolves: progress stays ahead of its result.
-        if method != "notifications/progress" or params is None:
-            return False
-        token = params.get("progressToken")
-        sink = self._progress.get(token) if isinstance(token, int | str) else None
-        if sink is None and isinstance(token, str) and token.isdigit():
-            sink = self._progress.get(int(token))
-        if sink is None:
-            return False
-        sink(encode_json(dict(params)))
-        return True
+    def _heard(self, method: str, params: bytes | None) -> None:
+        """A notification, in wire order: progress stays ahead of its result."""
+        if self._gone is not None:
+            return
+        if method == _PROGRESS and params is not None:
+            number = own_id(_member(params, "progressToken"))
+            if number is not None and (sink := self._progress.get(number)) is not None:
+                sink(params)
+                return
+        self._incoming.notified(method, params)
 
-    async def _on_notification(
-        self, _context: object, method: str, params: Mapping[str, object] | None
-    ) -> None:
-        self._incoming.notified(method, None if params is None else encode_json(dict(params)))
+    async def _on_notification(self, _context: object, _method: str, _params: object) -> None:
+        """What is left of `notifications/cancelled`, the only kind that the SDK is shown."""
 
     async def _on_request(
         self, _context: object, method: str, params: Mapping[str, object] | None
     ) -> dict[str, object]:
+        text = None if params is None else self._witness.verbatim.taken_up(dict(params))
+        if text is None and params is not None:
+            text = encode_json(dict(params))
         try:
-            reply = await self._incoming.asked(method, None if params is None else encode_json(dict(params)))
+            reply = await self._incoming.asked(method, text)
         except RpcFaultError as fault:
             error = fault.error
             raise MCPError(
@@ -271,19 +271,31 @@ class SdkChannel:
         return cast(dict[str, object], json.loads(reply))
 
 
-def _without_invalid(listing: dict[str, object]) -> dict[str, object]:
-    """``listing`` without the tools whose schema asks for headers that can't be: a client over HTTP must
-    leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom headers from tool parameters").
+def _without_invalid(text: bytes) -> bytes:
+    """The listing ``text`` without the tools whose schema asks for headers that can't be: a client over HTTP
+    must leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom headers from tool
+    parameters").
     """
-    tools = listing.get("tools")
+    try:
+        listing = json.loads(text)
+    except (ValueError, RecursionError):
+        return text  # whoever reads it says why it can't be read
+    tools = listing.get("tools") if isinstance(listing, dict) else None
     if not isinstance(tools, list):
-        return listing
+        return text
     kept = [
         tool
         for tool in tools
         if not isinstance(tool, dict) or find_invalid_x_mcp_header(tool.get("inputSchema")) is None
     ]
-    return {**listing, "tools": kept} if len(kept) < len(tools) else listing
+    return encode_json({**listing, "tools": kept}) if len(kept) < len(tools) else text
+
+
+def _member(text: bytes, key: str) -> bytes:
+    try:
+        return split_object(text).get(key, b"")
+    except NotAnObject:
+        return b""
 
 
 def _claimed_version(params: Mapping[str, object]) -> str | None:
@@ -292,7 +304,7 @@ def _claimed_version(params: Mapping[str, object]) -> str | None:
     return version if isinstance(version, str) else None
 
 
-_READ_BY_THE_SDK = ("initialize", "server/discover", "tools/list")
+_PROGRESS = "notifications/progress"
 # Strings are matched to be stepped over.
 _NOT_JSON = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|Infinity|NaN')
 _JSON_FOR = {"Infinity": "1e999", "NaN": "null"}

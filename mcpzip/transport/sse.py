@@ -9,7 +9,9 @@ import mcp.client.sse as sdk_sse
 from mcp.shared._httpx_utils import sse_within_origin
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
+from mcpzip.model.quoting import one_line, quoted, shortened
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
+from mcpzip.transport.refusal import refusal, remedy
 from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
 from mcpzip.transport.witness import (
     CONNECT_TIMEOUT,
@@ -17,7 +19,6 @@ from mcpzip.transport.witness import (
     UNREACHABLE,
     Witness,
     led_away,
-    remedy,
     unreachable,
 )
 
@@ -38,9 +39,12 @@ class _Events:
                 try:
                     target = own.join(event.data)
                 except httpx2.InvalidURL as error:
-                    raise httpx2.SSEError(f"where it would have us post to is no address: {error}") from error
+                    said = shortened(str(error))
+                    raise httpx2.SSEError(f"where it would have us post to is no address: {said}") from error
                 if (target.scheme, target.host, target.port) != (own.scheme, own.host, own.port):
-                    raise httpx2.SSEError(f"it would have us post to {target}, which is another origin")
+                    raise httpx2.SSEError(
+                        f"it would have us post to {quoted(str(target))}, which is another origin"
+                    )
             yield event
 
 
@@ -105,13 +109,15 @@ def _sse_refused(url: str, error: BaseException, signing: Signing) -> BaseExcept
                 code = leaf.response.status_code
                 if (wanted := signing.refused(code)) is not None:
                     return wanted
-                reason = f"it answered HTTP {code} {leaf.response.reason_phrase}".rstrip()
+                reason = refusal(leaf.response, leaf.response.content)
                 return ChannelClosedError(reason, sent=False, status=code, remedy=remedy(code))
             case httpx2.ConnectError() | httpx2.ConnectTimeout():
                 reason = unreachable(httpx2.URL(url), leaf)
                 return ChannelClosedError(reason, sent=False, remedy=UNREACHABLE)
             case httpx2.HTTPError() | ValueError():
-                return ChannelClosedError(f"its event stream can't be opened ({leaf})", sent=False)
+                return ChannelClosedError(
+                    f"its event stream can't be opened ({one_line(str(leaf))})", sent=False
+                )
             case asyncio.CancelledError():
                 return leaf
     return error

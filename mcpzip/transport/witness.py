@@ -2,7 +2,7 @@
 
 The rule: the SDK hides the status of a failed request, and a refused connection ends its whole client. A
 `Witness` stands below it as the HTTP transport: it notes what befell which request, and answers in the place
-of a server that can't.
+of a server that can't. The SDK reads whatever it is given to its end; so what it is given has one.
 """
 
 import asyncio
@@ -12,32 +12,26 @@ from typing import Any
 import httpx2
 import msgspec
 
+from mcpzip.auth.bodies import BodyTooLongError, beginning, whole, with_body
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.limits import COOKIES, HEADERS, MESSAGE, REFUSAL_TIME
+from mcpzip.model.quoting import one_line, quoted, shortened
 from mcpzip.system.network import environment_proxy, tls
 from mcpzip.system.tasks import looked_at, to_the_end
-from mcpzip.transport.verbatim import Verbatim
+from mcpzip.transport.refusal import refusal, remedy
+from mcpzip.transport.verbatim import NOT_OURS, Verbatim, too_long
+from mcpzip.wire.inflating import CODINGS, UnfitAnswerError
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to open a TCP or TLS connection."""
 _SESSION_HEADER = "mcp-session-id"
+_MAY_BE_SIGNED_FOR = (401, 403)
 _HOLD = 0.2
 """Seconds that the answer to a POST over SSE holds up the next."""
 
+NEITHER = "it answered with something else than JSON or an event stream"
 FOLLOW = "If that is the right server, put its address into the config."
 UNREACHABLE = "Start the server, or mend 'url' in the config."
-_REMEDIES = {
-    401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
-    403: "It refuses these credentials: check 'headers' in the config.",
-    404: "Check 'url' in the config.",
-    405: 'It may speak the other transport over HTTP: change "type" ("http", "sse") in the config.',
-    429: "It is rate-limiting us: wait before trying again.",
-}
-_SERVER_ERROR = "The fault is on its side: its own log says more."
-
-
-def remedy(status: int) -> str:
-    """What the user can do about an HTTP status, as a sentence, or ""."""
-    return _REMEDIES.get(status, _SERVER_ERROR if status >= 500 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +61,8 @@ class Witness(httpx2.AsyncBaseTransport):
     def __init__(self, url: str, *, soften: bool, auth: httpx2.Auth | None = None) -> None:
         """url: of the server; the environment may name a proxy for it. soften: see `open_sse`. auth: signs
         requests, below what is noted: a refusal counts that is left when it has done what it can.
+
+        gone: why we gave up a stream that was for everybody, or "".
         """
         self._auth = auth
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
@@ -75,13 +71,14 @@ class Witness(httpx2.AsyncBaseTransport):
         self.faults: dict[int | str, Fault] = {}
         self.verbatim = Verbatim()
         self.on_fault = asyncio.Event()
+        self.gone = ""
         self._late: set[asyncio.Future[httpx2.Response]] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if not self._soften or request.method != "POST":
             return await self._send(request)
         # The SDK sends one POST after another, and some servers answer one when its tool is done.
-        sending = asyncio.ensure_future(self._delivered(request))
+        sending = asyncio.ensure_future(self._send(request))
         self._late.add(sending)
         sending.add_done_callback(self._late.discard)
         sending.add_done_callback(looked_at)
@@ -92,58 +89,99 @@ class Witness(httpx2.AsyncBaseTransport):
             raise
         return sending.result() if sending.done() else httpx2.Response(202, request=request)
 
-    async def _delivered(self, request: httpx2.Request) -> httpx2.Response:
-        response = await self._send(request)
-        if not response.has_redirect_location:
-            try:
-                await response.aread()  # it has nothing for us, but unread it would cost the connection
-            except httpx2.TransportError:
-                pass  # the request was taken: its answer comes over the event stream, or that ends too
-        return response
-
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "POST":
             await request.aread()  # one that was redirected is a stream again
         posted = _posted_id(request)
         request = self.verbatim.sent(request, posted)
+        request.headers["Accept-Encoding"] = CODINGS
         try:
-            response = await self.verbatim.received(await self._carried(request))
+            response = await self._carried(request)
+            if len(response.headers.raw) > HEADERS:
+                await response.aclose()
+                raise UnfitAnswerError(f"its answer has more than {HEADERS} header fields")
+            return await self._taken_in(request, posted, response)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             if request.method != "POST":
                 raise
             fault = Fault(unreachable(request.url, error), sent=False, remedy=UNREACHABLE)
-            self._note(posted, fault)
-            return self._instead(request)
+        except UnfitAnswerError as error:
+            if request.method != "POST":
+                raise httpx2.RemoteProtocolError(str(error), request=request) from error
+            fault = Fault(str(error), sent=True)
         except (McpzipError, ValueError) as error:
             if request.method != "POST":
-                raise httpx2.ConnectError(str(error).rstrip("."), request=request) from error
-            self._note(posted, Fault(str(error).rstrip("."), sent=False))
-            return self._instead(request)
+                raise httpx2.ConnectError(one_line(str(error)).rstrip("."), request=request) from error
+            fault = Fault(one_line(str(error)).rstrip("."), sent=False)
+        except BodyTooLongError:
+            fault = Fault(too_long(MESSAGE), sent=True)
         except httpx2.TransportError:
             if request.method != "POST":
                 raise
-            self._note(posted, Fault("the connection was lost", sent=True))
-            return self._instead(request)
-        if request.method == "POST" and (away := _led_away(request, response)):
-            fault = Fault(led_away(away), sent=True, remedy=FOLLOW, status=response.status_code)
-            self._note(posted, fault)
-            if self._soften:
-                await response.aclose()
-                return self._instead(request)
+            fault = Fault("the connection was lost", sent=True)
+        self._note(posted, fault)
+        return self._instead(request)
+
+    async def _taken_in(
+        self, request: httpx2.Request, posted: int | str | None, response: httpx2.Response
+    ) -> httpx2.Response:
+        """``response`` to ``request``, which carries the call ``posted``, as the SDK is to see it."""
+        if len(request.headers.get("cookie", "")) > COOKIES:
+            response.headers.pop("set-cookie", None)
+        if response.has_redirect_location and not _leads_somewhere(request, response):
+            del response.headers["location"]
+        kind = response.headers.get("content-type", "").lower()
+        fine = response.status_code < 400 and not response.has_redirect_location
+        if fine and kind.startswith("text/event-stream") and (request.method == "GET" or posted is not None):
+            return self.verbatim.events(
+                response, lambda reason: self._lost(posted, reason), answer=posted is not None
+            )
+        if posted is None or self._soften or not kind.startswith("application/json"):
+            # Some servers answer what is posted beside an event stream when its tool is done.
+            patience = REFUSAL_TIME if not fine else None if self._soften else _HOLD
+            body = await beginning(response, patience)
+        else:
+            body = await whole(response, MESSAGE)
+        if request.method != "POST":
+            return with_body(response, body)
+        if fine:
+            shown: bytes | None = body
+            if posted is not None and not self._soften and response.status_code != 202:
+                if not kind.startswith("application/json"):
+                    what = f" ({quoted(kind)})" if kind else ""
+                    self._note(posted, Fault(NEITHER + what, sent=True))
+                    return self._instead(request)
+                shown = await self.verbatim.shown(body)
+                if not shown:
+                    self._note(posted, Fault(NOT_OURS, sent=True))
+                    return self._instead(request)
+            response = with_body(response, shown or b"")
+            if "content-type" in response.headers:
+                response.headers["content-type"] = kind.partition(";")[0]  # UTF-8, whatever it says
             return response
-        if response.status_code >= 400 and request.method == "POST":
+        if away := _led_away(request, response):
+            fault = Fault(led_away(away), sent=True, remedy=FOLLOW, status=response.status_code)
+        elif response.status_code < 400:
+            return with_body(response, b"")  # it is followed
+        else:
             fault = Fault(
-                f"it answered HTTP {response.status_code} {response.reason_phrase}".rstrip(),
+                refusal(response, body),
                 sent=True,
                 remedy=remedy(response.status_code),
                 status=response.status_code,
                 in_session=_SESSION_HEADER in request.headers,
             )
-            self._note(posted, fault)
-            if self._soften:
-                await response.aclose()
-                return self._instead(request)
-        return response
+        self._note(posted, fault)
+        if self._soften:
+            return self._instead(request)
+        return with_body(response, self.verbatim.refused(body, posted))
+
+    def _lost(self, posted: int | str | None, reason: str) -> None:
+        """A stream was given up: that of one answer, or one for everybody."""
+        if posted is None:
+            self.gone = reason
+        else:
+            self._note(posted, Fault(reason, sent=True))
 
     async def _carried(self, request: httpx2.Request) -> httpx2.Response:
         """What comes back for ``request`` once it is signed, however often it has to be sent for that."""
@@ -155,6 +193,8 @@ class Witness(httpx2.AsyncBaseTransport):
             while True:
                 response = await self._inner.handle_async_request(outgoing)
                 response.request = outgoing
+                if response.status_code in _MAY_BE_SIGNED_FOR:  # it is read before it is answered
+                    response = with_body(response, await beginning(response))
                 try:
                     outgoing = await flow.asend(response)
                 except StopAsyncIteration:
@@ -201,7 +241,7 @@ class Witness(httpx2.AsyncBaseTransport):
 
 def led_away(target: str) -> str:
     """What is said of a redirect to ``target``."""
-    return f"it redirects to {target}, which is not followed"
+    return f"it redirects to {shortened(target)}, which is not followed"
 
 
 def _led_away(request: httpx2.Request, response: httpx2.Response) -> str:
@@ -216,6 +256,15 @@ def _led_away(request: httpx2.Request, response: httpx2.Response) -> str:
     if response.status_code in (307, 308) and (same or upgraded):
         return ""
     return str(target)
+
+
+def _leads_somewhere(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Whether the redirect ``response`` names an address."""
+    try:
+        target = request.url.join(response.headers["location"])
+    except (httpx2.InvalidURL, ValueError):
+        return False
+    return target.scheme in ("http", "https") and bool(target.host)
 
 
 def _posted_id(request: httpx2.Request) -> int | str | None:
@@ -237,5 +286,5 @@ def unreachable(url: httpx2.URL, error: Exception) -> str:
     if "name or service" in detail or "nodename" in detail or "getaddrinfo" in detail:
         return f"the host of {where} can't be found"
     if "certificate" in detail or "ssl" in detail:
-        return f"{where} has no certificate we trust ({error})"
+        return f"{where} has no certificate we trust ({shortened(str(error))})"
     return f"nothing accepts connections at {where}"

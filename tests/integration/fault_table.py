@@ -115,7 +115,8 @@ LOGIN = (
     "{name}: it needs a login: nobody has signed in. Run: mcpzip auth login {name} --config …. "
     "Or put an Authorization header under 'headers' in the config."
 )
-CREDENTIALS = "It refuses these credentials: check 'headers' in the config."
+CREDENTIALS = "If it is about credentials, check 'headers' in the config."
+NOT_VALID = "Unauthorized: “The token is not valid any more”"
 RATE = "It is rate-limiting us: wait before trying again."
 ITS_LOG = "The fault is on its side: its own log says more."
 
@@ -238,7 +239,7 @@ IN_A_CALL = (
     Row(
         "more than a frame may have",
         on_call("huge", size=70_000_000),
-        {"stdio": Fails("{name}: …too long…. " + OPEN), "all": Answered()},
+        {"all": Fails("{name}: …too long…. " + OPEN)},
     ),
 )
 
@@ -326,13 +327,13 @@ OF_HTTP = (
     Row(
         "revoked token",
         on_call("token", refuse=["s3cret"], times=2),
-        {"stdio": ONLY_HTTP, "all": refused(401, "Unauthorized", SIGN_IN, received=2)},
+        {"stdio": ONLY_HTTP, "all": refused(401, NOT_VALID, SIGN_IN, received=2)},
         config={"headers": {"Authorization": "Bearer s3cret"}},
     ),
     Row(
         "token that expired before",
         (fault("token", refuse=["s3cret"]),),
-        {"stdio": ONLY_HTTP, "all": refused(401, "Unauthorized", SIGN_IN, received=0)},
+        {"stdio": ONLY_HTTP, "all": refused(401, NOT_VALID, SIGN_IN, received=0)},
         config={"headers": {"Authorization": "Bearer s3cret"}},
         mend="refresh",
     ),

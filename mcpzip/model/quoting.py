@@ -1,0 +1,39 @@
+"""What somebody else wrote, inside a sentence of ours (pure).
+
+The rules: it stands in quotation marks, so that nobody takes it for ours; it is one line of printable
+characters, so that it can forge none; it is cut at `limits.ECHO`; and no secret is in it. What passes to a
+client as a server's own words never comes through here.
+"""
+
+from mcpzip.model.limits import ECHO
+from mcpzip.model.secrecy import conceal
+
+_AMPLE = 20
+"""How many times the limit is looked at, lest a long text take long."""
+_EDGE = 500
+"""Characters before such a cut that are left out too: a secret that was cut in two is not found again."""
+_MARKS = str.maketrans({"“": '"', "”": '"'})
+
+
+def quoted(text: str, limit: int = ECHO) -> str:
+    """``text`` as a quotation. limit: characters that are shown of it."""
+    return f"“{shortened(text, limit).translate(_MARKS)}”"
+
+
+def shortened(text: str, limit: int = ECHO) -> str:
+    """``text`` on one line without its secrets, and cut with ``…`` after ``limit`` characters."""
+    ample = limit * _AMPLE
+    shown = conceal(text[:ample])
+    if len(text) > ample:
+        shown = shown[:-_EDGE]
+    shown = one_line(shown)
+    if len(shown) > limit or len(text) > ample:
+        return shown[: limit - 1] + "…"
+    return shown
+
+
+def one_line(text: str) -> str:
+    """``text`` without control characters, line ends and marks that turn the direction of writing."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
