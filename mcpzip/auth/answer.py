@@ -6,12 +6,13 @@ for what an authorization server says of why it refused, and that as one line wi
 """
 
 import hmac
+import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
+from mcpzip.model.quoting import quoted, shortened
+
 MOST_PARAMETERS = 50
-MOST_SAID = 300
-"""Characters that are shown of what an authorization server says."""
 
 _MEANT = ("code", "error", "state", "iss", "error_description")
 
@@ -31,6 +32,7 @@ DENIALS = {
 }
 """What its error codes mean (RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core 1.0, 3.1.2.6)."""
 
+_WORD = re.compile("[a-z_]{1,40}")
 _PASSING = ("server_error", "temporarily_unavailable")
 
 
@@ -95,16 +97,15 @@ def pasted_query(text: str, redirect_uri: str) -> str | Refusal:
     return Refusal(f"That is not the address the browser ended up at: it begins with {redirect_uri}?")
 
 
-def one_line(text: str) -> str:
-    """What somebody else wrote, fit to be shown on a terminal: printable, on one line, and not too long."""
-    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return shown if len(shown) <= MOST_SAID else shown[: MOST_SAID - 1] + "…"
+def worded(code: str) -> str:
+    """An error ``code`` as it is shown: a word as it is, anything else as a quotation."""
+    return code if _WORD.fullmatch(code) or not code else quoted(code)
 
 
 def _denial(error: str, description: str) -> Denial:
-    error, description = one_line(error), one_line(description).rstrip(" .")
+    error, description = worded(error), shortened(description).rstrip(" .")
     why = DENIALS.get(error, "it gave no reason that is known")
-    said = f', and says "{description}"' if description else ""
+    said = f", and says {quoted(description)}" if description else ""
     return Denial(f"{why} ({error}){said}", error in _PASSING)
 
 

@@ -9,8 +9,9 @@ import re
 import httpx2
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
-from mcpzip.auth.answer import one_line
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.limits import ECHO
+from mcpzip.model.quoting import shortened
 
 
 class BusyError(McpzipError):
@@ -56,16 +57,16 @@ def plainly(error: BaseException) -> str:
     """What went wrong, without a full stop."""
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
-            return one_line(f"its authorization server can't be reached ({error})")
+            return f"its authorization server can't be reached ({shortened(str(error))})"
         case httpx2.TimeoutException():
             return "its authorization server does not answer"
         case httpx2.InvalidURL():
-            return one_line(f"it names an address that is none ({error})")
+            return f"it names an address that is none ({shortened(str(error))})"
         case TimeoutError():
             return "its authorization server does not answer"
         case McpzipError():
             return (str(error) or type(error).__name__).rstrip(".")
-    said = (one_line(str(error)) or type(error).__name__).rstrip(".")
+    said = (shortened(str(error), 2 * ECHO) or type(error).__name__).rstrip(".")
     for theirs, ours in _SDK:
         if found := re.match(theirs, said):
             return found.expand(ours)

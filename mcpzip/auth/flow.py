@@ -30,6 +30,7 @@ from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from msgspec.structs import replace
 
 from mcpzip.auth import mcp_remote
+from mcpzip.auth.answer import worded
 from mcpzip.auth.discovery import (
     check_metadata,
     find_resource,
@@ -46,6 +47,7 @@ from mcpzip.auth.scopes import well_formed
 from mcpzip.auth.store import Store
 from mcpzip.auth.trouble import FIRST_PAUSE, Trouble, is_final, pause, retry_after
 from mcpzip.config.schema import ServerConfig
+from mcpzip.model.quoting import quoted
 from mcpzip.system.threads import in_thread
 
 NOBODY_SIGNED_IN = "nobody has signed in"
@@ -225,7 +227,7 @@ class OAuth(Provider):
             await self._keep(replace(self._granted(), wanted_scope=grant.wanted_scope))
             self._renewed = self._token()
         elif is_final(response.status_code, code):
-            said = description or code or f"HTTP {response.status_code}"
+            said = quoted(description) if description else worded(code) or f"HTTP {response.status_code}"
             refused = f"the sign-in has ended ({said})"
             client = {} if code == "invalid_client" else grant.client
             ended = replace(grant, access_token="", refresh_token="", refused=refused, client=client)
@@ -324,9 +326,9 @@ class OAuth(Provider):
             wanted = union_scopes(union_scopes(grant.scope, grant.wanted_scope), lacked) or ""
             if wanted != grant.wanted_scope:
                 await self._together("scope", lambda: self._want(wanted))
-        told = (
-            f"what it was asked for needs the scope {lacked!r}" if lacked else "its sign-in allows too little"
-        )
+        told = "its sign-in allows too little"
+        if lacked:
+            told = f"what it was asked for needs the scope {quoted(lacked)}"
         self._fail(told, person=self._machine is None)
 
     async def _want(self, scope: str) -> None:

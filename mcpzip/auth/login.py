@@ -24,6 +24,7 @@ from mcpzip.auth.scopes import well_formed
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import ServerConfig
 from mcpzip.model.errors import LoginError
+from mcpzip.model.quoting import shortened
 from mcpzip.system.network import environment_proxy, tls
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import (
@@ -152,7 +153,9 @@ async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
             await _refused(client, bye)
             return refused
         except httpx2.HTTPError as error:
-            raise LoginError(f"{url} can't be reached: {error or type(error).__name__}.") from error
+            raise LoginError(
+                f"{url} can't be reached: {shortened(str(error)) or type(error).__name__}."
+            ) from error
 
 
 async def _refused(

@@ -13,10 +13,11 @@ from mcp.shared._httpx_utils import redirect_location
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import ValidationError
 
-from mcpzip.auth.answer import one_line
+from mcpzip.auth.answer import worded
 from mcpzip.auth.scopes import well_formed
 from mcpzip.model.errors import LoginError
-from mcpzip.model.secrecy import conceal, keep
+from mcpzip.model.quoting import quoted, shortened
+from mcpzip.model.secrecy import keep
 
 LONGEST = 10 * 365 * 86_400
 """Seconds after which a token ends that is said to be good for longer."""
@@ -38,11 +39,11 @@ def oauth_error(response: httpx2.Response) -> tuple[str, str]:
 def why(response: httpx2.Response) -> str:
     """How ``response`` refuses: its status, its error code and what it says of it, as far as it does."""
     code, description = oauth_error(response)
-    said = f', and says "{description.rstrip(" .")}"' if description else ""
+    said = f", and says {quoted(description.rstrip(' .'))}" if description else ""
     status = f"HTTP {response.status_code}"
     if (target := redirect_location(response)) is not None:
-        return f"{status}: it redirects to {one_line(str(target))}, which is not followed"
-    return f"{status}: {code}{said}" if code else status + said
+        return f"{status}: it redirects to {shortened(str(target))}, which is not followed"
+    return f"{status}: {worded(code)}{said}" if code else status + said
 
 
 def token_reply(response: httpx2.Response) -> httpx2.Response:
@@ -58,7 +59,7 @@ def token_reply(response: httpx2.Response) -> httpx2.Response:
         what = "no access token" if not token else "an access token that fits into no header"
         raise LoginError(f"its token endpoint answers with {what}; tell whoever runs it.")
     if not isinstance(kind, str) or kind.lower() != "bearer":
-        named = repr(one_line(kind)) if isinstance(kind, str) else "no name"
+        named = quoted(kind) if isinstance(kind, str) else "no name"
         raise LoginError(f"it grants tokens of the type {named}, and only Bearer is known here.")
     if refresh is not None and not (isinstance(refresh, str) and _TEXT.fullmatch(refresh)):
         raise LoginError("it grants a refresh token that can't be sent back; tell whoever runs it.")
@@ -116,7 +117,7 @@ def _seconds(said: object) -> int | None:
 
 
 def _line(said: object) -> str:
-    return one_line(conceal(said)) if isinstance(said, str) else ""
+    return shortened(said) if isinstance(said, str) else ""
 
 
 def _closed(text: str) -> str:

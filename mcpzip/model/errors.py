@@ -19,12 +19,14 @@
         └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
 
 The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
-No secret is in it, whoever said what it quotes; an upstream's own JSON-RPC error is passed on as it came, by
-its ``code``, ``message`` and ``data``.
+No secret is in it, whoever said what it quotes, and what an upstream said in it is one line, in quotation
+marks and cut; an upstream's own JSON-RPC error is passed on as it came, by its ``code``, ``message`` and
+``data``.
 """
 
 from collections.abc import Sequence
 
+from mcpzip.model.quoting import one_line, quoted
 from mcpzip.model.secrecy import conceal
 
 
@@ -115,10 +117,12 @@ class LoginError(McpzipError):
 
 
 class UpstreamError(McpzipError):
-    """Something about one upstream. ``remedy`` is what its user can do about it, as a sentence, or ""."""
+    """Something about one upstream. ``reason`` is one line. ``remedy`` is what its user can do about it, as a
+    sentence, or "".
+    """
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
-        self.server, self.reason, self.remedy = server, conceal(reason), conceal(remedy)
+        self.server, self.reason, self.remedy = server, one_line(conceal(reason)), conceal(remedy)
         stop = "" if self.reason.rpartition(". ")[2].startswith(RUN) else "."
         super().__init__(f"{server}: {self.reason}{stop}" + (f" {self.remedy}" if remedy else ""))
 
@@ -170,4 +174,4 @@ class UpstreamRpcError(UpstreamError):
 
     def __init__(self, server: str, code: int, message: str, data: bytes | None = None) -> None:
         self.code, self.message, self.data = code, message, data
-        super().__init__(server, f"{message} ({code})")
+        super().__init__(server, f"{quoted(message)} ({code})")

@@ -9,6 +9,7 @@ from mcpzip.config import ServerConfig
 from mcpzip.model.ages import age
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.model.names import join
+from mcpzip.model.quoting import one_line
 from mcpzip.model.secrecy import conceal
 from mcpzip.transport.accounts import Health, State
 
@@ -53,8 +54,10 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerSta
         tools=len(record.entries) if record else 0,
         listed_at=record.fetched_at if record else None,
         protocol=record.protocol if record else None,
-        reason=conceal(failed or health.reason),
-        warnings=tuple(map(conceal, (*record.warnings, *_of_no_use(server, record, catalog))))
+        reason=one_line(conceal(failed or health.reason)),
+        warnings=tuple(
+            one_line(conceal(warning)) for warning in (*record.warnings, *_of_no_use(server, record, catalog))
+        )
         if record
         else (),
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from mcpzip.model.quoting import quoted
 from mcpzip.wire import Era, RpcError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class RpcFaultError(Exception):
 
     def __init__(self, error: RpcError) -> None:
         self.error = error
-        super().__init__(f"{error.message} ({error.code})")
+        super().__init__(f"{quoted(error.message)} ({error.code})")
 
 
 class ChannelClosedError(Exception):

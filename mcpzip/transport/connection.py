@@ -23,6 +23,7 @@ from mcpzip.model.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
+from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.process import Guardian
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
@@ -367,10 +368,10 @@ class Connection:
             case McpzipError():
                 reason, remedy = str(cause).rstrip("."), ""
             case RpcFaultError(error=error):
-                reason = f"it refused the handshake: {error.message} ({error.code})"
+                reason = f"it refused the handshake: {quoted(error.message)} ({error.code})"
                 remedy = "Check that it is an MCP server."
             case _:
-                reason, remedy = f"the transport failed ({type(cause).__name__}: {cause})", ""
+                reason, remedy = f"the transport failed ({type(cause).__name__}: {shortened(str(cause))})", ""
         if not remedy and self.server.transport == "stdio":
             remedy = "Run its command by hand to see what it lacks."
         return UpstreamUnavailableError(self.server.name, reason + self._last_words(), remedy)
@@ -408,7 +409,7 @@ class Connection:
 
     def _last_words(self) -> str:
         said = self._channel.diagnosis() if self._channel else ""
-        return f", saying “{said}”" if said else ""
+        return f", saying {quoted(said)}" if said else ""
 
     def _ended(self) -> None:
         if not self._ready.is_set():

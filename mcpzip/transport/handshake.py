@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mcpzip.model.limits import ECHO
+from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import Channel, ChannelClosedError, Dialect, RpcFaultError
 from mcpzip.wire import (
@@ -243,8 +245,9 @@ async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
     params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
     opening = _read(await channel.request("server/discover", params, cancellable=False))
     if MODERN_VERSION not in opening.supported_versions:
+        spoken = shortened(", ".join(opening.supported_versions[:ECHO]))
         raise _OtherEraError(
-            f"it speaks only protocol versions {', '.join(opening.supported_versions) or 'we do not know'}",
+            f"it speaks only protocol versions {spoken or 'we do not know'}",
             sent=False,
         )
     channel.dialect = Dialect(Era.MODERN, MODERN_VERSION)
@@ -260,7 +263,8 @@ async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
     opening = _read(await channel.request("initialize", params, cancellable=False))
     version = opening.protocol_version
     if version not in LEGACY_VERSIONS:
-        raise _OtherEraError(f"it speaks protocol version {version!r}, which we do not", sent=False)
+        spoken = "no protocol version" if version is None else f"protocol version {quoted(version)}"
+        raise _OtherEraError(f"it speaks {spoken}, which we do not", sent=False)
     channel.dialect = Dialect(Era.LEGACY, version)
     await channel.notify("notifications/initialized")
     return Greeting(
@@ -273,5 +277,5 @@ def _read(result: bytes) -> _Opening:
         return msgspec.json.decode(result, type=_Opening)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ChannelClosedError(
-            f"its answer to the handshake makes no sense ({error})", sent=False
+            f"its answer to the handshake makes no sense ({shortened(str(error))})", sent=False
         ) from error

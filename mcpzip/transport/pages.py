@@ -9,6 +9,7 @@ import json
 import msgspec
 
 from mcpzip.model.errors import UpstreamError
+from mcpzip.model.quoting import quoted, shortened
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
 from mcpzip.wire import quote
@@ -42,7 +43,7 @@ async def all_pages(
         try:
             elements, head = _read(result, key)
         except (ValueError, RecursionError) as error:
-            raise UpstreamError(name, f"its {what} makes no sense ({error})") from error
+            raise UpstreamError(name, f"its {what} makes no sense ({shortened(str(error))})") from error
         if elements is None:
             raise UpstreamError(name, f"its {what} has no {key!r}")
         found.extend(elements)
@@ -52,7 +53,7 @@ async def all_pages(
         if cursor is None:
             return found, ttl
         if cursor in seen:
-            raise UpstreamError(name, f"its {what} goes in circles (cursor {cursor!r} came twice)")
+            raise UpstreamError(name, f"its {what} goes in circles (cursor {quoted(cursor)} came twice)")
         seen.add(cursor)
     raise UpstreamError(name, f"its {what} has more than {MAX_PAGES:,} pages")
 

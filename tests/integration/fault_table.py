@@ -153,7 +153,7 @@ AT_THE_START = (
         (fault("error", code=-32050, message="not today"),),
         {
             "all": Fails(
-                "{name}: it refused the handshake: not today (-32050). Check that it is an MCP server.",
+                "{name}: it refused the handshake: “not today” (-32050). Check that it is an MCP server.",
                 received=0,
             )
         },
@@ -165,7 +165,7 @@ IN_THE_LISTING = (
     Row(
         "no list",
         (fault("error", method="tools/list", message="the database is away"),),
-        {"all": Fails("{name}: the database is away (-32603).", received=0)},
+        {"all": Fails("{name}: “the database is away” (-32603).", received=0)},
         mend="refresh",
     ),
     Row(
@@ -173,7 +173,7 @@ IN_THE_LISTING = (
         (fault("cursor-loop"),),
         {
             "all": Fails(
-                "{name}: its tool list goes in circles (cursor 'page-2' came twice).",
+                "{name}: its tool list goes in circles (cursor “page-2” came twice).",
                 received=0,
             )
         },

@@ -50,7 +50,7 @@ def echo(seen: object) -> Page:
         (Page({**TOKENS, "access_token": "rogue-access-1234 é"}), "fits into no header"),
         (Page({**TOKENS, "access_token": "rogue-access-1234\ud800"}), "fits into no header"),
         (Page({**TOKENS, "refresh_token": "rogue-refresh-1234\ud800"}), "can't be sent back"),
-        (Page({**TOKENS, "token_type": "DPoP"}), "of the type 'DPoP', and only Bearer"),
+        (Page({**TOKENS, "token_type": "DPoP"}), "of the type “DPoP”, and only Bearer"),
         (Page({**TOKENS, "token_type": ESCAPES}), "only Bearer is known"),
         (Page({**TOKENS, "token_type": None}), "only Bearer is known"),
         (Page(b"access_token=rogue-access-1234"), "no access token"),
@@ -289,5 +289,5 @@ async def test_an_event_stream_can_t_have_the_token_sent_elsewhere(
     config = write_config(tmp_path, others={"shop": {"type": "sse", "url": f"{rogue.url}/mcp"}})
     async with proxy_at(config) as proxy:
         (one,) = proxy.status()
-    assert f"it would have us post to {other.url}/messages, which is another origin" in one.reason
+    assert f"it would have us post to “{other.url}/messages”, which is another origin" in one.reason
     assert other.heard == []

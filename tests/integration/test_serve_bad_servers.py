@@ -27,7 +27,7 @@ WRONG = {
     "error500": ("it answered HTTP 500", "its own log"),
     "signin": ("it needs a login: nobody has signed in", "Run: mcpzip auth login signin"),
     "lost": ("it answered HTTP 404", "Check 'url'"),
-    "odd": ("it refused the handshake: what is this? (-32050)", "Check that it is an MCP server"),
+    "odd": ("it refused the handshake: “what is this?” (-32050)", "Check that it is an MCP server"),
 }
 """By server: what is said to be wrong, and what to do."""
 

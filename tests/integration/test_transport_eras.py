@@ -98,7 +98,7 @@ async def test_one_that_dies_on_discover_is_started_again_once(
         ),
         ("answer([])", "makes no sense"),
         ("answer(5)", "makes no sense"),
-        ("refuse()", "it refused the handshake: no"),
+        ("refuse()", "it refused the handshake: “no”"),
         ('answer({"protocolVersion": 5, "supportedVersions": 5})', "makes no sense"),
         ("sys.exit(3)", "it exited with code 3"),
         ('sys.exit("no token, giving up")', "no token, giving up"),

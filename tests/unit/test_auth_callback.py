@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpzip.auth.answer import DENIALS, Answer, Denial, Refusal, judge, one_line, pasted_query
+from mcpzip.auth.answer import DENIALS, Answer, Denial, Refusal, judge, pasted_query
 from mcpzip.auth.callback import Callback
 from mcpzip.model.errors import LoginError
 
@@ -68,17 +68,17 @@ def test_every_no_is_explained(error: str) -> None:
     said = {"error": error, "state": STATE, "error_description": "Ask\r\n your \x1b[31madmin\u202e.\0"}
     denial = judge(urlencode(said), STATE)
     assert isinstance(denial, Denial)
-    assert denial.why.endswith(f'({error}), and says "Ask your [31madmin"')
+    assert denial.why.endswith(f"({error}), and says “Ask your [31madmin”")
     assert denial.why.isprintable()
     assert denial.passing == (error in ("server_error", "temporarily_unavailable"))
 
 
-@given(st.text())
-def test_what_others_say_is_one_short_printable_line(text: str) -> None:
-    shown = one_line(text)
-    assert shown.isprintable()
-    assert len(shown) <= 300
-    assert one_line(shown) == shown
+@given(st.text(min_size=1), st.text())
+def test_what_others_say_is_one_short_printable_line(error: str, text: str) -> None:
+    denial = judge(urlencode({"error": error, "state": STATE, "error_description": text}), STATE)
+    assert isinstance(denial, Denial)
+    assert denial.why.isprintable()
+    assert len(denial.why) <= 600
 
 
 @given(st.dictionaries(st.sampled_from(["code", "state", "error", "iss", "other"]), st.text(max_size=8)))
