@@ -1,10 +1,12 @@
 """What an authorization server says of itself, and whether we may believe it. Imports the SDK.
 
 The rules: nothing secret goes where others can listen; nothing is signed in to that can't prove who began it
-(PKCE with S256); everything said by a server of another origin is said by TLS.
+(PKCE with S256); everything said by a server of another origin is said by TLS; nobody sends us to places
+that only we can reach (`places`).
 """
 
 import asyncio
+from collections.abc import Collection
 
 import httpx2
 from mcp.client.auth.utils import (
@@ -19,13 +21,14 @@ from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
+from mcpzip.auth.places import check_place, guard
 from mcpzip.model.errors import LoginError
-from mcpzip.system.network import environment_proxy, is_private_way, on_this_machine, tls
+from mcpzip.model.limits import AUTH_ANSWER
+from mcpzip.model.quoting import shortened
+from mcpzip.system.network import environment_proxy, is_private_way, tls
 
 TIMEOUT = 30.0
 """Seconds an authorization server has to answer."""
-LARGEST = 1 << 20
-"""Bytes an answer of an authorization server may have."""
 _REDIRECTS = 5
 
 _ENDPOINTS = {
@@ -36,16 +39,21 @@ _ENDPOINTS = {
 }
 
 
-async def send(request: httpx2.Request) -> httpx2.Response:
+async def send(request: httpx2.Request, near: Collection[str]) -> httpx2.Response:
     """Sends a request of the flow's own; the response is read. Redirects are followed within the origin only.
 
-    Raises LoginError for a URL on which others can listen or an answer too large or too slow,
-    httpx2.HTTPError.
+    near: see `places.check_place`. Raises LoginError for a URL on which others can listen, or that leads
+    where the server may not send us, or an answer too large or too slow, httpx2.HTTPError.
     """
     url = str(request.url)
     if not is_private_way(url):
-        raise LoginError(f"{url} is not encrypted, and secrets would go there; it has to be https.")
+        raise LoginError(
+            f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
+        )
+    check_place("what it names", url, near)
     proxy = environment_proxy(url)
+    if proxy is None:  # else it is the proxy that finds out where it leads
+        request.extensions["trace"] = guard(url, near)
     try:
         async with (
             asyncio.timeout(TIMEOUT),
@@ -68,8 +76,8 @@ async def _read(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
         body = bytearray()
         async for piece in response.aiter_bytes():
             body += piece
-            if len(body) > LARGEST:
-                raise LoginError(f"{request.url.host} answers with more than {LARGEST:,} bytes.")
+            if len(body) > AUTH_ANSWER:
+                raise LoginError(f"{request.url.host} answers with more than {AUTH_ANSWER:,} bytes.")
     finally:
         await response.aclose()
     whole = httpx2.Response(
@@ -93,32 +101,28 @@ def is_shown_tokens(url: str, server_url: str) -> bool:
     return own.host == there.host and (same or upgraded) and is_private_way(url)
 
 
-def check_place(what: str, url: str, server_url: str) -> None:
-    """Raises LoginError where a server elsewhere names a place on this very machine."""
-    if on_this_machine(url) and not on_this_machine(server_url):
-        raise LoginError(f"{what} is {url}, which is on this very machine.")
-
-
-def check_metadata(metadata: OAuthMetadata, server_url: str, *, person: bool) -> None:
-    """Raises LoginError for metadata that must not be followed. person: whether somebody signs in with PKCE.
+def check_metadata(metadata: OAuthMetadata, near: Collection[str], *, person: bool) -> None:
+    """Raises LoginError for metadata that must not be followed. near: see `places.check_place`. person:
+    whether somebody signs in with PKCE.
 
     Source: spec basic/authorization ("Authorization Code Protection", "Communication Security"), OAuth 2.1.
     """
+    issuer = shortened(str(metadata.issuer))
     for member, what in _ENDPOINTS.items():
         url = getattr(metadata, member)
         if url is None:
             continue
         if not is_private_way(str(url)):
             raise LoginError(
-                f"{what} of {metadata.issuer} is {url}, which is not encrypted; it has to be https."
+                f"{what} of {issuer} is {shortened(str(url))}, which is not encrypted; it has to be https."
             )
-        check_place(f"{what} of {metadata.issuer}", str(url), server_url)
+        check_place(f"{what} of {issuer}", str(url), near)
     methods = metadata.code_challenge_methods_supported
     if person and (methods is None or "S256" not in methods):
-        said = f"offers {', '.join(methods)} only" if methods else "does not say that it has it"
-        raise LoginError(
-            f"{metadata.issuer} {said}, and PKCE with S256 is what keeps a stolen code from being used."
+        said = (
+            f"offers {shortened(', '.join(methods[:9]))} only" if methods else "does not say that it has it"
         )
+        raise LoginError(f"{issuer} {said}, and PKCE with S256 is what keeps a stolen code from being used.")
 
 
 def check_resource(resource: ProtectedResourceMetadata, server_url: str) -> None:
@@ -127,7 +131,8 @@ def check_resource(resource: ProtectedResourceMetadata, server_url: str) -> None
     """
     if not check_resource_allowed(resource_url_from_server_url(server_url), str(resource.resource)):
         raise LoginError(
-            f"it says that it is {resource.resource}, and tokens for that are not for {server_url}; "
+            f"it says that it is {shortened(str(resource.resource))}, and tokens for that are not for "
+            f"{server_url}; "
             "ask whoever runs it."
         )
 
@@ -136,27 +141,33 @@ async def find_resource(server_url: str, told: str | None = None) -> ProtectedRe
     """The metadata of the server as a protected resource (RFC 9728); None when it has none. told: where its
     challenge said that they are. Raises LoginError, httpx2.HTTPError.
     """
+    near = (server_url,)
     if told is not None:
-        check_place("what tells of it", told, server_url)
+        check_place("what tells of it", told, near)
     for url in build_protected_resource_metadata_discovery_urls(told, server_url):
-        if (
-            found := await handle_protected_resource_response(await send(create_oauth_metadata_request(url)))
-        ) is not None:
+        answer = await send(create_oauth_metadata_request(url), near)
+        if (found := await handle_protected_resource_response(answer)) is not None:
             check_resource(found, server_url)
             return found
     return None
 
 
-async def find_server(issuer: str | None, server_url: str) -> OAuthMetadata | None:
+async def find_server(
+    issuer: str | None, server_url: str, near: Collection[str] = ()
+) -> OAuthMetadata | None:
     """The metadata of the authorization server (RFC 8414, OpenID Connect Discovery 1.0); None without any.
 
-    issuer: None for the origin of the server itself (revision 2025-03-26). Raises LoginError,
+    issuer: None for the origin of the server itself (revision 2025-03-26). near: see `places.check_place`;
+    the server is in it. Raises LoginError,
     mcp.client.auth.OAuthFlowError when it names another issuer, httpx2.HTTPError.
     """
+    near = (server_url, *near)
     if issuer is not None:
-        check_place("its authorization server", issuer, server_url)
+        check_place("its authorization server", issuer, near)
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, server_url):
-        goes_on, found = await handle_auth_metadata_response(await send(create_oauth_metadata_request(url)))
+        goes_on, found = await handle_auth_metadata_response(
+            await send(create_oauth_metadata_request(url), near)
+        )
         if found is not None:
             if issuer is not None:
                 validate_metadata_issuer(found, issuer)

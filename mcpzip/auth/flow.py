@@ -215,7 +215,7 @@ class OAuth(Provider):
                         await self._keep(replace(grant, access_token="", refresh_token="", refused=moved))
                         self._fail(moved)
                     else:
-                        await self._judge(await send(await self._refresh_token()), grant)
+                        await self._judge(await send(await self._refresh_token(), self.near), grant)
         except FAILURES as error:
             await self._failed(error, used)
 
@@ -246,9 +246,9 @@ class OAuth(Provider):
             if resource is not None:
                 advertised = [str(server) for server in resource.authorization_servers]
                 context.auth_server_url = self._select_authorization_server(advertised)
-            context.oauth_metadata = await find_server(context.auth_server_url, url)
+            context.oauth_metadata = await find_server(context.auth_server_url, url, self.near)
         if context.oauth_metadata is not None:
-            check_metadata(context.oauth_metadata, url, person=False)
+            check_metadata(context.oauth_metadata, self.near, person=False)
             check_issuer(self.grant, context.oauth_metadata, self.config)
 
     def _has_moved(self, grant: Grant) -> bool:

@@ -14,6 +14,7 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl
 
 from mcpzip import __version__
+from mcpzip.auth.bodies import Bounded
 from mcpzip.auth.discovery import TIMEOUT, find_resource, send
 from mcpzip.auth.failures import FAILURES, BusyError, plainly
 from mcpzip.auth.flow import OAuth
@@ -102,7 +103,7 @@ async def _revoke(auth: OAuth, grant: Grant) -> list[str]:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         try:
             data, headers = auth.context.prepare_token_auth(data, headers)
-            response = await send(httpx2.Request("POST", str(where), data=data, headers=headers))
+            response = await send(httpx2.Request("POST", str(where), data=data, headers=headers), auth.near)
         except FAILURES as error:
             return [f"Its authorization server was not told: {plainly(error)}."]
         if response.status_code != 200:
@@ -128,8 +129,7 @@ async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
     server, url = auth.server, auth.server.url
     async with httpx2.AsyncClient(
         headers=dict(server.headers),
-        verify=tls(),
-        proxy=environment_proxy(url),
+        transport=Bounded(httpx2.AsyncHTTPTransport(verify=tls(), proxy=environment_proxy(url))),
         timeout=TIMEOUT,
         auth=signed,
         trust_env=False,

@@ -21,11 +21,12 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from mcpzip import __version__
-from mcpzip.auth.discovery import check_metadata, check_place, send
+from mcpzip.auth.discovery import check_metadata, send
 from mcpzip.auth.failures import BusyError
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.machine import machine
 from mcpzip.auth.memory import check_issuer
+from mcpzip.auth.places import check_place, check_way
 from mcpzip.auth.replies import registration_reply, token_reply
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import AuthConfig, ServerConfig
@@ -49,7 +50,9 @@ class Person(Protocol):
 
 
 class Provider(OAuthClientProvider):
-    """How one server is signed in to. grant: what is known to be granted. now: Unix s."""
+    """How one server is signed in to. grant: what is known to be granted. near: see `places.check_place`.
+    now: Unix s.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Provider(OAuthClientProvider):
         except ValueError as error:
             raise LoginError(f"{server.name}: {error}.") from error
         self.server = server
+        self.near = (server.url, *([self.config.issuer] if self.config.issuer else []))
         self.grant: Grant | None = None
         self._store, self.now = store, now
         self._seen: object = _NOTHING_READ
@@ -130,10 +134,10 @@ class Provider(OAuthClientProvider):
     async def _sent(self, outgoing: httpx2.Request) -> httpx2.Response:
         """What comes back for ``outgoing``, fit to be read by the SDK."""
         if outgoing.method == "GET":
-            check_place("what tells of its sign-in", str(outgoing.url), self.server.url)
-            return await send(outgoing)
+            check_place("what tells of its sign-in", str(outgoing.url), self.near)
+            return await send(outgoing, self.near)
         self._check_server()
-        response = await send(outgoing)
+        response = await send(outgoing, self.near)
         registering = outgoing.headers["Content-Type"] == "application/json"
         return registration_reply(response) if registering else token_reply(response)
 
@@ -141,7 +145,7 @@ class Provider(OAuthClientProvider):
         """Raises LoginError for an authorization server to which nobody, and nothing secret, may be sent."""
         metadata, issuer = self.context.oauth_metadata, self.context.auth_server_url
         if metadata is not None:
-            check_metadata(metadata, self.server.url, person=self._machine is None)
+            check_metadata(metadata, self.near, person=self._machine is None)
             check_issuer(self.grant, metadata, self.config)
         elif issuer is not None or self.config.issuer:
             named = issuer or self.config.issuer
@@ -155,6 +159,9 @@ class Provider(OAuthClientProvider):
         self._check_server()
         if self._machine is not None:
             return await self._machine._perform_authorization()
+        metadata = self.context.oauth_metadata
+        if metadata is not None:  # a browser goes there, and asks nobody
+            await check_way("the page to sign in on", str(metadata.authorization_endpoint), self.near)
         return await super()._perform_authorization()
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:

@@ -24,9 +24,10 @@ from attacking import make as make
 from attacking import rogue as rogue
 from granted import Caller, kept_at, server_at
 
-from mcpzip.auth.discovery import LARGEST, check_metadata, find_resource, find_server
+from mcpzip.auth.discovery import check_metadata, find_resource, find_server
 from mcpzip.auth.store import Store
 from mcpzip.model.errors import LoginError
+from mcpzip.model.limits import AUTH_ANSWER
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ async def test_a_sign_in_page_can_t_take_the_parameters_apart(store: Store, rogu
 async def test_metadata_without_end_are_not_read_to_the_end(
     store: Store, rogue: Rogue, of: str, zipped: bool
 ) -> None:
-    body = b" " * (100 * LARGEST)
+    body = b" " * (100 * AUTH_ANSWER)
     rogue.pages[of] = Page(gzip.compress(body), 200, {"Content-Encoding": "gzip"}) if zipped else Page(body)
     outcome = await attempt(server_at(f"{rogue.url}/mcp"), store, nowhere)
     refused(outcome, "answers with more than 1,048,576 bytes", store, rogue)
@@ -151,12 +152,12 @@ async def test_no_endpoint_of_a_server_elsewhere_is_on_this_machine() -> None:
         "token_endpoint": "https://as.example/t",
         "code_challenge_methods_supported": ["S256"],
     }
-    check_metadata(OAuthMetadata.model_validate(safe), "https://shop.example/mcp", person=True)
+    check_metadata(OAuthMetadata.model_validate(safe), ("https://shop.example/mcp",), person=True)
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"):
         for url in ("http://localhost:1/", "https://127.0.0.1/", "http://[::ffff:127.0.0.1]/"):
             said = OAuthMetadata.model_validate({**safe, name: url})
             with pytest.raises(LoginError, match="on this very machine"):
-                check_metadata(said, "https://shop.example/mcp", person=True)
+                check_metadata(said, ("https://shop.example/mcp",), person=True)
 
 
 # ---- the registration
