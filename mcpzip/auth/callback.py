@@ -62,7 +62,7 @@ class Callback:
     async def listen(cls, name: str, tell: Callable[[str], None], port: int = 0, rather: int = 0) -> Self:
         """Listens on ``port``; with 0 on ``rather`` where that is free, else on any. Raises LoginError."""
         callback = cls(name, _listening(port, rather), tell)
-        callback._server = await asyncio.start_server(callback._serve, sock=callback._socket, limit=_HEAD)
+        callback._server = await asyncio.start_server(callback._came, sock=callback._socket, limit=_HEAD)
         return callback
 
     def expect(self, state: str) -> None:
@@ -98,13 +98,25 @@ class Callback:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Somebody connected. The task is ours: of one of its own that is cancelled asyncio prints a traceback
+        (Python 3.11).
+        """
         if len(self._open) >= _CONNECTIONS:
             writer.transport.abort()
             return
+        task = asyncio.create_task(self._serve(reader, writer), name="callback")
         self._open.add(task)
+        task.add_done_callback(lambda done: self._left(done, writer))
+
+    def _left(self, task: "asyncio.Task[None]", writer: asyncio.StreamWriter) -> None:
+        self._open.discard(task)
+        self._answered.discard(task)
+        writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
         try:
             writer.write(await self._answer(reader, task))
             async with asyncio.timeout(_LAST_WORDS_TIME):
@@ -115,10 +127,6 @@ class Callback:
                     pass
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # it went away, or never asked anything: browsers open connections in reserve
-        finally:
-            self._open.discard(task)
-            self._answered.discard(task)
-            writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, task: "asyncio.Task[None]") -> bytes:
         try:

@@ -349,6 +349,21 @@ async def test_connections_that_say_nothing_keep_nobody_waiting() -> None:
             writer.close()
 
 
+@pytest.mark.parametrize("said", [b"", b"GET /callback"])
+async def test_to_close_with_an_open_connection_is_no_news(said: bytes) -> None:
+    """Python 3.11 printed a traceback: it looks at a task of its own that was cancelled."""
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
+    async with waiting() as desk:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(desk.host.partition(":")[2]))
+        writer.write(said)
+        await desk.browse("/favicon.ico")  # whoever came before is connected by now
+    assert await reader.read() == b""
+    writer.close()
+    await asyncio.sleep(0)
+    assert heard == []
+
+
 async def test_the_port_that_is_asked_for() -> None:
     async with waiting() as desk:
         port = int(desk.host[10:])
