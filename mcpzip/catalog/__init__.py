@@ -1,6 +1,6 @@
 """Everything every upstream offers: in memory, and on disk between runs."""
 
 from mcpzip.catalog.catalog import Catalog, Failed, Listed, ServerRecord, Update, merge, retain
-from mcpzip.catalog.visibility import allowed
+from mcpzip.catalog.visibility import View, allowed
 
-__all__ = ["Catalog", "Failed", "Listed", "ServerRecord", "Update", "allowed", "merge", "retain"]
+__all__ = ["Catalog", "Failed", "Listed", "ServerRecord", "Update", "View", "allowed", "merge", "retain"]

@@ -9,7 +9,6 @@ The rules:
 3. A tool is found by its whole name, never by splitting it.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from types import MappingProxyType
 
 from mcpzip.catalog.nearest import Names
 from mcpzip.catalog.offers import SPACE, checked, checked_object, deeper
+from mcpzip.catalog.parts import Parts, digest_of, digest_of_tools, together
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
@@ -124,21 +124,25 @@ class Catalog:
         """A hash of every tool's name and definition, and of nothing else: the same tools have the same
         version, in every run.
         """
-        return _hash((name, entry.raw) for name, entry in self._by_name.items())
+        return together(
+            (name, digest_of_tools(record.entries)) for name, record in self.servers.items() if record.entries
+        )
 
     @cached_property
     def prompts_version(self) -> str:
         """The like of `version` for prompts: it changes when what `prompts/list` says does."""
-        return _hash((name, raw) for name, record in self.servers.items() for raw in record.prompts)
+        return together(
+            (name, digest_of(record.prompts)) for name, record in self.servers.items() if record.prompts
+        )
 
     @cached_property
     def resources_version(self) -> str:
         """The like of `version` for resources and resource templates."""
-        return _hash(
-            (f"{name}/{kind}", raw)
+        return together(
+            (f"{name}/{kind}", digest_of(raws))
             for name, record in self.servers.items()
             for kind, raws in (("resource", record.resources), ("template", record.templates))
-            for raw in raws
+            if raws
         )
 
     def get(self, name: str) -> Entry | None:
@@ -195,16 +199,6 @@ def _order(update: Update) -> tuple[float, bool, tuple[tuple[bytes, ...], ...]]:
     return update.at, False, (said, update.tools, update.prompts, update.resources, update.templates)
 
 
-def _hash(parts: Iterable[tuple[str, bytes]]) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for name, raw in parts:
-        head = _bytes(name)
-        digest.update(b"%d:%d:" % (len(head), len(raw)))
-        digest.update(head)
-        digest.update(raw)
-    return digest.hexdigest()
-
-
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
@@ -232,7 +226,7 @@ def _listed(update: Listed) -> ServerRecord:
     )
     return ServerRecord(
         name=update.server,
-        entries=tuple(entries[tool] for tool in sorted(entries)),
+        entries=Parts(entries[tool] for tool in sorted(entries)),
         fetched_at=update.at,
         protocol=update.protocol,
         fingerprint=update.fingerprint,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mcpzip.catalog.parts import Parts
 from mcpzip.model.errors import InvalidOfferError
 from mcpzip.model.offers import Kind, key_of
 
@@ -36,7 +37,7 @@ def checked(
             warnings.append(f"{server!r} lists the {kind.word} {key!r} more than once; the first is used.")
         else:
             offers[key] = raw
-    return tuple(offers[key] for key in sorted(offers))
+    return Parts(offers[key] for key in sorted(offers))
 
 
 def checked_object(what: str, server: str, raw: bytes, warnings: list[str], *, kept: bool = False) -> bytes:

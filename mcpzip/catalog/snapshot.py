@@ -23,6 +23,7 @@ import msgspec
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
 from mcpzip.catalog.offers import checked, checked_object
+from mcpzip.catalog.parts import Parts
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
@@ -191,7 +192,7 @@ def _entries(path: str, server: str, tools: list[msgspec.Raw], warnings: list[st
             warnings.append(f"{path}: {error}; it is left out until the next refresh.")
         else:
             entries.setdefault(entry.tool, entry)
-    return tuple(entries[tool] for tool in sorted(entries))
+    return Parts(entries[tool] for tool in sorted(entries))
 
 
 def _kept(record: ServerRecord) -> _Server:

@@ -71,3 +71,16 @@ AUTH_ANSWER = 1 * MiB
 # --- a file -------------------------------------------------------------------------------------------------
 
 # --- servers that are started -------------------------------------------------------------------------------
+
+STARTS_AT_LEAST = 2
+"""Processes of servers that start at the same time, or as many as there are processors if those are more; as
+many again of servers that a call or a search names. The others wait their turn."""
+START_HELD = 5.0
+"""Seconds for which a server that starts keeps its place. If it hasn't answered by then, or if it only waits
+for something, it is the next one's turn; its own 30 s to connect go on."""
+INDEXED_AT_ONCE = 500
+"""Tools that are taken into the search index before those that are in it can be searched; of a server that
+has more, all of them."""
+SERVERS_NAMED = 6
+"""Servers that are still starting, or not indexed yet, that the answer to a search names; the others are
+counted."""

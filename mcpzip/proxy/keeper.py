@@ -5,12 +5,12 @@ clients hear of a list that changed when what they are shown of it did.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from mcpzip.catalog import Catalog, Update, allowed, merge, retain, snapshot
+from mcpzip.catalog import Catalog, ServerRecord, Update, View, merge, retain, snapshot
 from mcpzip.config import Config, paths
-from mcpzip.model.entry import Entry
+from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.finding import new_searcher
@@ -19,6 +19,8 @@ from mcpzip.search import Searcher
 from mcpzip.system.files import read_bytes_limited, write_atomic
 from mcpzip.system.threads import in_thread
 
+CATCHING_UP = 0.25
+"""Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
 KEEP_AFTER = 2.0
@@ -52,10 +54,11 @@ class Keeper:
         self._config, self._warn, self._changed = config, warn, changed
         self._warned: set[str] = set()
         self.catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
-        self.visible = allowed(self.catalog, config.servers)
+        self._view = View(config.servers)
+        self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
         self._searcher: Searcher | None = None
-        self._indexed: str | None = None
+        self._indexed: Catalog | None = None
         self._indexing: asyncio.Task[None] | None = None
         self._keeping: asyncio.TimerHandle | None = None
         self._kept: asyncio.Task[None] | None = None
@@ -66,7 +69,7 @@ class Keeper:
         """Takes in what a server said, or that it said nothing."""
         before = self.exposure
         self.catalog = merge(self.catalog, [update])
-        self.visible = allowed(self.catalog, self._config.servers)
+        self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)
         if self._saving is None:
             self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
@@ -75,45 +78,84 @@ class Keeper:
             self._changed(changes)
 
     async def searcher(self) -> Searcher:
-        """The search over what is visible now."""
-        while self._indexed != self.visible.version:
-            self.index_soon()
-            if self._indexing is not None:
-                await asyncio.shield(self._indexing)
+        """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
+        until = asyncio.get_running_loop().time() + CATCHING_UP
+        while (indexing := self.index_soon()) is not None:
+            left = until - asyncio.get_running_loop().time()
+            if self._searcher is None:
+                await asyncio.shield(indexing)
+            elif left > 0:
+                await asyncio.wait({indexing}, timeout=left)
+            else:
+                break
         assert self._searcher is not None, "indexed without a searcher"
         return self._searcher
 
+    async def indexed(self) -> None:
+        """When all that is visible is indexed: for whoever has time."""
+        while (indexing := self.index_soon()) is not None:
+            await asyncio.shield(indexing)
+
+    def unindexed(self) -> list[str]:
+        """The servers of which something is visible that a search doesn't find yet."""
+        known = {} if self._indexed is None else self._indexed.servers
+        return [name for name, record in self.visible.servers.items() if not _same_tools(known, record)]
+
     def index_soon(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
-        if self._indexing is None and self._indexed != self.visible.version:
+        behind = self._indexed is None or self._indexed.version != self.visible.version
+        if self._indexing is None and behind:
             self._indexing = asyncio.create_task(self._index(), name="index")
         return self._indexing
 
     async def _index(self) -> None:
+        """One round: what it takes in can be searched afterwards, whatever else there is to index."""
         try:
             visible = self.visible
-            entries = (*visible.entries, *ADMIN_TOOLS)
-            if await in_thread(lambda: self._index_now(entries, visible.version), "index"):
+            changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
+            if changed:
                 if self._keeping is not None:
                     self._keeping.cancel()
                 self._keeping = asyncio.get_running_loop().call_later(KEEP_AFTER, self._keep_in_background)
-            self._indexed = visible.version
         finally:
             self._indexing = None
         self.index_soon()
 
-    def _index_now(self, entries: tuple[Entry, ...], version: str) -> bool:
-        """Indexes ``entries``. Returns whether the index is another now than the one that is kept."""
-        if self._searcher is not None:
-            return self._searcher.index(entries, version)
-        try:
-            kept = read_bytes_limited(paths.index_path(self._config.path), LARGEST_INDEX)
-        except OSError:
-            kept = b""
-        searcher = new_searcher(self._config.search, lambda warning: self._tell([warning]))
-        changed = searcher.index(entries, version, kept)
+    def _index_now(self, visible: Catalog) -> tuple[bool, Catalog]:
+        """Indexes ``visible``, or as much of it as is to be indexed at once. Returns whether the index is
+        another now than the one that is kept, and what is in it.
+        """
+        searcher = self._searcher
+        if searcher is None:
+            searcher = new_searcher(self._config.search, lambda warning: self._tell([warning]))
+            try:
+                kept = read_bytes_limited(paths.index_path(self._config.path), LARGEST_INDEX)
+            except OSError:
+                kept = b""
+            searcher.begin_with(kept, (*visible.entries, *ADMIN_TOOLS))
+        part = self._part_of(visible, searcher)
+        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version)
         self._searcher = searcher
-        return changed
+        return changed, part
+
+    def _part_of(self, visible: Catalog, searcher: Searcher) -> Catalog:
+        """``visible``, of which only so many tools are new to ``searcher`` that it has them soon. Servers
+        with few come first; another keeps the tools that it has there.
+        """
+        work = {name: searcher.lacks(record.entries) for name, record in visible.servers.items()}
+        if sum(work.values()) <= INDEXED_AT_ONCE:
+            return visible
+        known = {} if self._indexed is None else self._indexed.servers
+        servers: dict[str, ServerRecord] = {}
+        left = INDEXED_AT_ONCE
+        for name in sorted(work, key=lambda name: work[name]):
+            first = left == INDEXED_AT_ONCE
+            if work[name] <= left or first:
+                left -= work[name]
+                servers[name] = visible.servers[name]
+            elif name in known:
+                servers[name] = known[name]
+        return Catalog(servers)
 
     def _keep_in_background(self) -> None:
         self._keeping = None
@@ -171,6 +213,11 @@ class Keeper:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._warn(warning)
+
+
+def _same_tools(known: Mapping[str, ServerRecord], record: ServerRecord) -> bool:
+    entries = known[record.name].entries if record.name in known else ()
+    return entries is record.entries or entries == record.entries
 
 
 def _changes(before: Exposure, now: Exposure) -> list[str]:

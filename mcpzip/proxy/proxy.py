@@ -34,7 +34,7 @@ from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
-from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
+from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
 from mcpzip.search import Results, Searcher
 from mcpzip.transport.accounts import FAILING, Rest
@@ -47,8 +47,9 @@ FIRST_LISTING = 5.0
 """Seconds a server's first listing may take before a request that could do with its tools goes on without."""
 NEEDED_LISTING = 30.0
 """The same before a request that names the server gives up on it: as long as it may take to connect."""
-OTHERS_LISTING = 2.0
-"""The same where other servers' tools are there to answer with."""
+OTHERS_LISTING = 1.5
+"""The same where other servers' tools are there to answer with, or where more servers are to be started than
+can be at once: no answer is of all of them then."""
 REFRESHING = 10.0
 """Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
 SETTING = 2.0
@@ -225,6 +226,8 @@ class Proxy:
                 return await handler(arguments, exchange)
             entry = shown.target(name)
             if entry is None and self.config.expose != "meta":
+                if parts := split(name):
+                    self._pool.starts.hurry(parts[0])
                 await self._first_listings(self._enabled, lambda: FIRST_LISTING)
                 entry = self.exposure.target(name)
             if entry is not None:
@@ -256,18 +259,22 @@ class Proxy:
     async def search(self, question: Question) -> Results:
         """Searches the catalog, waiting a moment for servers that were never listed."""
         if question.filters.server is None:
-            await self._first_listings(
-                self._enabled, lambda: OTHERS_LISTING if self.catalog.entries else FIRST_LISTING
-            )
+            await self._first_listings(self._enabled, self._patience, self._refresher.waited)
         else:
+            self._pool.starts.hurry(question.filters.server)
             await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
         self._refresh_expired()
         searcher = await self._keeper.searcher()
         failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
         return await self._finder.find(question, searcher, self.catalog, failing)
 
+    def _patience(self) -> float:
+        some = self.catalog.entries or self._pool.starts.crowded
+        return OTHERS_LISTING if some else FIRST_LISTING
+
     async def settled(self) -> None:
         """When all that search can ask has taken in the catalog: for whoever has time."""
+        await self._keeper.indexed()
         self._finder.index(self.catalog)
         await self._finder.settled()
 
@@ -296,6 +303,7 @@ class Proxy:
             return entry, None
         parts = split(name)
         if parts and parts[0] in self._enabled:
+            self._pool.starts.hurry(parts[0])
             patience = max(FIRST_LISTING, min(timeout or self._timeout_of(parts[0]), NEEDED_LISTING))
             await self._first_listings([parts[0]], lambda: patience)
         else:
@@ -361,19 +369,26 @@ class Proxy:
 
     def troubles(self) -> dict[str, str]:
         """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""
-        found = {}
-        for one in self.status():
-            if one.state in FAILING:
-                found[one.name] = one.reason
-            elif one.listed_at is None and self._refresher.listing(one.name) is not None:
-                found[one.name] = "it is still starting"
-        return found
+        failing = {one.name: one.reason for one in self.status() if one.state in FAILING}
+        return failing | dict.fromkeys(self.pending().starting, "it is still starting")
+
+    def pending(self) -> Pending:
+        """Whose tools will be there in a moment."""
+        listed = {name for name, record in self.catalog.servers.items() if record.fetched_at is not None}
+        starting = (
+            name
+            for name in self._enabled
+            if name not in listed
+            and self._refresher.listing(name) is not None
+            and self._pool.health(name).state not in FAILING
+        )
+        return Pending(tuple(starting), tuple(self._keeper.unindexed()))
 
     async def _search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         question = read_question(arguments, self.config.search.default_limit)
         results = await self.search(question)
         most = self.config.search.max_tokens
-        return reply(question, results, self.catalog, self.troubles(), time.time(), most)
+        return reply(question, results, self.catalog, self.troubles(), time.time(), most, self.pending())
 
     async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
@@ -398,18 +413,25 @@ class Proxy:
         self._finder.used(entry, result)
         return repair_meta(result, repairs) if repairs else result
 
-    async def _first_listings(self, servers: Iterable[str], patience: Callable[[], float]) -> None:
+    async def _first_listings(
+        self,
+        servers: Iterable[str],
+        patience: Callable[[], float],
+        taken_by: Callable[[str], float] | None = None,
+    ) -> None:
         """Waits for the listings under way of those ``servers`` that were never listed, or not since somebody
         signed in.
 
         patience: how many seconds a listing may have taken in all; asked again whenever one is done.
+        taken_by: how many it has (default: since its server's turn to start).
         """
+        taken_by = taken_by or self._refresher.taken
         servers = list(servers)
         never = [name for name in servers if self._pool.login_is_over(name) or self._never_listed(name)]
         for name in filter(self._pool.login_is_over, never):
             self._refresher.start(name)
         while under_way := {task for name in never if (task := self._refresher.listing(name)) is not None}:
-            taken = max(self._refresher.taken(name) for name in never)
+            taken = max(map(taken_by, never))
             left = patience() - taken
             if left <= 0:
                 return

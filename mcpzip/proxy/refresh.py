@@ -52,10 +52,18 @@ class Refresher:
         """The listing of ``server`` that is under way, if one is."""
         return self._listing.get(server)
 
-    def taken(self, server: str) -> float:
-        """Seconds that the listing of ``server`` under way has taken so far; 0 when there is none."""
+    def waited(self, server: str) -> float:
+        """Seconds for which the listing of ``server`` has been wanted; 0 when none is under way."""
         started = self._started.get(server)
         return 0.0 if started is None else time.monotonic() - started
+
+    def taken(self, server: str) -> float:
+        """Seconds that the listing of ``server`` under way has taken so far, not counting those in which it
+        waited for its turn to start; 0 when there is none.
+        """
+        if server not in self._started or self._pool.starts.waits(server):
+            return 0.0
+        return time.monotonic() - max(self._started[server], self._pool.begun(server))
 
     def start(self, server: str) -> "asyncio.Task[Update]":
         """Lists ``server`` now, or joins the listing that is under way. The task never raises but for

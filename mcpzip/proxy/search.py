@@ -15,6 +15,7 @@ from mcpzip.config.schema import MAX_TOKENS
 from mcpzip.model.ages import age
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError
+from mcpzip.model.limits import SERVERS_NAMED
 from mcpzip.model.signature import printable
 from mcpzip.proxy.fitting import Line, fitted
 from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
@@ -60,6 +61,23 @@ class Question:
     filters: Filters
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Whose tools will be there in a moment. starting: servers that were never listed and are being listed.
+    unindexed: servers that were, whose tools a search doesn't find yet.
+    """
+
+    starting: tuple[str, ...] = ()
+    unindexed: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.starting or self.unindexed)
+
+
+_NONE = Pending()
+
+
 class _Arguments(msgspec.Struct):
     query: str | None = None
     limit: int | None = None
@@ -89,25 +107,35 @@ def reply(
     troubles: Mapping[str, str],
     now: float,
     max_tokens: int = MAX_TOKENS,
+    pending: Pending = _NONE,
 ) -> bytes:
     """The result of `search_tools`. troubles: why a server could not be searched live, by name. max_tokens:
     what its text may take, estimated; only the name of the first tool and the status can make it longer.
+    pending: whose tools are not among those that were searched.
     """
+    troubles = {name: why for name, why in troubles.items() if name not in pending.starting}
     status = _first_fitting(
-        (_status(results, catalog, troubles, now, detail) for detail in reversed(range(3))), max_tokens // 2
+        (_status(results, catalog, troubles, now, detail, pending) for detail in reversed(range(3))),
+        max_tokens // 2,
     )
     room = max_tokens - status.tokens
     if results.hits:
         headings = {need: Line.of(heading(need, quality)) for need, quality in results.needs}
-        above = [Line.of(said)] if (said := no_word_known(results)) else []
+        above = [Line.of(said)] if (said := no_word_known(results, pending=pending)) else []
         used = sum(line.tokens for line in (*above, *headings.values()))
         if used > room // 2:  # the tools matter more
             headings, above, used = {}, [], 0
         lines = [*above, *_grouped(results, fitted(results.hits, room - used, _own_line), headings)]
     else:
-        lines = [_first_fitting((why_nothing(question, results, catalog, n) for n in _MENTIONED), room)]
+        why = (why_nothing(question, results, catalog, shown, pending) for shown in _MENTIONED)
+        lines = [_first_fitting(why, room)]
     text = "\n".join(line.text for line in (*lines, status))
-    return text_result(text, meta={"search": details(results)})
+    return text_result(text, meta={"search": details(results) | _not_yet(pending)})
+
+
+def _not_yet(pending: Pending) -> dict[str, object]:
+    named = {"starting": pending.starting, "unindexed": pending.unindexed}
+    return {what: list(servers) for what, servers in named.items() if servers}
 
 
 def details(results: Results) -> dict[str, object]:
@@ -182,10 +210,18 @@ def by_need(results: Results) -> dict[str, list[Hit]]:
 # --- nothing ------------------------------------------------------------------------------------------------
 
 
-def why_nothing(question: Question, results: Results, catalog: Catalog, shown: int) -> str:
+def why_nothing(
+    question: Question, results: Results, catalog: Catalog, shown: int, pending: Pending = _NONE
+) -> str:
     """Why nothing was found, and what comes nearest: sentences. shown: servers and words that are named, at
     most.
     """
+    if not catalog.entries and pending.starting:
+        count = len(pending.starting)
+        return (
+            f"There are no tools yet: {count} {'server is' if count == 1 else 'servers are'} still starting. "
+            "Search again in a few seconds."
+        )
     if not catalog.entries:
         return "There are no tools yet. Call proxy_status through execute_tool to see why."
     nearest = [server for server in results.nearest_servers if server in catalog.servers][:shown]
@@ -197,7 +233,7 @@ def why_nothing(question: Question, results: Results, catalog: Catalog, shown: i
             f"The query is empty: say in plain words what you want to do. "
             f"The servers: {_counted(catalog, shown)}."
         )
-    said = [no_word_known(results, shown) or "No tool matches."]
+    said = [no_word_known(results, shown, pending) or f"No tool{_so_far(pending)} matches."]
     if results.nearest_words:
         said.append(f"Nearest words: {', '.join(results.nearest_words[:shown])}.")
     if nearest:
@@ -220,19 +256,39 @@ def _nothing_left(question: Question, catalog: Catalog, shown: int) -> str:
     return ""
 
 
-def no_word_known(results: Results, shown: int = _WORDS_SHOWN) -> str:
+def _so_far(pending: Pending) -> str:
+    return " so far" if pending.any else ""
+
+
+def no_word_known(results: Results, shown: int = _WORDS_SHOWN, pending: Pending = _NONE) -> str:
     """What is to be said of words that led nowhere, where none led anywhere."""
     if results.matching or not results.unknown_words:
         return ""
-    return f"No tool knows {_words(results.unknown_words, shown)}."
+    return f"No tool{_so_far(pending)} knows {_words(results.unknown_words, shown)}."
 
 
 # --- the status ---------------------------------------------------------------------------------------------
 
 
-def _status(results: Results, catalog: Catalog, troubles: Mapping[str, str], now: float, detail: int) -> str:
+def _status(
+    results: Results,
+    catalog: Catalog,
+    troubles: Mapping[str, str],
+    now: float,
+    detail: int,
+    pending: Pending,
+) -> str:
     """detail: 2 says all, 1 no reasons of servers, 0 no reasons at all."""
-    return "\n".join([f"-- {account(results, detail)}", *_not_live(catalog, troubles, now, detail)])
+    lines = (*_still_coming(pending, detail), *_not_live(catalog, troubles, now, detail))
+    return "\n".join([f"-- {account(results, detail)}", *lines])
+
+
+def _still_coming(pending: Pending, detail: int) -> Iterator[str]:
+    for what, servers in (("still starting", pending.starting), ("not indexed yet", pending.unindexed)):
+        if servers:
+            count = f"{len(servers)} {'server' if len(servers) == 1 else 'servers'}"
+            who = _some(sorted(servers), SERVERS_NAMED) if detail == 2 else count
+            yield f"-- {what}, their tools are not in this answer: {who}"
 
 
 def account(results: Results, detail: int = 2) -> str:

@@ -70,6 +70,10 @@ class Index:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def lacks(self, entries: Iterable[Entry]) -> int:
+        """How many of ``entries`` are not in it."""
+        return sum(key_of(entry) not in self.numbers for entry in entries)
+
     def updated(self, entries: Iterable[Entry], analyst: Analyst) -> "Index":
         """The index of exactly ``entries``."""
         wanted = {key_of(entry): entry for entry in entries}

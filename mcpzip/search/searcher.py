@@ -119,14 +119,25 @@ class Searcher:
         self._analyst = Analyst(Describer(table) if table else None)
         self._catalog = _Catalog(Index(), "", QueryCache())
 
+    def begin_with(self, kept: bytes, entries: Iterable[Entry]) -> None:
+        """Begin with an index kept before (`store`), if it is a good one of some of ``entries``."""
+        index = store.from_bytes(kept, entries, self._table) if kept else Index()
+        self._catalog = _Catalog(index, "", QueryCache())
+
+    def lacks(self, entries: Iterable[Entry]) -> int:
+        """How many of ``entries`` it hasn't: to index those is work."""
+        return self._catalog.index.lacks(entries)
+
     def index(self, entries: Iterable[Entry], version: str, kept: bytes = b"") -> bool:
         """Index ``entries``, of which only those it had not are work, and swap that in whole.
 
-        version: becomes part of cache keys. kept: an index kept before (`store`), to begin with if it is
-        good. Returns whether the index now differs from the one kept, or from the one before.
+        version: becomes part of cache keys. kept: see `begin_with`. Returns whether the index now differs
+        from the one kept, or from the one before.
         """
         entries = tuple(entries)
-        before = store.from_bytes(kept, entries, self._table) if kept else self._catalog.index
+        if kept:
+            self.begin_with(kept, entries)
+        before = self._catalog.index
         index = before.updated(entries, self._analyst)
         _ = index.meanings  # made here, where nobody waits
         self._catalog = _Catalog(index, version, QueryCache())

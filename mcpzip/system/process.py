@@ -6,7 +6,9 @@ politely (wrappers such as ``npx`` leave grandchildren). A guardian (see `Guardi
 ourselves are killed. Windows: the process tree is ended with ``taskkill /T``; there is no guardian there, so
 killing mcpzip outright with the task manager can leave a server that ignores the end of its input.
 
-What this can't reach: a grandchild that moves itself into a session of its own (a daemon by intent).
+A program that moved itself into a session of its own (a daemon by intent) is in no such group. Where the
+system can tell (Linux) it is found by the mark that all inherit whom a server starts (`strays`), and ended
+with it. macOS and Windows can't: there such a daemon stays.
 """
 
 import asyncio
@@ -16,6 +18,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+
+from mcpzip.system.guardian import Guardian
+from mcpzip.system.strays import MARK, Stray, new_mark
+from mcpzip.system.threads import in_thread
+
+BURIAL = 0.5
+"""Seconds the system may take to bury a process that was killed, before the event loop waits for it."""
+
+_KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 _INHERITED = (
     (
@@ -41,11 +52,42 @@ def child_environment(own: Mapping[str, str], extra: Mapping[str, str]) -> dict[
 class Child:
     """A running process with three pipes, in a group of its own.
 
-    stdin, stdout, stderr: our ends' file descriptors. They are closed by `end`.
+    stdin, stdout, stderr: our ends' file descriptors. They are closed by `end`. mark: of it and of
+    all that it starts; "" when it has none.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
+    @classmethod
+    async def start(
+        cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guardian: Guardian
+    ) -> "Child":
+        """Starts it under the eyes of ``guardian``, marked unless ``env`` says how. Raises OSError as below.
+
+        Off the event loop: a system under load takes long to start a program. Cancelled, it leaves none.
+        """
+        env = dict(env)
+        mark = new_mark() if MARK not in env else ""
+        if mark:
+            env[MARK] = mark
+
+        def started() -> Child:
+            guardian.expect(mark)
+            try:
+                return cls(argv, env, cwd, mark)
+            except BaseException:
+                guardian.forget(mark)
+                raise
+
+        def unwanted(child: Child) -> None:
+            child.kill()
+            guardian.forget(mark)
+
+        child = await in_thread(started, "spawn", unwanted)
+        guardian.watch(child.pid)
+        return child
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str = "") -> None:
         """Starts it. Raises OSError (FileNotFoundError, PermissionError …) when it can't."""
+        self.mark = mark
         command = list(argv)
         options: dict[str, int | bool] = {}
         if sys.platform == "win32":
@@ -89,8 +131,10 @@ class Child:
             except OSError:
                 pass
 
-    async def end(self, grace: float) -> None:
-        """Ends the child and its group: end of input, then SIGTERM, then SIGKILL, ``grace`` seconds apart.
+    async def end(self, grace: float, guardian: Guardian | None = None) -> None:
+        """Ends the child, its group and its strays: end of input, then SIGTERM, then SIGKILL, ``grace``
+        seconds apart. guardian: under whose eyes it was started; it sees the strays, and may forget all of
+        them afterwards.
 
         Returns within ``2 * grace`` plus the time the system takes to bury it. Safe to call twice and to
         cancel: a cancelled wait kills at once.
@@ -98,12 +142,42 @@ class Child:
         if self._ended:
             return
         self.close_stdin()
+        strays: list[Stray] = []
         try:
-            if not await self.exits_within(grace):
+            polite = await self.exits_within(grace)
+            strays = await self._strays(guardian)
+            if not polite:
                 self._signal_group(terminate=True)
-                await self.exits_within(grace)
+            for stray in strays:
+                stray.signal(signal.SIGTERM)
+            if strays or not polite:
+                await self._gone_within(grace, strays)
+                strays += await self._strays(guardian)  # who was just about to start is there by now
+            if self.exit_code is None:
+                self._signal_group(terminate=False)
+                await self.exits_within(BURIAL)
         finally:
             self.kill()
+            for stray in strays:
+                stray.signal(_KILL)
+            if guardian is not None:
+                guardian.release(self.pid)
+                guardian.forget(self.mark)
+
+    async def _strays(self, guardian: Guardian | None) -> list[Stray]:
+        if guardian is None or not self.mark:
+            return []
+        found = await guardian.strays(self.mark)
+        return [stray for stray in found if stray.group != self.pid]  # the group is signalled as one
+
+    async def _gone_within(self, seconds: float, strays: Sequence[Stray]) -> None:
+        """Waits until the child and ``strays`` have ended, ``seconds`` at most."""
+        deadline = time.monotonic() + seconds
+        if not await self.exits_within(seconds):
+            return
+        for stray in strays:
+            while stray.alive and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells of its end
+                await asyncio.sleep(0.02)
 
     def kill(self) -> None:
         """Kills the whole group now, reaps the child and closes the pipes. Never waits for anything but the
@@ -143,67 +217,3 @@ class Child:
             os.killpg(self.pid, signal.SIGTERM if terminate else signal.SIGKILL)
         except (ProcessLookupError, PermissionError):  # nobody left in it (macOS says EPERM for zombies)
             pass
-
-
-_GUARD = """
-trap '' TERM INT HUP QUIT
-groups=' '
-while read -r sign group; do
-  case $sign in
-    +) groups="$groups$group " ;;
-    -) groups="${groups%% $group *} ${groups#* $group }" ;;
-  esac
-done
-for group in $groups; do kill -TERM "-$group"; done
-[ "$groups" = ' ' ] || sleep 1
-for group in $groups; do kill -KILL "-$group"; done
-"""
-
-
-class Guardian:
-    """A tiny shell that outlives us just long enough to end our children.
-
-    It reads the groups to guard from a pipe that only we hold. When we end, however brutally, the pipe ends,
-    and it signals whatever groups are still on its list. POSIX only; elsewhere it does nothing.
-    """
-
-    def __init__(self) -> None:
-        self._shell: subprocess.Popen[bytes] | None = None
-        self._guarded: set[int] = set()
-
-    def watch(self, child: Child) -> None:
-        """Puts the child's group on the list. Starts the shell on first use."""
-        if sys.platform == "win32":
-            return
-        if self._shell is None:
-            self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={"PATH": os.defpath},
-                start_new_session=True,
-                bufsize=0,
-            )
-        self._guarded.add(child.pid)
-        self._tell(f"+ {child.pid}\n")
-
-    def release(self, child: Child) -> None:
-        """Takes the group off the list: it has ended, and its number may be given to another."""
-        if child.pid in self._guarded:
-            self._guarded.discard(child.pid)
-            self._tell(f"- {child.pid}\n")
-
-    def _tell(self, line: str) -> None:
-        if self._shell and self._shell.stdin:
-            try:
-                self._shell.stdin.write(line.encode())
-            except OSError:  # somebody killed it: we still end our children ourselves
-                pass
-
-    def close(self) -> None:
-        """Ends the shell (it has nothing left to do when every child was released)."""
-        if self._shell and self._shell.stdin:
-            self._shell.stdin.close()
-            self._shell.wait()
-            self._shell = None

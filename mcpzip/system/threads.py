@@ -7,32 +7,48 @@ loop closes; these threads are daemons, and nobody waits.
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T], name: str) -> T:
-    """``work()``, run in a thread of its own. Cancelling abandons it."""
+async def in_thread(
+    work: Callable[[], T], name: str, unwanted: Callable[[T], object] = lambda result: None
+) -> T:
+    """``work()``, run in a thread of its own. Cancelling abandons it. unwanted: is given, in any thread, what
+    it gives all the same.
+    """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
 
-    def settle(set_outcome: Callable[[], None]) -> None:
-        if not outcome.done():
+    def settle(set_outcome: Callable[[], None], otherwise: Callable[[], object]) -> None:
+        if outcome.done():
+            otherwise()
+        else:
             set_outcome()
 
     def run() -> None:
+        otherwise: Callable[[], object]
         try:
             result = work()
         except BaseException as error:
-            done, failure = outcome.set_exception, error
-            report = lambda: done(failure)  # noqa: E731
+            report, otherwise = partial(outcome.set_exception, error), _nothing
         else:
-            report = lambda: outcome.set_result(result)  # noqa: E731
+            report, otherwise = partial(outcome.set_result, result), partial(unwanted, result)
         try:
-            loop.call_soon_threadsafe(settle, report)
+            loop.call_soon_threadsafe(settle, report, otherwise)
         except RuntimeError:  # the loop is closed: nobody wants to know any more
-            pass
+            otherwise()
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await outcome
+    try:
+        return await outcome
+    except asyncio.CancelledError:  # perhaps in the very moment it was done
+        if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+            unwanted(outcome.result())
+        raise
+
+
+def _nothing() -> None:
+    pass

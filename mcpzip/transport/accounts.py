@@ -1,9 +1,11 @@
 """What the pool says of a server: how it does, and what it offers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.transport.handshake import Greeting
 
 State = Literal["connected", "connecting", "idle", "failing", "needs login", "disabled"]
 
@@ -33,6 +35,12 @@ class Listing:
     capabilities: bytes = b"{}"
     info: bytes = b""
     ttl: float | None = None
+
+    @classmethod
+    def of(cls, tools: Iterable[bytes], ttl: float | None, greeting: Greeting) -> "Listing":
+        """What was listed by a server that greeted so."""
+        version = greeting.dialect.version
+        return cls(tuple(tools), version, greeting.instructions, greeting.capabilities, greeting.info, ttl)
 
 
 class Rest(NamedTuple):

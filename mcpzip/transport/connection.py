@@ -6,8 +6,7 @@ a new one is made.
 """
 
 import asyncio
-import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -24,23 +23,21 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.model.quoting import quoted, shortened
-from mcpzip.system.process import Guardian
-from mcpzip.system.threads import in_thread
+from mcpzip.system.effort import Effort
+from mcpzip.system.guardian import Guardian
 from mcpzip.transport.base import (
     NOBODY,
     Channel,
     ChannelClosedError,
-    Incoming,
     Origin,
     Partner,
     ProgressSink,
     RpcFaultError,
-    Signing,
 )
 from mcpzip.transport.clocks import Clocks
 from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
 from mcpzip.transport.listening import ACKNOWLEDGED, LIST_CHANGED, UPDATED, Listening
-from mcpzip.transport.signing import ServerSigning, Unsigned
+from mcpzip.transport.opening import opened
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
@@ -80,6 +77,7 @@ class Connection:
     """A connection to one upstream: connect, ask, close.
 
     server: its config. greeting: what it said in the handshake; set once `connect` has returned.
+    effort: of its process.
     """
 
     def __init__(
@@ -100,6 +98,7 @@ class Connection:
         self.greeting: Greeting | None = None
         self.open_requests = 0
         self.grace = GRACE
+        self.effort = Effort()
         self.partner = partner if partner is not None and partner.key is not None else None
         self._listener, self._guardian = listener, guardian
         self._first, self._sure, self._sign_ins = first, sure, sign_ins
@@ -348,16 +347,12 @@ class Connection:
 
     async def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, ear = self.server, _Ear(self)
-        if server.transport == "stdio":
-            argv = [server.command or "", *server.args]
-            return open_stdio(argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace)
-        # The SDK takes half a second to import: only where it is needed, and while others go on.
-        opener = await in_thread(_http_opener if server.transport == "http" else _sse_opener, "import-sdk")
-        sign_ins = self._sign_ins
-        signing = (
-            Unsigned() if sign_ins is None else await in_thread(lambda: _signing(server, sign_ins), "sign")
+        if server.transport != "stdio":
+            return await opened(server, self._sign_ins, ear)
+        argv, follow = [server.command or "", *server.args], self.effort.follow
+        return open_stdio(
+            argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace, started=follow
         )
-        return opener(server.url, server.headers, signing, ear)
 
     def _explained(self, cause: BaseException) -> UpstreamUnavailableError:
         match cause:
@@ -418,35 +413,6 @@ class Connection:
         self._stop.set()
         if was_alive:
             self._listener.disconnected(self.server.name, self)
-
-
-_HttpOpener = Callable[[str, Mapping[str, str], Signing, Incoming], AbstractAsyncContextManager[Channel]]
-
-
-IMPORTING = threading.Lock()
-"""One import of the SDK at a time: its modules import each other in circles, where two threads deadlock."""
-
-
-def _http_opener() -> _HttpOpener:
-    with IMPORTING:
-        from mcpzip.system.network import tls
-        from mcpzip.transport.http import open_http
-
-        tls()
-
-    return open_http
-
-
-def _sse_opener() -> _HttpOpener:
-    with IMPORTING:
-        from mcpzip.transport.sse import open_sse
-
-    return open_sse
-
-
-def _signing(server: ServerConfig, sign_ins: SignIns) -> Signing:
-    with IMPORTING:
-        return ServerSigning(server, sign_ins)
 
 
 class _Ear:

@@ -21,27 +21,33 @@ from mcpzip.model.errors import (
     UpstreamRpcError,
     UpstreamUnavailableError,
 )
-from mcpzip.system.process import Guardian
+from mcpzip.system.guardian import Guardian
 from mcpzip.system.tasks import looked_at
 from mcpzip.transport.accounts import Health, Listing, Rest, told
 from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import Greeting
 from mcpzip.transport.pages import all_pages
-from mcpzip.transport.slot import Line, Place, Slot
+from mcpzip.transport.slot import CONNECT_TIMEOUT, Line, Place, Slot
+from mcpzip.transport.starts import Rank, Starts
 from mcpzip.transport.waiting import LoginWait
 from mcpzip.wire import LEGACY_VERSIONS, METHOD_NOT_FOUND, Era
 
-CONNECT_TIMEOUT, REST_TIMEOUT = 30.0, 5.0
-"""Seconds an upstream has to start and shake hands, and to list its prompts, resources or templates."""
+REST_TIMEOUT = 5.0
+"""Seconds an upstream has to list its prompts, resources or templates."""
 REOPEN = 1.0
 """Seconds after which a lost connection is opened again where somebody waits to hear something on it."""
-LINGER = 30.0
-"""Seconds a connection that only listed its tools is kept before it is closed as unused."""
+LINGER, CROWDED_LINGER = 30.0, 5.0
+"""Seconds a connection that only listed its tools is kept before it is closed as unused; the latter while
+others wait for their turn to start.
+"""
 
 
 class Pool:
-    """Connections to all upstreams of a config. Everything runs on one event loop."""
+    """Connections to all upstreams of a config. Everything runs on one event loop.
+
+    starts: whose turn it is to start.
+    """
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class Pool:
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
         self._guardian = Guardian()
+        self.starts = Starts()
         self._leaving: dict[asyncio.Task[None], Connection] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[Connection]] = set()
@@ -201,26 +208,28 @@ class Pool:
     async def list_tools(
         self, server: str, timeout: float = CONNECT_TIMEOUT, *, origin: Origin = NOBODY
     ) -> Listing:
-        """Every page of the server's tools. timeout: seconds for all of it, connecting included.
+        """Every page of the server's tools. timeout: seconds for all of it from the start of the server on,
+        which may have to wait for its turn.
 
         Ignores an open circuit: whoever lists wants to know how it is now. Raises UpstreamError and its
         kinds.
         """
         slot = self._slots[server]
-        keep = min(LINGER, self._idle_timeout)
+        begun = time.monotonic()
 
         async def attempt() -> tuple[list[bytes], float | None, Greeting]:
-            async with self._used(slot, origin, insist=True, keep=keep) as connection:
+            async with self._used(slot, origin, insist=True, keep=self._linger) as connection:
                 assert connection.greeting is not None
-                pages = await all_pages(connection, "tools/list", "tools", timeout, origin)
+                left = max(begun, slot.begun) + timeout - time.monotonic()
+                async with asyncio.timeout(left):
+                    pages = await all_pages(connection, "tools/list", "tools", timeout, origin)
                 return *pages, connection.greeting
 
         try:
-            async with asyncio.timeout(timeout):
-                try:
-                    tools, ttl, greeting = await attempt()
-                except UpstreamLostError:  # listing twice does no harm
-                    tools, ttl, greeting = await attempt()
+            try:
+                tools, ttl, greeting = await attempt()
+            except UpstreamLostError:  # listing twice does no harm
+                tools, ttl, greeting = await attempt()
             slot.login.end()
         except TimeoutError:
             raise UpstreamUnavailableError(
@@ -228,21 +237,14 @@ class Pool:
                 f"it did not list its tools within {timeout:g} s",
                 "It is asked again at the next refresh.",
             ) from None
-        return Listing(
-            tuple(tools),
-            greeting.dialect.version,
-            greeting.instructions,
-            greeting.capabilities,
-            greeting.info,
-            ttl,
-        )
+        slot.known = True
+        return Listing.of(tools, ttl, greeting)
 
     async def list_rest(self, server: str, timeout: float = REST_TIMEOUT, *, origin: Origin = NOBODY) -> Rest:
         """What the server offers beside tools. timeout: seconds for each kind. Raises UpstreamError and its
         kinds when there is no connection.
         """
-        keep = min(LINGER, self._idle_timeout)
-        async with self._used(self._slots[server], origin, insist=True, keep=keep) as connection:
+        async with self._used(self._slots[server], origin, insist=True, keep=self._linger) as connection:
             assert connection.greeting is not None
             offers = connection.greeting.offers
 
@@ -262,6 +264,15 @@ class Pool:
                 every("resources/templates/list", "resourceTemplates", offers.resources),
             )
         return Rest(prompts, resources, templates)
+
+    @property
+    def _linger(self) -> float:
+        """Seconds to keep what only listed: what others need to start is not for it."""
+        return min(CROWDED_LINGER if self.starts.crowded else LINGER, self._idle_timeout)
+
+    def begun(self, server: str) -> float:
+        """When ``server`` was last begun to be connected to (monotonic s); 0 when never."""
+        return self._slots[server].begun
 
     def health(self, server: str) -> Health:
         """How the server is doing right now."""
@@ -363,13 +374,18 @@ class Pool:
             slot.refuse(time.monotonic())
         if line.connecting is None:
             line.connecting = asyncio.create_task(
-                self._connect(slot, line, era, partner), name=f"connect-{server.name}"
+                self._connect(slot, line, era, partner, slot.rank(asked=not insist)),
+                name=f"connect-{server.name}",
             )
             line.connecting.add_done_callback(looked_at)
+        elif not insist:
+            self.starts.hurry(server.name)
         # Shielded: a caller that gives up doesn't take the others' connection with it.
         return await asyncio.shield(line.connecting)
 
-    async def _connect(self, slot: Slot, line: Line, era: Era | None, partner: Partner | None) -> Connection:
+    async def _connect(
+        self, slot: Slot, line: Line, era: Era | None, partner: Partner | None, rank: Rank
+    ) -> Connection:
         old, line.connection = line.connection, None
         wanted = slot.speaks.get(era, era)
         was_legacy = slot.protocol in LEGACY_VERSIONS
@@ -387,7 +403,7 @@ class Pool:
         try:
             if old is not None:
                 self._drain(old)
-            await connection.connect(CONNECT_TIMEOUT)
+            await slot.connect(connection, self.starts, rank)
         except LoginNeededError as error:
             slot.login.begin(error)
             raise
@@ -416,7 +432,7 @@ class Pool:
         line.connection = connection
         if slot.watched and connection.shared:
             self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
-        self._keep(slot, line, min(LINGER, self._idle_timeout))
+        self._keep(slot, line, self._linger)
         return connection
 
     def _drain(self, connection: Connection) -> None:

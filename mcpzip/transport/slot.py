@@ -5,15 +5,21 @@ itself is that partner's only.
 """
 
 import asyncio
+import time
 from collections.abc import Hashable
+from contextlib import nullcontext
 
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.transport.base import Partner
 from mcpzip.transport.circuit import Circuit
 from mcpzip.transport.connection import Connection
+from mcpzip.transport.starts import Rank, Starts
 from mcpzip.transport.waiting import LoginWait
 from mcpzip.wire import Era
+
+CONNECT_TIMEOUT = 30.0
+"""Seconds an upstream has to start and shake hands."""
 
 
 class Line:
@@ -34,12 +40,15 @@ class Slot:
     """What the pool remembers of one server between connections.
 
     speaks: the era that it speaks to somebody who would like to speak the other. stored: of its sign-in, when
-    the circuit opened.
+    the circuit opened. known: whether it was ever listed. begun: when a connection to it was last begun
+    (monotonic s).
     """
 
     def __init__(self, server: ServerConfig, protocol: str | None, login: LoginWait) -> None:
         self.server, self.protocol, self.login = server, protocol, login
         self.stored: object = None
+        self.known = protocol is not None
+        self.begun = 0.0
         self.circuit = Circuit()
         self.lines: dict[Place, Line] = {}
         self.speaks: dict[Era | None, Era] = {}
@@ -60,6 +69,20 @@ class Slot:
         if self.circuit.open(now) and self.login.stored == self.stored:
             wait = f"It is tried again in {max(self.circuit.retry_at - now, 0.1):.1f} s."
             raise UpstreamUnavailableError(self.server.name, self.circuit.reason, wait)
+
+    def rank(self, *, asked: bool) -> Rank:
+        """When its turn is to start. asked: somebody waits for it."""
+        return Rank.ASKED if asked else Rank.KNOWN if self.known else Rank.NEW
+
+    async def connect(self, connection: Connection, starts: Starts, rank: Rank) -> None:
+        """Connects when it is the server's turn: its time counts from then on. A server over HTTP is started
+        already, somewhere. Raises UpstreamUnavailableError.
+        """
+        stdio = self.server.transport == "stdio"
+        turn = starts.turn(self.server.name, rank, connection.effort.resting) if stdio else nullcontext()
+        async with turn:
+            self.begun = time.monotonic()
+            await connection.connect(CONNECT_TIMEOUT)
 
     def connections(self) -> list[Connection]:
         """Those that can be used, the one used last at the end."""

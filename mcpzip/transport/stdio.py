@@ -13,8 +13,9 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.model.secrecy import conceal
+from mcpzip.system.guardian import Guardian
 from mcpzip.system.pipes import Reader, read_from, write_to
-from mcpzip.system.process import Child, Guardian, child_environment
+from mcpzip.system.process import Child, child_environment
 from mcpzip.transport.base import (
     ChannelClosedError,
     Dialect,
@@ -55,28 +56,27 @@ async def open_stdio(
     guardian: Guardian,
     *,
     grace: Callable[[], float],
+    started: Callable[[int], None] = lambda pid: None,
 ) -> AsyncIterator["StdioChannel"]:
-    """Starts the process and ends it, with its whole group, on the way out.
+    """Starts the process and ends it, with all that it started, on the way out.
 
     ``env`` is the config's own; the harmless part of ours is added. ``grace`` is asked on the way out:
-    seconds between end of input, SIGTERM and SIGKILL. Raises ChannelClosedError (sent=False) when it can't be
+    seconds between end of input, SIGTERM and SIGKILL. started: is told the number of
+    the process. Raises ChannelClosedError (sent=False) when it can't be
     started.
     """
     try:
-        child = Child(argv, child_environment(os.environ, env), cwd)
+        child = await Child.start(argv, child_environment(os.environ, env), cwd, guardian)
     except OSError as error:
         reason, remedy = _cannot_start(argv[0], cwd, error)
         raise ChannelClosedError(reason, sent=False, remedy=remedy) from error
-    guardian.watch(child)
+    started(child.pid)
     channel = StdioChannel(child, incoming)
     try:
         yield channel
     finally:
         channel.close()
-        try:
-            await child.end(grace())
-        finally:
-            guardian.release(child)
+        await child.end(grace(), guardian)
 
 
 def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from driver import (
 
 from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamUnavailableError
-from mcpzip.system.process import Guardian
+from mcpzip.system.guardian import Guardian
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.pool import Pool
 

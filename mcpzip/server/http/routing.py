@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.http.head import Head
 from mcpzip.system.threads import in_thread
-from mcpzip.transport.connection import IMPORTING
+from mcpzip.transport.opening import IMPORTING
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,
