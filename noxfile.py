@@ -118,8 +118,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start, end, latency, sign-in, memory, measured; `nox -s bench -- startup --rounds 5` runs only one."""
+    """Start, end, latency, sign-in, memory, many servers; `nox -s bench -- startup --rounds 5` runs one."""
     install(session)
     which, *options = session.posargs or [""]
-    for name in [which] if which else ["startup", "ending", "latency", "lag", "signed_in", "memory"]:
+    names = ["startup", "ending", "latency", "lag", "signed_in", "memory", "many"]
+    for name in [which] if which else names:
         session.run("python", "-m", f"bench.{name}", *options)

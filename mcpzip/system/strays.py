@@ -6,7 +6,6 @@ elsewhere nobody is seen. Who wiped its environment isn't seen either.
 """
 
 import os
-import secrets
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ _BEARING = MARK.encode() + b"="
 
 def new_mark() -> str:
     """A mark that nobody has."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 @dataclass(frozen=True, slots=True)

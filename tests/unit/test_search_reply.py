@@ -12,7 +12,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.fitting import ALSO, SPARED, fitted
-from mcpzip.proxy.search import ADMIN_TOOLS, Question, read_question, reply
+from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
 from mcpzip.search import Filters, Hit, Results
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, Absence
 
@@ -362,3 +362,36 @@ def test_asking_for_tools_that_only_read_is_a_filter_and_not_asking_is_none(
 ) -> None:
     question = read_question(b'{"query":"x","server":"","read_only":%b}' % written.encode(), 5)
     assert question.filters == Filters(None, meant)
+
+
+# --- what will be there in a moment -------------------------------------------------------------------------
+
+
+def with_pending(pending: Pending, budget: int = 1_500, *hits: Hit, **more: object) -> dict[str, object]:
+    found = results(*hits, **more)
+    return json.loads(reply(Question("lock", 5, ANY), found, CATALOG, {}, 61.0, budget, pending))
+
+
+def test_servers_that_are_not_in_the_answer_yet_are_named() -> None:
+    pending = Pending(tuple(f"up{n}" for n in range(30)), ("late",))
+    said = with_pending(pending, 1_500, hit(PAY))
+    text = said["content"][0]["text"]
+    assert text.split("\n")[-2:] == [
+        "-- still starting, their tools are not in this answer: up0, up1, up10, up11, up12, up13 and 24 more",
+        "-- not indexed yet, their tools are not in this answer: late",
+    ]
+    meta = said["_meta"]["mcpzip/search"]
+    assert (len(meta["starting"]), meta["unindexed"]) == (30, ["late"])
+
+
+def test_no_tool_knows_a_word_so_far_while_servers_are_missing() -> None:
+    none = {"unknown_words": ("lock",)}
+    assert "No tool knows 'lock'." in with_pending(Pending(), **none)["content"][0]["text"]
+    text = with_pending(Pending(("up",)), **none)["content"][0]["text"]
+    assert "No tool so far knows 'lock'." in text
+
+
+def test_servers_that_are_starting_are_counted_where_there_is_no_room_for_names() -> None:
+    pending = Pending(tuple(f"server-with-a-long-name-{n}" for n in range(30)))
+    text = with_pending(pending, 60, hit(PAY))["content"][0]["text"]
+    assert text.split("\n")[-1] == "-- still starting, their tools are not in this answer: 30 servers"

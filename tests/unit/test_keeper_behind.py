@@ -1,0 +1,135 @@
+"""An index that is behind answers with what is in it, and says what is not."""
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from mcpzip.catalog import Catalog, Listed, View, catalog, merge, parts
+from mcpzip.config import parse
+from mcpzip.proxy import keeper as keeping
+from mcpzip.proxy.keeper import Keeper
+from mcpzip.search import Searcher
+
+
+def listed(server: str, count: int, at: float = 1.0) -> Listed:
+    tools = (json.dumps({"name": f"tool_{n}", "description": f"Pay {server} {n}"}) for n in range(count))
+    return Listed(server, tuple(tool.encode() for tool in tools), at=at)
+
+
+def keeper_of(folder: Path, *servers: str, **more: object) -> Keeper:
+    config = {"mcpServers": {name: {"command": "x", **more} for name in servers}}
+    path = folder / "config.json"
+    return Keeper(parse(json.dumps(config).encode(), str(path), {}), Catalog(), print, lambda which: None)
+
+
+class Gate:
+    """Indexing, which waits in its thread until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = threading.Event()
+        self.rounds: list[int] = []
+        real = Searcher.index
+
+        def index(searcher: Searcher, entries: tuple[object, ...], version: str) -> bool:
+            assert self.open.wait(20)
+            self.rounds.append(len(entries) - 2)  # without our own tools
+            return real(searcher, entries, version)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Searcher, "index", index)
+
+
+async def test_a_search_does_not_wait_for_an_index_that_is_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It chased the newest version of the catalog through five rounds: 32 s."""
+    monkeypatch.setattr(keeping, "CATCHING_UP", 0.01)
+    gate = Gate(monkeypatch)
+    keeper = keeper_of(tmp_path, "shop", "bank")
+    gate.open.set()
+    keeper.merge(listed("shop", 3))
+    assert len(await keeper.searcher()) == 5
+    assert keeper.unindexed() == []
+    gate.open.clear()
+    keeper.merge(listed("bank", 4))
+    searcher = await keeper.searcher()  # with the round for bank under way for as long as we like
+    assert len(searcher) == 5
+    assert keeper.unindexed() == ["bank"]
+    gate.open.set()
+    await keeper.indexed()
+    assert len(await keeper.searcher()) == 9
+    assert keeper.unindexed() == []
+    await keeper.close()
+
+
+async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    names = [f"up{n}" for n in range(9)]
+    keeper = keeper_of(tmp_path, *names)
+    for name in names:
+        keeper.merge(listed(name, 2))
+        await asyncio.sleep(0)
+    gate.open.set()
+    await keeper.indexed()
+    assert gate.rounds == [2, 18]
+    await keeper.close()
+
+
+async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A catalog without a kept index was taken in as one piece, and every search waited for all of it."""
+    monkeypatch.setattr(keeping, "INDEXED_AT_ONCE", 10)
+    gate = Gate(monkeypatch)
+    keeper = keeper_of(tmp_path, "big", "one", "two")
+    for name, count in (("big", 30), ("one", 4), ("two", 5)):
+        keeper.catalog = merge(keeper.catalog, [listed(name, count)])
+    keeper.merge(listed("one", 4))
+    gate.open.set()
+    await keeper.searcher()
+    await keeper.indexed()
+    assert gate.rounds == [9, 39]  # the small ones, then the one that is more than a round's work by itself
+    keeper.merge(listed("one", 6, at=2.0))
+    await keeper.indexed()
+    assert gate.rounds[2:] == [41]
+    await keeper.close()
+
+
+# --- what a change costs the event loop ---------------------------------------------------------------------
+
+
+def test_a_server_that_changes_costs_no_hash_over_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools of all were hashed, on the event loop, each time one of 84 servers answered."""
+    hashed: list[str] = []
+    real = parts.digest_of_tools
+
+    def counted(entries: parts.Parts) -> bytes:  # type: ignore[type-arg]
+        if getattr(entries, "digest", None) is None:
+            hashed.append(entries[0].server)
+        return real(entries)
+
+    monkeypatch.setattr(catalog, "digest_of_tools", counted)
+    whole = merge(Catalog(), [listed(f"up{n}", 3) for n in range(5)])
+    before = whole.version
+    hashed.clear()
+    now = merge(whole, [listed("up3", 4, at=2.0)])
+    assert now.version != before
+    assert hashed == ["up3"]
+    assert merge(now, [listed("up3", 3, at=3.0)]).version == before
+
+
+def test_tools_that_the_config_hides_are_looked_for_in_a_server_that_changed_only(tmp_path: Path) -> None:
+    config = keeper_of(tmp_path, "shop", "bank", tools={"deny": ["tool_1"]})._config
+    view, looked = View(config.servers), list[str]()
+    for name, may in list(view._may.items()):
+        assert may is not None
+        view._may[name] = lambda tool, may=may, name=name: looked.append(name) or may(tool)  # type: ignore
+    whole = merge(Catalog(), [listed("shop", 3), listed("bank", 3)])
+    assert len(view.of(whole).entries) == 4
+    looked.clear()
+    assert len(view.of(merge(whole, [listed("bank", 2, at=2.0)])).entries) == 3
+    assert set(looked) == {"bank"}
