@@ -9,7 +9,7 @@ The rules:
 3. A tool is found by its whole name, never by splitting it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -149,9 +149,12 @@ class Catalog:
         """The tool a client calls ``name``."""
         return self._by_name.get(name)
 
-    def alike(self, name: str) -> tuple[str, ...]:
-        """The names that differ from ``name`` in case and separators only, or in lacking the server."""
-        return self._names.alike(name)
+    def alike(self, name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
+        """The names that differ from ``name`` in case and separators only, or in lacking the server.
+
+        servers: only theirs count, and those that lack the server only where there is no other.
+        """
+        return self._names.alike(name, servers)
 
     def nearest(self, name: str, n: int = 3) -> tuple[str, ...]:
         """The ``n`` names most like ``name``, best first; fewer, or none, when few come near."""

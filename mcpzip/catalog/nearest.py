@@ -7,9 +7,9 @@ finger and swapped words alike.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from mcpzip.model.names import join
+from mcpzip.model.names import folded, join, split
 
 _LEAST = 0.45
 """Of 1. Below it two names look alike by accident only."""
@@ -26,18 +26,25 @@ class Names:
         self._tools: dict[str, list[str]] = {}
         for server, tool in names:
             name = join(server, tool)
-            self._wholes.setdefault(_folded(name), []).append(name)
-            self._tools.setdefault(_folded(tool), []).append(name)
+            self._wholes.setdefault(folded(name), []).append(name)
+            self._tools.setdefault(folded(tool), []).append(name)
 
-    def alike(self, name: str) -> tuple[str, ...]:
-        """The names equal to ``name`` but for case and separators; else those whose tool's own name is."""
-        folded = _folded(name)
-        found = self._wholes.get(folded) or self._tools.get(folded) if folded else None
-        return tuple(sorted(found or ()))
+    def alike(self, name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
+        """The names equal to ``name`` but for case and separators, and those whose tool's own name is.
+
+        servers: only theirs count, and the tools' own names only where no whole name is equal.
+        """
+        key = folded(name)
+        if not key:
+            return ()
+        wholes, tools = self._wholes.get(key, ()), self._tools.get(key, ())
+        if servers is None:
+            return tuple(sorted({*wholes, *tools}))
+        return tuple(sorted(_of(servers, wholes) or _of(servers, tools)))
 
     def nearest(self, name: str, n: int) -> tuple[str, ...]:
         """The ``n`` names most like ``name``, best first; fewer when fewer are like it."""
-        whole, tool = _folded(name), _folded(_LAST_PART.split(name)[-1])
+        whole, tool = folded(name), folded(_LAST_PART.split(name)[-1])
         scores: dict[str, float] = {}
         for asked, names, weight in (
             (whole, self._wholes, 1.0),
@@ -45,28 +52,27 @@ class Names:
             (tool if tool != whole else "", self._tools, _OTHER_SERVER),
         ):
             pairs = _pairs(asked)
-            for folded, joined in names.items() if pairs else ():
-                score = weight * _likeness(pairs, folded)
+            for other, joined in names.items() if pairs else ():
+                score = weight * _likeness(pairs, other)
                 if score >= _LEAST:
                     scores.update((each, score) for each in joined if score > scores.get(each, 0.0))
         return tuple(sorted(scores, key=lambda each: (-scores[each], each))[:n])
 
 
-_SEPARATORS = re.compile(r"[\W_]+")
 _LAST_PART = re.compile(r"__|[./:]")
 
 
-def _folded(name: str) -> str:
-    return _SEPARATORS.sub("", name.casefold())
+def _of(servers: Collection[str], names: Iterable[str]) -> list[str]:
+    return [name for name in names if (parts := split(name)) and parts[0] in servers]
 
 
-def _pairs(folded: str) -> frozenset[str]:
-    framed = f" {folded} "
-    return frozenset(framed[at : at + 2] for at in range(len(framed) - 1)) if folded else frozenset()
+def _pairs(key: str) -> frozenset[str]:
+    framed = f" {key} "
+    return frozenset(framed[at : at + 2] for at in range(len(framed) - 1)) if key else frozenset()
 
 
-def _likeness(pairs: frozenset[str], folded: str) -> float:
+def _likeness(pairs: frozenset[str], key: str) -> float:
     """From 0 to 1. The pairs are looked for in the name, not made of it: there may be 50,000 names."""
-    framed = f" {folded} "
+    framed = f" {key} "
     shared = sum([pair in framed for pair in pairs])
     return 2 * shared / (len(pairs) + max(shared, len(framed) - 1))

@@ -39,6 +39,14 @@ def split(name: str) -> tuple[str, str] | None:
     return (server, tool) if found else None
 
 
+def folded(name: str) -> str:
+    """``name`` without case and separators: what two spellings of one name have in common."""
+    return _SEPARATORS.sub("", name.casefold())
+
+
+_SEPARATORS = re.compile(r"[\W_]+")
+
+
 def join_uri(server: str, uri: str) -> str:
     """The URI, or the template, that a client asks for ``uri`` of ``server`` by."""
     return f"{SCHEME}{server}/{uri}"

@@ -4,8 +4,9 @@ The rules:
 
 1. A repair is made where exactly one reading fits; otherwise the call is left as it is, for the upstream or
    an error to judge. No value is changed or invented, no key is lost.
-2. A name that names a configured server never comes to mean another server's tool, and what the config
-   hides counts as a candidate but is never the answer: no call lands elsewhere because its tool is away.
+2. A name that begins with a configured server's name never comes to mean another server's tool (`owners`), a
+   bare one means a tool only where everything that any server has is known, and what the config hides counts
+   as a candidate but is never the answer: no call lands elsewhere because its tool, or its server, is away.
 3. A slip of a letter is mended only inside a word that no tool has: ``get_user`` and ``set_user``, ``user``
    and ``users``, ``v1`` and ``v2`` are one letter apart, and not slips.
 4. Every repair is named in the result, under ``_meta["mcpzip/repair"]``.
@@ -22,9 +23,10 @@ import msgspec
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
-from mcpzip.model.names import join, split
+from mcpzip.model.names import split
 from mcpzip.model.signature import signature
 from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
+from mcpzip.proxy.owners import may_mean, may_misspell, owner_of
 from mcpzip.proxy.reply import META_PREFIX
 from mcpzip.search.vocabulary import Measure
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
@@ -32,6 +34,8 @@ from mcpzip.wire.shallow import members
 
 REPAIR = META_PREFIX + "repair"
 
+NEAREST = 3
+"""Names that are told in the place of one that isn't there."""
 SHORTEST_MENDED = 8
 """Characters; in a shorter name one slip is as likely as another tool."""
 
@@ -42,24 +46,30 @@ _ALIASES = frozenset((*_SHORT, *_LONG))
 
 
 def mend_name(
-    name: str, catalog: Catalog, *, known: Catalog | None = None, servers: Collection[str] = ()
+    name: str,
+    catalog: Catalog,
+    *,
+    known: Catalog | None = None,
+    servers: Collection[str] | None = None,
+    unsure: Collection[str] = (),
 ) -> tuple[Entry, str | None]:
     """The tool meant by ``name``, and what was repaired.
 
     catalog: what a client may see; known: the same and what the config hides; servers: all that are
-    configured. Raises UnknownToolError when no tool, or more than one, could be meant.
+    configured (default: those of ``known``); unsure: those of them that may have more tools than are known.
+    Raises UnknownToolError when no tool, or more than one, could be meant.
     """
     entry = catalog.get(name)
     if entry is not None:
         return entry, None
     known = catalog if known is None else known
+    servers = tuple(known.servers) if servers is None else servers
+    named = may_mean(name, servers)
     if known.get(name) is None:  # else it is hidden: no other tool is meant
-        found = _of_its_server(name, known.alike(name), servers)
-        if not found:
-            found = _of_its_server(name, _slips(name, known), servers)
-        entry = catalog.get(found[0]) if len(found) == 1 else None
+        meant = _of_its_server(name, known, named, unsure) if named else _of_any(name, known, servers, unsure)
+        entry = catalog.get(meant) if meant is not None else None
     if entry is None:
-        raise UnknownToolError(name, catalog.nearest(name))
+        raise UnknownToolError(name, _nearest(name, catalog, named, unsure))
     return entry, f"name: {name} {ARROW} {entry.name}"
 
 
@@ -122,11 +132,38 @@ _EDGE = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PIECES = 5
 
 
-def _of_its_server(name: str, candidates: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
-    """Those of the server that ``name`` begins with; all of them if it begins with none."""
-    parts = split(name)
-    own = [server for server in servers if parts and folded(server) == folded(parts[0])]
-    return tuple(each for each in candidates if not own or any(each.startswith(join(o, "")) for o in own))
+def _of_its_server(name: str, known: Catalog, named: Collection[str], unsure: Collection[str]) -> str | None:
+    """The tool of the server that ``name`` names, if no other that it may name has one, or may have."""
+    owner = owner_of(name, named)
+    if any(each in unsure for each in named if each != owner):
+        return None
+    found = known.alike(name, named) or _slips(name, known)
+    return found[0] if len(found) == 1 and _server(found[0]) == owner else None
+
+
+def _of_any(name: str, known: Catalog, servers: Collection[str], unsure: Collection[str]) -> str | None:
+    """The only tool that a bare ``name`` can mean, or one whose server is misspelt, where all are known."""
+    if unsure:
+        return None
+    found = {*known.alike(name), *_slips(name, known)}
+    if len(found) != 1:
+        return None
+    [meant] = found
+    return None if may_misspell(name, (each for each in servers if each != _server(meant))) else meant
+
+
+def _nearest(name: str, catalog: Catalog, named: Collection[str], unsure: Collection[str]) -> tuple[str, ...]:
+    """The tools to call in the place of ``name``: of the server that it names only, where that one may have
+    it yet.
+    """
+    if not any(each in unsure for each in named):
+        return catalog.nearest(name)
+    return tuple(near for near in catalog.nearest(name, len(catalog)) if _server(near) in named)[:NEAREST]
+
+
+def _server(name: str) -> str:
+    """The server of the tool called ``name``."""
+    return (split(name) or (name,))[0]
 
 
 def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from mcpzip.model.errors import (
     UpstreamRpcError,
     UpstreamUnavailableError,
 )
-from mcpzip.model.names import split
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
 from mcpzip.proxy.arguments import read_call, read_name
@@ -31,6 +30,7 @@ from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.keeper import Keeper
+from mcpzip.proxy.owners import may_mean, not_fully_known
 from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
@@ -301,16 +301,21 @@ class Proxy:
         """The same, and what had to be repaired in the name. timeout: seconds for the call that it is for."""
         if entry := self.catalog.get(name):
             return entry, None
-        parts = split(name)
-        if parts and parts[0] in self._enabled:
-            self._pool.starts.hurry(parts[0])
-            patience = max(FIRST_LISTING, min(timeout or self._timeout_of(parts[0]), NEEDED_LISTING))
-            await self._first_listings([parts[0]], lambda: patience)
+        named = may_mean(name, self.config.servers)
+        if enabled := [server for server in named if server in self._enabled]:
+            for server in enabled:
+                self._pool.starts.hurry(server)
+            needed = timeout or max(map(self._timeout_of, enabled))
+            patience = max(FIRST_LISTING, min(needed, NEEDED_LISTING))
+            await self._first_listings(enabled, lambda: patience)
         else:
             await self._first_listings(self._enabled, lambda: FIRST_LISTING)
-        if parts and self.catalog.get(name) is None:
-            self._ask_of(parts[0])
-        return mend_name(name, self.catalog, known=self._keeper.catalog, servers=self.config.servers)
+        if self.catalog.get(name) is None:
+            for server in named:
+                self._ask_of(server)
+        known = self._keeper.catalog
+        unsure = not_fully_known(known, self.config.servers)
+        return mend_name(name, self.catalog, known=known, servers=self.config.servers, unsure=unsure)
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
