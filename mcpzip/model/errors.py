@@ -81,7 +81,7 @@ class UnknownOfferError(McpzipError):
     """A prompt or a resource that can't be told whose it is.
 
     name: as it was asked for. nearest: names that can be, best first. several: whether more than one server
-    has it; ``nearest`` then tells them apart.
+    may have it; ``nearest`` then tells them apart.
     """
 
     word = "offer"
@@ -89,7 +89,7 @@ class UnknownOfferError(McpzipError):
     def __init__(self, name: str, nearest: Sequence[str] = (), *, several: bool = False) -> None:
         self.name, self.nearest, self.several = name, tuple(nearest), several
         if several:
-            sentence = f"More than one server has the {self.word} {name!r}. Ask for one of these: "
+            sentence = f"More than one server may have the {self.word} {name!r}. Ask for one of these: "
             super().__init__(f"{sentence}{', '.join(self.nearest)}.")
         else:
             hint = f"The nearest: {', '.join(self.nearest)}" if self.nearest else f"List the {self.word}s"

@@ -104,6 +104,11 @@ class Audience:
         self._clients.get(client, {}).pop(place, None)
         self._own.discard((client, place))
 
+    def place_of(self, client: Client, shown: str) -> Place | None:
+        """The place of the resource that ``client`` watches and calls ``shown``; None if it watches none."""
+        places = self._clients.get(client, {})
+        return next((place for place, called in places.items() if called == shown), None)
+
     def has_own(self, client: Client, place: Place) -> bool | None:
         """Whether ``client`` hears of the resource at ``place`` on a connection of its own; None when it
         doesn't watch it.

@@ -10,6 +10,7 @@ The rules:
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 
@@ -85,11 +86,13 @@ class Exposure:
         """Whose prompt ``name`` is, and its own name there. Raises UnknownPromptError."""
         return self._offers.route_prompt(name)
 
-    def route_uri(self, uri: str) -> Route:
-        """Whose resource or resource template ``uri`` is, and its own URI there. Raises
-        UnknownResourceError.
+    def route_uri(
+        self, uri: str, named: Collection[str] = frozenset(), doubtful: Collection[str] = frozenset()
+    ) -> Route:
+        """Whose resource or resource template ``uri`` is, and its own URI there. named: the servers whose
+        results named it. doubtful: those that may have. Raises UnknownResourceError.
         """
-        return self._offers.route_uri(uri)
+        return self._offers.route_uri(uri, named, doubtful)
 
     @cached_property
     def _direct(self) -> Catalog:
@@ -130,7 +133,7 @@ class Exposure:
 
     @cached_property
     def _offers(self) -> Offers:
-        return Offers(self._enabled, self._catalog, self.through)
+        return Offers(self._enabled, self._catalog, self.through, self._config.servers)
 
 
 def shown_tool(raw: bytes, name: str) -> bytes:

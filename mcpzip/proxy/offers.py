@@ -5,10 +5,12 @@ The rules:
 1. What is shown is what the server said, byte for byte, but for the name or the URI, which says the server
    too. With one server that everything goes through, not even that.
 2. A name or a URI that says its server goes to that server, listed or not: it knows best what it has.
-3. A bare one, as results have them, goes to the one server that can have meant it. It is never guessed.
+3. A bare URI, as results have them, goes to the server whose result named it; one that no result named, to
+   the only server that has resources. A bare prompt goes to the only one that has it, if all are known. It is
+   never guessed: what a server lists is no evidence that it was meant, for it may list what it likes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,12 +21,15 @@ from mcpzip.model.names import join, join_uri, split, split_uri
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE, Kind, key_of
 from mcpzip.model.templates import matches
 from mcpzip.proxy.listing import Listing
+from mcpzip.proxy.owners import may_mean
 from mcpzip.wire import quote, with_members
 
 Route = tuple[str, str]
 """A server, and its own name or URI for what is asked of it."""
 
 _NEAREST = 3
+_MEANT = 5
+"""Servers that are named at most where more than one may be meant."""
 
 
 class _Offer(NamedTuple):
@@ -36,11 +41,19 @@ class _Offer(NamedTuple):
 class Offers:
     """What the servers of a catalog offer besides tools."""
 
-    def __init__(self, servers: Iterable[str], catalog: Catalog, through: str | None = None) -> None:
+    def __init__(
+        self,
+        servers: Iterable[str],
+        catalog: Catalog,
+        through: str | None = None,
+        configured: Iterable[str] | None = None,
+    ) -> None:
         """servers: all that are enabled, listed or not. catalog: as a client may see it. through: the server
-        that everything goes through untouched, if there is one.
+        that everything goes through untouched, if there is one. configured: all servers, enabled or not
+        (default: ``servers``).
         """
         self._servers, self._catalog, self._through = tuple(servers), catalog, through
+        self._configured = self._servers if configured is None else tuple(configured)
 
     def prompts_page(self, cursor: str | None = None) -> bytes:
         """The result of `prompts/list`. Raises InvalidCursorError."""
@@ -60,33 +73,35 @@ class Offers:
             return self._through, name
         if said := self._said(split(name)):
             return said
-        having = [offer.server for offer in self._prompts if offer.key == name]
-        if len(having) == 1:
+        having = [] if self._names_one(split(name)) else self._having(name)
+        if len(having) == 1 and not any(map(self._may_have_prompts, {*self._servers} - {*having})):
             return having[0], name
         if having:
             raise UnknownPromptError(name, [join(server, name) for server in having], several=True)
         names = Names((offer.server, offer.key) for offer in self._prompts)
         raise UnknownPromptError(name, names.nearest(name, _NEAREST))
 
-    def route_uri(self, uri: str) -> Route:
+    def route_uri(
+        self, uri: str, named: Collection[str] = frozenset(), doubtful: Collection[str] = frozenset()
+    ) -> Route:
         """Whose resource, or resource template, ``uri`` is. Raises UnknownResourceError.
 
-        A bare URI goes to the server that lists it; else to the one with a template it can come from; else
-        to the only one that has resources.
+        named: the servers whose results named it to who asks. doubtful: those that may have.
         """
         if self._through is not None:
             return self._through, uri
         said = split_uri(uri)
         if route := self._said(said):
             return route
-        for having in (self._listing(uri), self._expanding(uri)):
-            if len(having) == 1:
-                return having[0], uri
+        if not self._names_one(said):
+            owners = {*(named or filter(self._may_have_resources, self._servers)), *doubtful}
+            owners.intersection_update(self._servers)
+            if len(owners) == 1:
+                return owners.pop(), uri
+            having = {*(named or self._listing(uri) or self._expanding(uri))}
             if having:
-                raise UnknownResourceError(uri, [join_uri(server, uri) for server in having], several=True)
-        owners = [name for name, record in self._catalog.servers.items() if _has_resources(record)]
-        if len(owners) == 1:
-            return owners[0], uri
+                meant = [*sorted(having), *sorted(owners - having)][:_MEANT]
+                raise UnknownResourceError(uri, [join_uri(server, uri) for server in meant], several=True)
         uris = {join(offer.server, offer.key): join_uri(offer.server, offer.key) for offer in self._resources}
         names = Names((offer.server, offer.key) for offer in self._resources)
         nearest = names.nearest(join(*said) if said else uri, _NEAREST)
@@ -101,6 +116,27 @@ class Offers:
             return said
         alike = [each for each in self._servers if each.lower() == server.lower()]
         return (alike[0], key) if len(alike) == 1 else None
+
+    def _names_one(self, said: Route | None) -> bool:
+        """Whether a name says a server that is configured: nobody else is asked in its place."""
+        return said is not None and said[0].lower() in map(str.lower, self._configured)
+
+    def _having(self, name: str) -> list[str]:
+        """The servers that list a prompt ``name``, if they can be meant by it."""
+        named = may_mean(name, self._configured)
+        having = [offer.server for offer in self._prompts if offer.key == name]
+        return [server for server in having if not named or server in named]
+
+    def _may_have_prompts(self, server: str) -> bool:
+        """Whether it may have prompts that it is not known to have."""
+        record = self._catalog.servers.get(server)
+        if record is None or record.fetched_at is None or record.stale:
+            return True
+        return record.declares("prompts") and not record.prompts  # they are listed after the tools
+
+    def _may_have_resources(self, server: str) -> bool:
+        record = self._catalog.servers.get(server)
+        return record is None or record.fetched_at is None or record.stale or _has_resources(record)
 
     def _listing(self, uri: str) -> list[str]:
         offers = (*self._resources, *self._templates)

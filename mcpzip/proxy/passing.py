@@ -19,6 +19,7 @@ from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.mentions import Mentions
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
 
@@ -42,6 +43,7 @@ class Passing:
         self._config, self._shown, self._pool = config, shown, pool
         self._caller, self._audience = caller, audience
         self._unwatching: set[asyncio.Task[None]] = set()
+        self.mentions = Mentions(sum(not server.disabled for server in config.servers.values()))
 
     async def through(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
@@ -50,15 +52,17 @@ class Passing:
     async def prompt(self, exchange: Exchange) -> bytes:
         """The answer to `prompts/get`. Raises RefusedError, UnknownPromptError, UpstreamError."""
         server, name = self._shown.exposure.route_prompt(_text(exchange, "name"))
-        return await self._ask("prompts/get", exchange, server, {"name": quote(name)})
+        result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
+        self.mentions.heard(exchange.client, server, "prompts/get", result)
+        return result
 
     async def complete(self, exchange: Exchange) -> bytes:
         """The answer to `completion/complete`. Raises as `prompt` and `resource` do."""
         ref = members(exchange.fields.get("ref"))
-        exposure = self._shown.exposure
         if "uri" in ref:
-            (server, own), key = exposure.route_uri(_unquoted(ref["uri"], "ref.uri")), "uri"
+            (server, own), key = self._whose(exchange.client, _unquoted(ref["uri"], "ref.uri")), "uri"
         else:
+            exposure = self._shown.exposure
             (server, own), key = exposure.route_prompt(_unquoted(ref.get("name"), "ref.name")), "name"
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
@@ -66,7 +70,7 @@ class Passing:
     async def resource(self, exchange: Exchange) -> bytes:
         """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
-        server, uri = self._shown.exposure.route_uri(shown)
+        server, uri = self._whose(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
@@ -77,12 +81,16 @@ class Passing:
             said = refused.error
             told = RpcError(said.code, said.message, _told_of(said.data, uri, shown))
             raise RefusedError(told) from refused
-        return result if shown == uri else _renamed(result, lambda own: _ours(server, own, uri, shown))
+        if shown == uri:
+            self.mentions.heard(exchange.client, server, "resources/read", result)
+            return result
+        return _renamed(result, lambda own: _ours(server, own, uri, shown))
 
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
         client, shown = exchange.client, _text(exchange, "uri")
-        place = server, uri = self._shown.exposure.route_uri(shown)
+        # What it hears of already it means, whoever has named it since.
+        place = server, uri = self._audience.place_of(client, shown) or self._whose(client, shown)
         result = b"{}"
         had = self._audience.has_own(client, place)
         own = await self._has_own(client, server) if had is None else had
@@ -118,7 +126,7 @@ class Passing:
         places: dict[Place, str] = {}
         for shown in _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions")):
             try:
-                places[self._shown.exposure.route_uri(shown)] = shown
+                places[self._whose(client, shown)] = shown
             except McpzipError:
                 pass  # what is not granted is left out of the acknowledgement
         servers = {server for server, _ in places}
@@ -133,6 +141,10 @@ class Passing:
                 task = asyncio.create_task(self._watch_all(client, servers), name="unwatch")
                 self._unwatching.add(task)
                 task.add_done_callback(self._unwatching.discard)
+
+    def _whose(self, client: Client, uri: str) -> Place:
+        """Whose resource, or resource template, ``client`` means. Raises UnknownResourceError."""
+        return self._shown.exposure.route_uri(uri, *self.mentions.whose(client, uri))
 
     async def _has_own(self, client: Client, server: str) -> bool:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
@@ -182,6 +194,7 @@ class Passing:
 
     async def forget(self, client: Client) -> None:
         """``client`` is gone: nothing is watched for it any more."""
+        self.mentions.left(client)
         for server in self._audience.left(client):
             await self._watch_if_possible(server)
 

@@ -341,6 +341,7 @@ class Proxy:
     ) -> bytes:
         seconds = timeout or self._timeout_of(entry.server)
         result = await execute.run(self._caller, exchange, entry, fields, seconds)
+        self.passing.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result

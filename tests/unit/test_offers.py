@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.catalog import Catalog, Listed, merge
+from mcpzip.catalog import Catalog, Failed, Listed, merge
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
 from mcpzip.proxy.offers import Offers
 
@@ -36,6 +36,7 @@ def offers(*updates: Listed, servers: tuple[str, ...] = SERVERS, through: str | 
 BOTH = offers(
     listed("docs", ["sum", "tell"], ["file:///a", "file:///both"], ["file:///{+path}"]),
     listed("Wiki", ["sum", "edit__page"], ["wiki://Main", "file:///both"], ["wiki://{page}"]),
+    listed("idle"),
 )
 
 
@@ -105,15 +106,60 @@ def test_every_name_shown_leads_back_to_whose_it_is(prompts, uris, templates):
         ("mcpzip://idle/x:y", ("idle", "x:y")),
         ("mcpzip://wiki/wiki://Main", ("Wiki", "wiki://Main")),
         ("MCPZIP://WIKI/wiki://Main", ("Wiki", "wiki://Main")),
-        ("file:///a", ("docs", "file:///a")),
-        ("wiki://Main", ("Wiki", "wiki://Main")),
-        ("file:///{+path}", ("docs", "file:///{+path}")),
-        ("file:///some/other", ("docs", "file:///some/other")),
-        ("wiki://Other", ("Wiki", "wiki://Other")),
     ],
 )
-def test_a_uri_goes_to_the_server_it_says_or_to_the_one_that_can_have_meant_it(uri, route):
+def test_a_uri_goes_to_the_server_it_says(uri, route):
     assert BOTH.route_uri(uri) == route
+    assert BOTH.route_uri(uri, {"docs", "Wiki"}, {"idle"}) == route
+
+
+@pytest.mark.parametrize("uri", ["file:///a", "file:///{+path}", "file:///some/other", "x:nobody lists it"])
+def test_a_bare_uri_goes_to_the_server_whose_result_named_it_whoever_lists_it(uri):
+    for server in SERVERS:
+        assert BOTH.route_uri(uri, {server}) == (server, uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "named", "doubtful", "told"),
+    [
+        # What a server lists is no evidence: the other has resources, too.
+        ("file:///a", (), (), ("docs", "Wiki")),
+        ("file:///some/other", (), (), ("docs", "Wiki")),
+        ("file:///a", ("docs", "Wiki"), (), ("Wiki", "docs")),
+        ("x:1", ("docs", "idle"), (), ("docs", "idle")),
+        ("x:1", ("docs",), ("idle",), ("docs", "idle")),
+        ("file:///both", ("docs",), ("docs", "Wiki"), ("docs", "Wiki")),
+    ],
+)
+def test_a_bare_uri_that_may_be_of_more_than_one_server_is_refused_and_told_how_to_ask(
+    uri, named, doubtful, told
+):
+    with pytest.raises(UnknownResourceError) as raised:
+        BOTH.route_uri(uri, named, doubtful)
+    assert raised.value.several
+    assert raised.value.nearest == tuple(f"mcpzip://{server}/{uri}" for server in told)
+
+
+@pytest.mark.parametrize("other", [Failed("Wiki", "it crashed", 2.0), None])
+def test_a_server_that_is_not_known_may_have_any_resource_and_any_prompt(other):
+    known = [listed("docs", ["sum"], ["file:///a"])] + ([] if other is None else [listed("Wiki"), other])
+    shown = offers(*known, servers=("docs", "Wiki"))
+    with pytest.raises(UnknownResourceError):
+        shown.route_uri("file:///a")
+    with pytest.raises(UnknownPromptError):
+        shown.route_prompt("sum")
+    assert offers(*known, servers=("docs",)).route_uri("file:///a") == ("docs", "file:///a")
+
+
+def test_what_says_a_server_that_is_disabled_goes_to_no_other():
+    evil = listed("evil", ["slack__sum", "slack_sum"], ["mcpzip://slack/x:y"], ["{+any}"])
+    shown = Offers(["evil"], merge(Catalog(), [evil]), configured=["evil", "slack"])
+    for uri in ("mcpzip://slack/x:y", "MCPZIP://Slack/x:y"):
+        with pytest.raises(UnknownResourceError):
+            shown.route_uri(uri, {"evil"})
+    for name in ("slack__sum", "slack_sum"):
+        with pytest.raises(UnknownPromptError):
+            shown.route_prompt(name)
 
 
 def test_a_uri_that_nobody_lists_goes_to_the_only_server_with_resources():
@@ -122,7 +168,8 @@ def test_a_uri_that_nobody_lists_goes_to_the_only_server_with_resources():
         listed("docs", templates=["x:{y}"]),
         listed("docs", capabilities=b'{"resources":{}}'),
     ):
-        assert offers(update, listed("Wiki", ["sum"])).route_uri("any://thing") == ("docs", "any://thing")
+        shown = offers(update, listed("Wiki", ["sum"]), listed("idle"))
+        assert shown.route_uri("any://thing") == ("docs", "any://thing")
 
 
 def test_a_uri_of_two_servers_is_not_guessed():
@@ -131,7 +178,7 @@ def test_a_uri_of_two_servers_is_not_guessed():
     assert (raised.value.name, raised.value.several) == ("file:///both", True)
     assert raised.value.nearest == ("mcpzip://Wiki/file:///both", "mcpzip://docs/file:///both")
     assert str(raised.value) == (
-        "More than one server has the resource 'file:///both'. "
+        "More than one server may have the resource 'file:///both'. "
         "Ask for one of these: mcpzip://Wiki/file:///both, mcpzip://docs/file:///both."
     )
     both = offers(listed("docs", templates=["x:{a}"]), listed("Wiki", templates=["{+any}"]))
@@ -176,7 +223,7 @@ def test_a_prompt_goes_to_the_server_it_says_or_to_the_only_one_that_has_it(name
         (
             "sum",
             True,
-            "More than one server has the prompt 'sum'. Ask for one of these: Wiki__sum, docs__sum.",
+            "More than one server may have the prompt 'sum'. Ask for one of these: Wiki__sum, docs__sum.",
         ),
         ("docks__tell", False, "There is no prompt 'docks__tell'. The nearest: docs__tell."),
         ("zzz", False, "There is no prompt 'zzz'. List the prompts."),

@@ -1,0 +1,103 @@
+"""Whose result named a URI is remembered, within bounds, without touching the result."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from mcpzip.proxy import mentions as mentioning
+from mcpzip.proxy.exchange import Client
+from mcpzip.proxy.mentions import Mentions
+
+
+async def told(
+    mentions: Mentions, client: Client, server: str, result: Any, method: str = "tools/call"
+) -> None:
+    raw = result if isinstance(result, bytes) else json.dumps(result).encode()
+    mentions.heard(client, server, method, raw)
+    await asyncio.sleep(0)
+
+
+def link(uri: str) -> dict[str, Any]:
+    return {"type": "resource_link", "uri": uri, "name": "n"}
+
+
+def embedded(uri: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": uri, "text": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("tools/call", {"content": [{"type": "text", "text": "x"}, 5, link("f:é")]}),
+        ("tools/call", {"content": [embedded("f:é")]}),
+        ("tools/call", b'{"content":[{"type":"resource_link","uri":"f:\\u00e9","title":"\\ud800"}]}'),
+        ("prompts/get", {"messages": [{"role": "user", "content": link("f:é")}]}),
+        ("prompts/get", {"messages": [{"role": "user", "content": [embedded("f:é")]}]}),
+        ("resources/read", {"contents": [{"uri": "f:é", "text": "x"}]}),
+    ],
+)
+async def test_every_way_to_name_a_resource_is_remembered(method: str, result: Any) -> None:
+    mentions, client, other = Mentions(2), Client(), Client()
+    await told(mentions, client, "files", result, method)
+    assert mentions.whose(client, "f:é") == ({"files"}, frozenset())
+    assert mentions.whose(client, "f:e") == (frozenset(), frozenset())
+    assert mentions.whose(other, "f:é") == (frozenset(), frozenset())
+    await told(mentions, client, "evil", result, method)
+    assert mentions.whose(client, "f:é")[0] == {"files", "evil"}
+    mentions.left(client)
+    assert mentions.whose(client, "f:é") == (frozenset(), frozenset())
+
+
+async def test_requests_that_cannot_be_told_apart_are_one_client() -> None:
+    mentions = Mentions(2)
+    await told(mentions, Client(lasting=False), "files", {"content": [link("f:1")]})
+    assert mentions.whose(Client(lasting=False), "f:1")[0] == {"files"}
+    assert not mentions.whose(Client(), "f:1")[0]
+
+
+async def test_no_server_pushes_out_what_another_named_and_who_named_too_much_may_have_named_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mentioning, "NAMED_URIS", 3)
+    mentions, client = Mentions(2), Client()
+    await told(mentions, client, "files", {"content": [link("f:1"), link("f:2"), link("f:3")]})
+    for number in range(9):
+        await told(mentions, client, "evil", {"content": [link(f"e:{number}")]})
+    assert mentions.whose(client, "f:1") == ({"files"}, {"evil"})
+    assert mentions.whose(client, "e:0") == (frozenset(), {"evil"})
+    assert mentions.whose(client, "e:8") == ({"evil"}, frozenset())
+    many = {"content": [link(f"m:{number}") for number in range(9)]}
+    await told(mentions, client, "files", many)
+    assert mentions.whose(client, "m:8")[1] == {"files", "evil"}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"content":[{"type":"resource_link","uri":"f:1","name":"' + b"x" * 200 + b'"}]}',
+        b'{"content":[{"type":"resource_link","uri":"f:\\ud8"}]}',
+        b'{"content":[' + b"[" * 200_000 + b'"resource"',
+    ],
+)
+async def test_a_result_that_is_too_long_or_unreadable_may_have_named_anything(
+    result: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mentioning, "NAMED_IN", 100 if result.endswith(b"}]}") else 1 << 20)
+    mentions, client = Mentions(2), Client()
+    await told(mentions, client, "files", result)
+    assert mentions.whose(client, "f:1") == (frozenset(), {"files"})
+
+
+async def test_nothing_is_looked_through_that_names_nothing_or_where_there_is_one_server() -> None:
+    several, alone, client = Mentions(2), Mentions(1), Client()
+    several.heard(client, "text", "tools/call", b'{"content":[{"type":"text","text":"f:1"}]}')
+    alone.heard(client, "alone", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
+    assert not several._heard
+    assert not alone._heard
+    several.heard(client, "links", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
+    assert len(several._heard) == 1  # once it was handed on
+    await asyncio.sleep(0)
+    assert not several._heard
+    assert several.whose(client, "f:1")[0] == {"links"}
