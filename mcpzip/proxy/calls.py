@@ -121,9 +121,23 @@ class Caller:
         if not modern:
             return await self._for_legacy(call, exchange)
         # A task of its own: it may go on when the client's request is answered.
-        call.task = asyncio.create_task(self._for_modern(call, exchange))
+        call.task = asyncio.create_task(self._for_modern_able(call, exchange))
         call.task.add_done_callback(call.done)
         return await self._outcome(call)
+
+    async def _for_modern_able(self, call: Call, exchange: Exchange) -> bytes:
+        """The same as `_for_modern`; where the call fails for want of what the client can't be asked, that is
+        said (spec 2026-07-28: basic/index "Error codes").
+        """
+        try:
+            result = await self._for_modern(call, exchange)
+        except UpstreamRpcError as error:
+            if call.lacks and call.fails_for_it(error.code, error.message.encode("utf-8", "replace")):
+                raise RefusedError(lacking(call.lacks)) from error
+            raise
+        if call.lacks and call.fails_for_it(None, result) and members(result).get("isError") == b"true":
+            raise RefusedError(lacking(call.lacks))
+        return result
 
     async def _for_modern(self, call: Call, exchange: Exchange) -> bytes:
         client, server = exchange.client, call.request.server
@@ -273,17 +287,13 @@ class Caller:
         assert task is not None
         try:
             await call.news.wait()
-            while not (task.done() or call.refusal or call.unanswered):  # a question was taken back
+            while not (task.done() or call.unanswered):  # a question was taken back
                 call.news.clear()
                 await call.news.wait()
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task})
             raise
-        if call.refusal is not None:
-            task.cancel()
-            await asyncio.wait({task})
-            raise RefusedError(call.refusal)
         if task.done():
             return task.result()
         return self._park(call)

@@ -14,7 +14,7 @@ from itertools import count
 import msgspec
 
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.ability import ALL, has, lacking, needed
+from mcpzip.proxy.ability import ALL, Ability, has, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import Origin, RpcFaultError
@@ -33,6 +33,7 @@ _OF_ONE_LEG = ("progressToken", *REQUEST_KEYS)
 """Keys of ``_meta`` that the client says to us and we say anew to the upstream."""
 _OF_NO_CALL = ("roots/list",)
 """What servers ask on their own account, whatever is under way."""
+_NOT_OFFERED = "The client does not offer"
 _NUMBERS = count(1)
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """From the least to the most severe (RFC 5424)."""
@@ -99,14 +100,15 @@ class Call:
         self.client = exchange.client
         self.capabilities = exchange.capabilities
         self.task: asyncio.Task[bytes] | None = None
-        self.refusal: RpcError | None = None
+        self.lacks: Ability | None = None
+        """What its upstream asked for first that the client can't be asked."""
         self.questions: dict[str, Question] = {}
         self.shown: frozenset[str] = frozenset()
         """The keys of those that its client is away with."""
         self.over = False
         """Whether it is under way upstream no more."""
         self.news = asyncio.Event()
-        """Set when there is something to tell the client: questions, a refusal, or the task's end."""
+        """Set when there is something to tell the client: questions, or the task's end."""
         self.waits_since = 0.0
         """When its client was last asked something (the event loop's time)."""
         self._numbers = count(1)
@@ -141,21 +143,23 @@ class Call:
             return await ask(method, params)
         if ability is None:
             raise _not_offered(method)
-        able = has(self.capabilities, ability)
-        if not able:  # the call is cancelled first: its server is to do nothing instead
-            self.refusal = lacking(ability)
+        if not has(self.capabilities, ability):  # many servers ask, and do without an answer
+            self.lacks = self.lacks or ability
+            raise _not_offered(method)
         key = f"{method.split('/')[0]}-{next(self._numbers)}"
         question = Question(method, params, asyncio.get_running_loop().create_future())
         self.questions[key] = question
         self.news.set()
         try:
             return await question.answer
-        except _CallEndedError:
-            if able:
-                raise
-            raise _not_offered(method) from None
         finally:
             self.questions.pop(key, None)
+
+    def fails_for_it(self, code: int | None, said: bytes) -> bool:
+        """Whether its failure, with this JSON-RPC error code or in a result, comes of what its client lacks:
+        it hands on our refusal. Any other failure is told as it is.
+        """
+        return self.lacks is not None and (code == METHOD_NOT_FOUND or _NOT_OFFERED.encode() in said)
 
     def parked(self) -> dict[str, Question]:
         """Its client goes away with what is returned, to come back with answers."""
@@ -309,7 +313,7 @@ def anybody() -> Origin:
 
 
 def _not_offered(method: str) -> RpcFaultError:
-    return RpcFaultError(RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}."))
+    return RpcFaultError(RpcError(METHOD_NOT_FOUND, f"{_NOT_OFFERED} {method}."))
 
 
 def _canonical(fields: Mapping[str, bytes]) -> str | None:

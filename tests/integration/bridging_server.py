@@ -77,6 +77,9 @@ class Call:
                 data = {"data": said[2]} if len(said) > 2 else {}
                 say(id=self.id, error={"code": said[0], "message": said[1], **data})
                 return
+            elif kind == "result":
+                say(id=self.id, result=said[0])
+                return
             elif kind == "die":
                 os._exit(3)
             elif kind == "await":

@@ -373,14 +373,27 @@ async def test_a_server_that_does_not_answer_holds_up_no_call_to_another_by_its_
         ),
     ],
 )
-async def test_a_client_that_lacks_what_the_call_needs_is_told_so(
+async def test_what_a_client_cannot_be_asked_is_refused_for_it_and_the_call_goes_on(
     tmp_path: Path, method: str, params: Json, offered: Json, needed: Json
 ) -> None:
+    """Servers ask for roots with every request and do without: none of their tools could be used."""
+    ask = ["ask", "q", method, params]
+    refusal = {"code": -32601, "message": f"The client does not offer {method}."}
     async with bridged(tmp_path) as bridge:
         wire = bridge.modern(**offered)
-        error = (await wire.call([["ask", "q", method, params], WAIT]))["error"]
+        assert text_of(await wire.call([ask, WAIT])) == {"q": {"error": refusal}}
+        # A failure of another kind is told as it is, one that comes of it as the era has it.
+        other = (await wire.call([ask, WAIT, ["error", -32000, "no such task"]]))["error"]
+        assert (other["code"], other["message"]) == (-32000, "no such task")
+        for code, said in ((-32601, "no"), (-32603, f"Internal: {refusal['message']}")):
+            error = (await wire.call([ask, WAIT, ["error", code, said]]))["error"]
+            assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": needed})
+        failed = {"content": [{"type": "text", "text": refusal["message"]}], "isError": True}
+        error = (await wire.call([ask, WAIT, ["result", failed]]))["error"]
         assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": needed})
-        assert len(await bridge.gets("notifications/cancelled")) == 1
+        own = {"content": [{"type": "text", "text": "no such task"}], "isError": True}
+        assert (await wire.call([ask, WAIT, ["result", own]]))["result"]["content"] == own["content"]
+        assert bridge.got("notifications/cancelled") == []
         assert parked(bridge) == 0
 
 
