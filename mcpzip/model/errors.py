@@ -19,9 +19,8 @@
         └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
 
 The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
-No secret is in it, whoever said what it quotes, and what an upstream said in it is one line, in quotation
-marks and cut; an upstream's own JSON-RPC error is passed on as it came, by its ``code``, ``message`` and
-``data``.
+No secret is in it, whoever said what it quotes; an upstream's own JSON-RPC error is passed on as it came, by
+its ``code``, ``message``, ``data`` and whatever else it has.
 """
 
 from collections.abc import Sequence
@@ -170,8 +169,12 @@ class UpstreamLostError(UpstreamError):
 
 
 class UpstreamRpcError(UpstreamError):
-    """The upstream's own JSON-RPC error. ``data`` is its JSON text as received, or None when it had none."""
+    """The upstream's own JSON-RPC error. ``data`` is its JSON text as received, or None when it had none;
+    ``more`` a JSON object of the members that JSON-RPC doesn't know, or None likewise.
+    """
 
-    def __init__(self, server: str, code: int, message: str, data: bytes | None = None) -> None:
-        self.code, self.message, self.data = code, message, data
+    def __init__(
+        self, server: str, code: int, message: str, data: bytes | None = None, more: bytes | None = None
+    ) -> None:
+        self.code, self.message, self.data, self.more = code, message, data, more
         super().__init__(server, f"{quoted(message)} ({code})")

@@ -157,6 +157,8 @@ class Caller:
             async with self._lanes.lane(server, exchange) as lane:
                 return await self._once(call, lane, exchange)
         except UpstreamRpcError as error:
+            if self._pool.speaks(server, Era.MODERN) is Era.MODERN:
+                raise  # it knows its era's errors itself
             if (translated := _for_modern_client(error, call)) is None:
                 raise
             if isinstance(translated, RpcError):
@@ -270,7 +272,9 @@ class Caller:
                 return await call.asked(method, params)
             except RpcFaultError as fault:
                 error = fault.error
-                raise UpstreamRpcError(call.request.server, error.code, error.message, error.data) from fault
+                raise UpstreamRpcError(
+                    call.request.server, error.code, error.message, error.data, error.more
+                ) from fault
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -379,13 +383,13 @@ def _params(params: bytes | None) -> dict[str, bytes]:
 
 
 def _for_modern_client(error: UpstreamRpcError, call: Call) -> RpcError | bytes | None:
-    """What a modern client is answered in the place of an error that its era doesn't have: another error, or
-    a result (spec 2026-07-28: basic/index "Error codes"). None where it is an error like any other.
+    """What a modern client is answered in the place of a legacy server's error that its era doesn't have:
+    another error, or a result (spec 2026-07-28: basic/index "Error codes"). None where it is like any other.
     """
     if error.code == RESOURCE_NOT_FOUND and call.request.method == "resources/read":
         said = members(error.data)
         uri = call.request.fields.get("uri", b'""')
-        return RpcError(INVALID_PARAMS, error.message, join_object({"uri": uri} | said))
+        return RpcError(INVALID_PARAMS, error.message, join_object({"uri": uri} | said), error.more)
     if error.code != URL_ELICITATION_REQUIRED:
         return None
     if not has(call.capabilities, URLS):

@@ -74,12 +74,11 @@ class Passing:
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
-            raise UpstreamRpcError(
-                server, error.code, error.message, _told_of(error.data, uri, shown)
-            ) from error
+            data = _told_of(error.data, uri, shown)
+            raise UpstreamRpcError(server, error.code, error.message, data, error.more) from error
         except RefusedError as refused:
             said = refused.error
-            told = RpcError(said.code, said.message, _told_of(said.data, uri, shown))
+            told = RpcError(said.code, said.message, _told_of(said.data, uri, shown), said.more)
             raise RefusedError(told) from refused
         if shown == uri:
             self.mentions.heard(exchange.client, server, "resources/read", result)

@@ -63,8 +63,8 @@ _CACHEABLE = frozenset(
 class FaultError(Exception):
     """A request to be answered with this error."""
 
-    def __init__(self, code: int, message: str, data: bytes | None = None) -> None:
-        self.error = RpcError(code, message, data)
+    def __init__(self, code: int, message: str, data: bytes | None = None, more: bytes | None = None) -> None:
+        self.error = RpcError(code, message, data, more)
         super().__init__(message)
 
 
@@ -300,10 +300,10 @@ def fault_of(error: Exception) -> FaultError:
     match error:
         case FaultError():
             return error
-        case UpstreamRpcError(code=code, message=message, data=data):
-            return FaultError(code, message, data)
+        case UpstreamRpcError(code=code, message=message, data=data, more=more):
+            return FaultError(code, message, data, more)
         case RefusedError(error=refusal):
-            return FaultError(refusal.code, refusal.message, refusal.data)
+            return FaultError(refusal.code, refusal.message, refusal.data, refusal.more)
         case UnknownResourceError(name=uri):
             return FaultError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
         case UnknownToolError() | UnknownPromptError() | InvalidCursorError():

@@ -131,7 +131,7 @@ class Session:
                 result = self._endpoint.finished(request.method, exchange, result)
         except Exception as failure:
             error = fault_of(failure).error
-            self._send(self._peer.error(request.id, error.code, error.message, error.data))
+            self._send(self._peer.error(request.id, error.code, error.message, error.data, error.more))
             return
         if isinstance(result, bytes):
             self._send(self._peer.result(request.id, result))
@@ -176,7 +176,7 @@ class Session:
                 )
             if opening.version not in MODERN_VERSIONS:
                 error = unsupported_version_error(opening.version)
-                raise FaultError(error.code, error.message, error.data)
+                raise FaultError(error.code, error.message, error.data, error.more)
         if era not in (None, opening.era):
             raise FaultError(INVALID_REQUEST, f"This connection already speaks {self._spoken()}.")
         if era is None:
@@ -202,7 +202,7 @@ class Session:
             raise  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
         except Exception as failure:
             error = fault_of(failure).error
-            send(peer.error(id, error.code, error.message, error.data))
+            send(peer.error(id, error.code, error.message, error.data, error.more))
         else:
             send(peer.result(id, result))
 

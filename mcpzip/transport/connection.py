@@ -193,7 +193,7 @@ class Connection:
             ) from None
         except RpcFaultError as fault:
             error = fault.error
-            raise UpstreamRpcError(name, error.code, error.message, error.data) from fault
+            raise UpstreamRpcError(name, error.code, error.message, error.data, error.more) from fault
         except ChannelClosedError as closed:
             if closed.fatal:
                 self._retire()
@@ -252,7 +252,7 @@ class Connection:
                 self._watched |= attempt
             except RpcFaultError as fault:
                 error = fault.error
-                told = UpstreamRpcError(self.server.name, error.code, error.message, error.data)
+                told = UpstreamRpcError(self.server.name, error.code, error.message, error.data, error.more)
                 refused |= dict.fromkeys(attempt - self._watched, told)
             if self._watched == wanted:
                 return {}

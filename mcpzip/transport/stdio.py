@@ -209,7 +209,7 @@ class StdioChannel:
             result = await self._incoming.asked(method, params)
         except RpcFaultError as fault:
             error = fault.error
-            self._in.write(self._peer.error(id, error.code, error.message, error.data))
+            self._in.write(self._peer.error(id, error.code, error.message, error.data, error.more))
         else:
             self._in.write(self._peer.result(id, result))
 

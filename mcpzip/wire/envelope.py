@@ -15,6 +15,7 @@ from mcpzip.wire.shallow import (
     NotAnObject,
     check_utf8,
     is_json,
+    join_object,
     may_hold_surrogates,
     quote,
     scan,
@@ -52,6 +53,7 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MEMBERS = frozenset(Envelope.__struct_fields__)
+_OF_ERROR = frozenset(("code", "message", "data"))
 # Reading token by token is slow; whoever sends junk by the megabyte must not make everybody wait.
 _LEGIBLE = 64 * 1024
 _ID_STARTS = tuple(bytes([byte]) for byte in b'"-0123456789')
@@ -156,11 +158,13 @@ def read_error(raw: bytes) -> RpcError:
     code, message, data = fields.get("code", b""), fields.get("message"), fields.get("data")
     said = "the peer gave no message" if message is None else _said(message)
     spelt = _CODE.fullmatch(code)
+    others = {key: value for key, value in fields.items() if key not in _OF_ERROR}
+    more = join_object(others) if others else None
     if data is None and not (spelt and message):
-        data = raw
+        data, more = raw, None
     if spelt:
-        return RpcError(int(spelt[1]), said, data)
-    return RpcError(INTERNAL_ERROR, f"{said} (error code {shown(code) or 'none'})", data)
+        return RpcError(int(spelt[1]), said, data, more)
+    return RpcError(INTERNAL_ERROR, f"{said} (error code {shown(code) or 'none'})", data, more)
 
 
 def text_of(raw: bytes | msgspec.Raw) -> str | None:

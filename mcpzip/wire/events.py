@@ -8,11 +8,14 @@ import msgspec
 
 
 class RpcError(msgspec.Struct, frozen=True, gc=False):
-    """A JSON-RPC error object (JSON-RPC 2.0 §5.1). ``data`` is its JSON text, or None when there is none."""
+    """A JSON-RPC error object (JSON-RPC 2.0 §5.1). ``data`` is its JSON text, or None when there is none.
+    ``more`` is the JSON text of an object: the members that JSON-RPC doesn't know; None when there are none.
+    """
 
     code: int
     message: str
     data: bytes | None = None
+    more: bytes | None = None
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

@@ -146,11 +146,18 @@ class Peer:
             return b""
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, _one_line(result))
 
-    def error(self, id: bytes | None, code: int, message: str, data: bytes | None = None) -> bytes:
-        """An error as the answer to a request of the peer's or an Invalid; empty when `result` would be."""
+    def error(
+        self, id: bytes | None, code: int, message: str, data: bytes | None = None, more: bytes | None = None
+    ) -> bytes:
+        """An error as the answer to a request of the peer's or an Invalid; empty when `result` would be.
+
+        more: as in `RpcError`.
+        """
         if id is not None and not self._settle(id):
             return b""
         extra = b"" if data is None else b',"data":%b' % _one_line(data)
+        if more is not None:
+            extra += b",%b" % _one_line(more)[1:-1]
         return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b%b}}\n' % (
             b"null" if id is None else id,
             code,

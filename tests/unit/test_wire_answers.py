@@ -74,6 +74,14 @@ def test_a_sloppy_answer_is_still_an_answer(extra: bytes) -> None:
         (b'{"message":"a"}', RpcError(INTERNAL_ERROR, "a (error code none)", b'{"message":"a"}')),
         (b'{"code":1,"why":"b"}', RpcError(1, "the peer gave no message", b'{"code":1,"why":"b"}')),
         (b'{"code":1,"message":{"a":1}}', RpcError(1, '{"a":1}')),
+        (
+            b'{"x":1.0,"code":1,"message":"a","data":2,"y":{ }}',
+            RpcError(1, "a", b"2", b'{"x":1.0,"y":{ }}'),
+        ),
+        (
+            b'{"code":"E","message":"a","data":2,"x":1}',
+            RpcError(INTERNAL_ERROR, 'a (error code "E")', b"2", b'{"x":1}'),
+        ),
         (b"{}", RpcError(INTERNAL_ERROR, "the peer gave no message (error code none)", b"{}")),
         (b'"boom"', RpcError(INTERNAL_ERROR, "boom")),
         (b"[1]", RpcError(INTERNAL_ERROR, "[1]", b"[1]")),

@@ -308,7 +308,7 @@ class LegacySession:
             outcome = RpcError(REQUEST_CANCELLED, call.withdrawn)
             line = error_message(outcome, call.id)
         elif isinstance(outcome, RpcError):
-            line = self._peer.error(call.id, outcome.code, outcome.message, outcome.data)
+            line = self._peer.error(call.id, outcome.code, outcome.message, outcome.data, outcome.more)
         else:
             line = self._peer.result(call.id, outcome)
         call.outbox.finish(Answer(line, failed=isinstance(outcome, RpcError)))

@@ -74,7 +74,7 @@ class Modern:
                 if error is None:
                     await reply.empty(202)
                 else:
-                    await reply.json(peer.error(None, error.code, error.message, error.data), 400)
+                    await reply.json(peer.error(None, error.code, error.message, error.data, error.more), 400)
             case _:
                 await reply.refuse(_NO_ANSWERS, receive, self._limits.linger)
 
@@ -114,6 +114,6 @@ class Modern:
 def _answer(peer: Peer, id: bytes, outcome: Outcome) -> tuple[bytes, int]:
     """The line that answers request ``id``, and its HTTP status."""
     if isinstance(outcome, RpcError):
-        line = peer.error(id, outcome.code, outcome.message, outcome.data)
+        line = peer.error(id, outcome.code, outcome.message, outcome.data, outcome.more)
         return line, STATUS.get(outcome.code, 200)
     return peer.result(id, outcome), 200

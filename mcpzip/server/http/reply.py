@@ -152,7 +152,8 @@ def event(line: bytes) -> bytes:
 def error_message(error: RpcError, id: bytes = b"null") -> bytes:
     """The message that answers request ``id`` with ``error``."""
     data = b"" if error.data is None else b',"data":%b' % error.data
-    told = b'{"code":%d,"message":%b%b}' % (error.code, quote(error.message), data)
+    more = b"" if error.more is None else b",%b" % error.more[1:-1]
+    told = b'{"code":%d,"message":%b%b%b}' % (error.code, quote(error.message), data, more)
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, told)
 
 
