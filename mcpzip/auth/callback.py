@@ -99,7 +99,7 @@ class Callback:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connected. The task is ours: of one of its own that is cancelled asyncio prints a traceback
+        """Somebody connected. The task is ours: asyncio prints a traceback of its own when that is cancelled
         (Python 3.11).
         """
         if len(self._open) >= _CONNECTIONS:

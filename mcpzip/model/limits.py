@@ -69,9 +69,8 @@ AUTH_ANSWER = 1 * MiB
 # --- a wait queue, a session --------------------------------------------------------------------------------
 
 NAMED_URIS = 16_384
-"""URIs that results of one server named, remembered for one client (16 bytes each). After more, and of a longer
-result, that server may have named any URI: one that others named too is refused as ambiguous.
-"""
+"""URIs that results of one server named, remembered for one client (16 bytes each). After more, and of a
+longer result, that server may have named any URI: one that others named too is refused as ambiguous."""
 NAMED_IN = 4 * MiB
 """A result that is looked through for URIs. As for `NAMED_URIS`."""
 

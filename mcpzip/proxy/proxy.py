@@ -226,8 +226,8 @@ class Proxy:
                 return await handler(arguments, exchange)
             entry = shown.target(name)
             if entry is None and self.config.expose != "meta":
-                if parts := split(name):
-                    self._pool.starts.hurry(parts[0])
+                for server in may_mean(name, self._enabled):
+                    self._pool.starts.hurry(server)
                 await self._first_listings(self._enabled, lambda: FIRST_LISTING)
                 entry = self.exposure.target(name)
             if entry is not None:
