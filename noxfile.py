@@ -1,5 +1,6 @@
 """The front door for every chore: `nox --list`."""
 
+import os
 import shutil
 
 import nox
@@ -45,6 +46,29 @@ def unit(session: nox.Session) -> None:
     """The pure core only: seconds."""
     install(session)
     session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """The oldest of each package that pyproject.toml admits: the pure core, the commands, HTTP."""
+    session.install("-q", "uv")
+    python = session.env.get("VIRTUAL_ENV") or session.virtualenv.location
+    to = ("--python", f"{python}/bin/python" if os.name != "nt" else f"{python}/Scripts/python.exe")
+    session.run("uv", "pip", "install", "-q", *to, "--resolution", "lowest-direct", "-e", ".[dev]")
+    smoke = ("test_cli_commands", "test_http_serve", "test_transport_http", "test_oauth_flow")
+    files = ("tests/unit", *(f"tests/integration/{name}.py" for name in smoke))
+    session.run("python", "-m", "pytest", *(session.posargs or files))
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Known holes in the newest and the oldest that may be installed; asks PyPI for them."""
+    session.install("-q", "uv", "pip-audit")
+    for resolution in ("highest", "lowest-direct"):
+        found = f"{session.create_tmp()}/{resolution}.txt"
+        asked = ("--all-extras", "--resolution", resolution, "-o", found, "pyproject.toml")
+        session.run("uv", "pip", "compile", "-q", *asked)
+        session.run("pip-audit", "--no-deps", "--disable-pip", "-r", found)
 
 
 @nox.session
