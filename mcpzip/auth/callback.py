@@ -99,7 +99,7 @@ class Callback:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connected. The task is ours: asyncio prints a traceback of its own when that is cancelled
+        """Somebody connected. The task is ours: of its own asyncio prints a traceback when it was cancelled
         (Python 3.11).
         """
         if len(self._open) >= _CONNECTIONS:

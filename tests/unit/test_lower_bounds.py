@@ -19,7 +19,7 @@ def bounds() -> dict[str, tuple[int, ...]]:
 
 
 def test_no_lower_bound_admits_a_known_hole() -> None:
-    """h11 0.14 was admitted, which takes what it can't have looked at for the end of a chunk (CVE-2025-43859)."""
+    """h11 0.14 was admitted, which doesn't look at the end of a chunk (CVE-2025-43859)."""
     assert bounds()["h11"] >= (0, 16)
 
 
