@@ -5,6 +5,7 @@ its mark, from before it is started until after it has ended.
 """
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
@@ -52,12 +53,13 @@ class Guardian:
         self._shell: subprocess.Popen[bytes] | None = None
         self._guarded: set[int | str] = set()
         self._lock = threading.Lock()
+        self._closed = False
         self._looking: asyncio.Task[dict[str, list[Stray]]] | None = None
         self._next_look: asyncio.Task[dict[str, list[Stray]]] | None = None
 
     def expect(self, mark: str) -> None:
         """Puts all who bear ``mark`` on the list; nobody if it is "". Starts the shell on first use, which a
-        system under load takes long for.
+        system under load takes long for. Raises OSError when it is too late.
         """
         if mark:
             self._take(mark, "m")
@@ -92,6 +94,8 @@ class Guardian:
         if sys.platform == "win32":
             return
         with self._lock:
+            if self._closed:
+                raise OSError(errno.ESHUTDOWN, "mcpzip is ending")
             if self._shell is None:
                 self._shell = subprocess.Popen(
                     ["/bin/sh", "-c", _GUARD],
@@ -119,9 +123,15 @@ class Guardian:
                 pass
 
     def close(self) -> None:
-        """Ends the shell (it has nothing left to do when every child was released)."""
+        """Ends the shell. It has nothing left to do when every child was released; where one was just being
+        started, it ends that one, and nobody waits.
+        """
         with self._lock:
+            self._closed = True
             if self._shell and self._shell.stdin:
                 self._shell.stdin.close()
-                self._shell.wait()
+                if self._guarded:
+                    self._shell.returncode = 0
+                else:
+                    self._shell.wait()
                 self._shell = None

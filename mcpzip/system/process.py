@@ -26,6 +26,9 @@ from mcpzip.system.threads import in_thread
 BURIAL = 0.5
 """Seconds the system may take to bury a process that was killed, before the event loop waits for it."""
 
+SPAWNING = 0.3
+"""Seconds that a cancelled start waits for the system to have started the program, to end that again."""
+
 _KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 _INHERITED = (
@@ -81,8 +84,23 @@ class Child:
             child.kill()
             guardian.forget(mark)
 
-        child = await in_thread(started, "spawn", unwanted)
-        guardian.watch(child.pid)
+        starting = asyncio.ensure_future(in_thread(started, "spawn", unwanted))
+        try:
+            child = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            try:  # in all likelihood it is there in a moment, and whoever cancels wants nothing left
+                await asyncio.wait({starting}, timeout=SPAWNING)
+            finally:
+                if not starting.done():
+                    starting.cancel()
+                elif starting.exception() is None:
+                    unwanted(starting.result())
+            raise
+        try:
+            guardian.watch(child.pid)
+        except OSError:
+            unwanted(child)
+            raise
         return child
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str = "") -> None:

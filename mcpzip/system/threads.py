@@ -4,6 +4,7 @@ The rule: what runs here may be abandoned at any moment. `asyncio.to_thread` wai
 loop closes; these threads are daemons, and nobody waits.
 """
 
+import _thread
 import asyncio
 import threading
 from collections.abc import Callable
@@ -41,13 +42,22 @@ async def in_thread(
         except RuntimeError:  # the loop is closed: nobody wants to know any more
             otherwise()
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    # `start` waits until the thread runs: on a busy machine long, and here that would be the event loop.
+    _thread.start_new_thread(_begin, (thread,))
     try:
         return await outcome
     except asyncio.CancelledError:  # perhaps in the very moment it was done
         if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
             unwanted(outcome.result())
         raise
+
+
+def _begin(thread: threading.Thread) -> None:
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is about to end, and nobody waits
+        pass
 
 
 def _nothing() -> None:
