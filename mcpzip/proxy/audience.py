@@ -132,9 +132,18 @@ class Audience:
         ]
         return {uri for owner, uri in places if owner == server}
 
-    def updated(self, server: str, params: bytes, only: Client | None = None) -> None:
-        """``server`` said so of a resource. only: the client it said it to, None when it is for all."""
+    def updated(
+        self, server: str, params: bytes, only: Client | None = None, *, unasked: bool = False
+    ) -> None:
+        """``server`` said so of a resource. only: the client it said it to, None when it is for all. unasked:
+        whether legacy clients hear of it, as it is, where nobody asked to.
+        """
         uri = _text(members(params).get("uri"))
+        if unasked and not self._watches(server, uri, only):
+            for client in self._clients:
+                if client.era is Era.LEGACY and only in (None, client):
+                    client.tell(UPDATED, params)
+            return
         for client, places in self._clients.items():
             if only is None:  # what it hears of on its own connection it is told of once
                 places = {at: shown for at, shown in places.items() if (client, at) not in self._own}
@@ -147,6 +156,12 @@ class Audience:
                 continue
             if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
                 one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
+
+    def _watches(self, server: str, uri: str, only: Client | None) -> bool:
+        """Whether ``only``, or anybody if that is None, watches the resource."""
+        watching = [places for client, places in self._clients.items() if only in (None, client)]
+        listening = [one.resources for one in self._subscriptions if only in (None, one.exchange.client)]
+        return any(_shown(places, server, uri) for places in (*watching, *listening))
 
     def subscribed(
         self, exchange: Exchange, resources: Mapping[Place, str], own: frozenset[str]

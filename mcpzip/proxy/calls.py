@@ -90,6 +90,13 @@ class Caller:
         partner = self.counterpart(client) if client.lasting else None
         return Origin(client.era, partner, client, client.capabilities, client.log_level)
 
+    async def speaks(self, client: Client, server: str) -> Era:
+        """The era in which ``server`` is spoken to for ``client``, connecting if that isn't known. Raises
+        UpstreamUnavailableError.
+        """
+        known = self._pool.speaks(server, client.era)
+        return known or (await self._pool.greeting(server, self.origin(client))).dialect.era
+
     async def left(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
         for handle, (call, _) in list(self._parked.items()):

@@ -161,6 +161,10 @@ class Proxy:
         greeting = await self._pool.greeting(self.exposure.through or "", self._home)
         return greeting.capabilities, greeting.info or OUR_INFO, greeting.instructions or None
 
+    async def speaks(self, client: Client, server: str) -> Era:
+        """The era in which ``server`` is spoken to for ``client``. Raises UpstreamUnavailableError."""
+        return await self._caller.speaks(client, server)
+
     async def set_level(self, client: Client, level: str) -> None:
         """From now on ``client`` wants log messages from ``level`` on."""
         client.log_level = level
@@ -192,7 +196,7 @@ class Proxy:
 
     def _resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
         only = partner.client if isinstance(partner, Counterpart) else None
-        self.audience.updated(server, params, only)
+        self.audience.updated(server, params, only, unasked=self.exposure.through is not None)
 
     async def close(self) -> None:
         """Ends every connection and process; the catalog is on disk afterwards. Takes about a second."""

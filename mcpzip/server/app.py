@@ -115,7 +115,7 @@ def card_of(words: FirstWords, stamp: list[object]) -> "cards.Card":
         "versions": list(LEGACY_VERSIONS),
         "modern_version": MODERN_VERSION,
         "initialize": json.loads(words.initialize),
-        "discover": json.loads(words.discover),
+        "discover": None if words.discover is None else json.loads(words.discover),
         "tools": None if words.tools is None else json.loads(words.tools),
         "modern_tools": None if words.modern_tools is None else json.loads(words.modern_tools),
     }

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Card(TypedDict):
-        """The results, as JSON values, of what a client asks first; the lists are None where they depend on
-        more than the config. ``versions``: the legacy ones, oldest first.
+        """The results, as JSON values, of what a client asks first; the last three are None where they depend
+        on more than the config. ``versions``: the legacy ones, oldest first.
         """
 
         stamp: list[object]
         versions: list[str]
         modern_version: str
         initialize: dict[str, object]
-        discover: dict[str, object]
+        discover: dict[str, object] | None
         tools: dict[str, object] | None
         modern_tools: dict[str, object] | None
 
@@ -37,7 +37,7 @@ _SHAPE = {
     "versions": (list,),
     "modern_version": (str,),
     "initialize": (dict,),
-    "discover": (dict,),
+    "discover": _LIST,
     "tools": _LIST,
     "modern_tools": _LIST,
 }

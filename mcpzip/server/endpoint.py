@@ -8,6 +8,8 @@ one nothing of it.
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.model.errors import (
@@ -28,15 +30,19 @@ from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    LEGACY_VERSIONS,
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     Era,
+    NotAnObject,
     RpcError,
     join_object,
     negotiate,
     quote,
+    split_object,
     stamp_result,
     unquote,
+    with_members,
 )
 
 SERVER_INFO = join_object({"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)})
@@ -73,7 +79,8 @@ class Welcome:
     upstream.
     """
 
-    def __init__(self, capabilities: bytes, info: bytes, said: str | None) -> None:
+    def __init__(self, capabilities: bytes, info: bytes, said: str | None, ttl: int) -> None:
+        """said: the instructions. ttl: milliseconds a modern client may keep it."""
         greeting = {"capabilities": capabilities, "serverInfo": info}
         spoken = {} if said is None else {"instructions": quote(said)}
         self.info = info
@@ -82,7 +89,7 @@ class Welcome:
         self.discover = stamp_result(
             join_object({"supportedVersions": b"[%b]" % versions, "capabilities": capabilities, **spoken}),
             server_info=info,
-            ttl_ms=LISTING_TTL,
+            ttl_ms=ttl,
             cache_scope="private",
         )
 
@@ -91,17 +98,22 @@ class Welcome:
         """Ours."""
         names = [name for name, server in config.servers.items() if not server.disabled]
         said = instructions(names) if config.expose == "meta" else None
-        return cls(CAPABILITIES, SERVER_INFO, said)
+        return cls(CAPABILITIES, SERVER_INFO, said, LISTING_TTL)
+
+    @classmethod
+    def by(cls, capabilities: bytes, info: bytes, said: str | None) -> "Welcome":
+        """Of an upstream's."""
+        return cls(capabilities, info, said, NO_TTL)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstWords:
     """Results as JSON texts: `initialize` (less the version), `server/discover`, and `tools/list` in either
-    era, None where it depends on more than the config.
+    era. The last three are None where they depend on more than the config.
     """
 
     initialize: bytes
-    discover: bytes
+    discover: bytes | None
     tools: bytes | None
     modern_tools: bytes | None
 
@@ -154,7 +166,7 @@ class Endpoint:
             case "initialize":
                 return self._initialize(exchange)
             case "server/discover":
-                return self._discover()
+                return self._discover(exchange)
             case "ping":
                 return b"{}"
             case "subscriptions/listen":
@@ -211,12 +223,13 @@ class Endpoint:
         """
         proxy = self._proxy
         if self._welcome is None and (known := proxy.known_greeting()) is not None:
-            self._welcome = Welcome(*known)
+            self._welcome = Welcome.by(*known)
         if self._welcome is None:
             return None
+        discover = self._welcome.discover if proxy.exposure.through is None else None
         tools = proxy.exposure.tools_page() if proxy.exposure.fixed else None
         modern = None if tools is None else self._stamped(tools, LISTING_TTL)
-        return FirstWords(self._welcome.initialize, self._welcome.discover, tools, modern)
+        return FirstWords(self._welcome.initialize, discover, tools, modern)
 
     def _stamped(self, result: bytes, ttl: int) -> bytes:
         return stamp_result(result, server_info=self._info, ttl_ms=ttl, cache_scope="private")
@@ -238,24 +251,41 @@ class Endpoint:
             return said + self._welcome.initialize[1:]
         return self._greeted(lambda welcome: said + welcome.initialize[1:])
 
-    def _discover(self) -> Answer:
-        if self._welcome is not None:
+    def _discover(self, exchange: Exchange) -> Answer:
+        server = self._proxy.exposure.through
+        if server is None:
+            assert self._welcome is not None, "what we say of ourselves is known"
             return self._welcome.discover
-        return self._greeted(lambda welcome: welcome.discover)
+        return self._discovered(exchange, server)
+
+    async def _discovered(self, exchange: Exchange, server: str) -> bytes:
+        """In ``transparent``: the answer of an upstream that has one; else what it says of itself."""
+        try:
+            modern = await self._proxy.speaks(exchange.client, server) is Era.MODERN
+            if modern:
+                said = await self._proxy.passing.through("server/discover", exchange, server)
+            if self._welcome is None:
+                self._welcome = Welcome.by(*await self._proxy.greeting())
+        except UpstreamRpcError:
+            raise
+        except UpstreamError:
+            known = self._proxy.known_greeting()
+            if known is None:
+                raise
+            return Welcome.by(*known).discover
+        return _spoken_here(said) if modern else self._welcome.discover
 
     def _greeted(self, said: Callable[[Welcome], bytes]) -> Answer:
         """In ``transparent``: what the upstream says of itself, from the catalog if it is known."""
         known = self._proxy.known_greeting()
         if known is not None:
-            self._welcome = Welcome(*known)
+            self._welcome = Welcome.by(*known)
             return said(self._welcome)
         return self._asked_for_greeting(said)
 
     async def _asked_for_greeting(self, said: Callable[[Welcome], bytes]) -> bytes:
-        try:
-            self._welcome = Welcome(*await self._proxy.greeting())
-        except McpzipError:  # it can't be reached: whoever asks something of it is told so
-            return said(Welcome(CAPABILITIES, SERVER_INFO, None))
+        # One that can't be reached is no server that has nothing: its client is told.
+        self._welcome = Welcome.by(*await self._proxy.greeting())
         return said(self._welcome)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
@@ -271,7 +301,8 @@ class Endpoint:
             return known
 
     def _known(self, method: str, exchange: Exchange) -> bytes | None:
-        if "cursor" in exchange.fields or not self._proxy.catalog.servers:
+        record = self._proxy.catalog.servers.get(self._proxy.exposure.through or "")
+        if "cursor" in exchange.fields or record is None or record.fetched_at is None:
             return None
         return _PAGES[method](self._proxy.exposure, None) if method in _PAGES else None
 
@@ -312,6 +343,18 @@ def fault_of(error: Exception) -> FaultError:
             return FaultError(INTERNAL_ERROR, str(error))
         case _:  # a defect of ours must not leave the client waiting
             return FaultError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {error}")
+
+
+def _spoken_here(result: bytes) -> bytes:
+    """The result of `server/discover`, less the versions that we don't speak."""
+    try:
+        versions = msgspec.json.decode(split_object(result)["supportedVersions"], type=list[str])
+    except (KeyError, NotAnObject, msgspec.DecodeError):
+        return result
+    ours = [version for version in versions if version in (*LEGACY_VERSIONS, *MODERN_VERSIONS)]
+    if ours == versions:
+        return result
+    return with_members(result, {"supportedVersions": b"[%b]" % b",".join(map(quote, ours))})
 
 
 def _cursor(exchange: Exchange) -> str | None:
