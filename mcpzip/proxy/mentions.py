@@ -22,6 +22,9 @@ from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
 _NEEDLES = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
 """What a result has in it that names a URI, by method: ``"resource"`` or ``"resource_link"``."""
 
+_SHORT = 16 * 1024
+"""Bytes of a result that is searched at once; a longer one is when it was handed on."""
+
 _ABSENT = msgspec.Raw(b"null")
 
 
@@ -55,15 +58,16 @@ class Mentions:
         """servers: how many are in use; with one there is nothing to be told apart."""
         self._several = servers > 1
         self._of: dict[Client | None, dict[str, _Named]] = {}
-        self._heard: list[tuple[Client, str, bytes]] = []
+        self._heard: list[tuple[Client, str, bytes, bytes]] = []
         """What is to be looked through yet."""
 
     def heard(self, client: Client, server: str, method: str, result: bytes) -> None:
         """``client`` is about to be sent this ``result`` of ``server``, as it is."""
-        if self._several and _NEEDLES[method] in result:
+        needle = _NEEDLES[method]
+        if self._several and (len(result) > _SHORT or needle in result):
             if not self._heard:
                 asyncio.get_running_loop().call_soon(self._look_through)
-            self._heard.append((client, server, result))
+            self._heard.append((client, server, needle, result))
 
     def whose(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
         """The servers whose results named ``uri``, and those of which nobody knows any more."""
@@ -82,7 +86,9 @@ class Mentions:
 
     def _look_through(self) -> None:
         heard, self._heard = self._heard, []
-        for client, server, result in heard:
+        for client, server, needle, result in heard:
+            if len(result) > _SHORT and needle not in result:
+                continue
             self._of.setdefault(_key(client), {}).setdefault(server, _Named()).note(result)
 
 

@@ -101,3 +101,8 @@ async def test_nothing_is_looked_through_that_names_nothing_or_where_there_is_on
     await asyncio.sleep(0)
     assert not several._heard
     assert several.whose(client, "f:1")[0] == {"links"}
+    several.heard(
+        client, "long", "tools/call", b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * (1 << 20))
+    )
+    assert len(several._heard) == 1
+    assert several.whose(client, "f:2") == (frozenset(), frozenset())
