@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -163,6 +163,23 @@ def is_running(pid: int) -> bool:
         return state not in "ZX"
     told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(told.stdout.strip()) and not told.stdout.lstrip().startswith("Z")
+
+
+def peak_memory(group: int, but: Collection[int] = ()) -> int | None:
+    """The most memory, in bytes, that one process of the group which ``group`` leads has ever held, those in
+    ``but`` left out; None where the system doesn't say (all but Linux), or nobody is left."""
+    peaks = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(place.name) in but:
+                continue
+            if int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[2]) != group:
+                continue
+            status = (place / "status").read_text(errors="replace")
+        except (OSError, IndexError):
+            continue  # it has ended meanwhile
+        peaks += [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")]
+    return max(peaks, default=None)
 
 
 def environment(home: Path, temporary: Path, more: Mapping[str, str]) -> dict[str, str]:

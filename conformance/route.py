@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.reply import Reply
 from conformance.subject import Subject
-from conformance.template import as_json, fill
+from conformance.template import as_json, fill, places_in
 from mcpzip.wire import (
     SERVER_INFO_KEY,
     NotAnObject,
@@ -77,6 +77,18 @@ class Route:
         call = self.subject.tools.call
         name = str(fill(call.alone if self.alone and call.alone else call.tool, places))
         return _params({"name": quote(name), "arguments": given}, meta)
+
+    def named(self, name: str) -> bytes | None:
+        """The params of the `tools/call` of whatever goes by ``name``, without arguments; None where a tool
+        isn't reached by one name."""
+        call = self.subject.tools.call
+        if call is None:
+            return _params({"name": quote(name), "arguments": b"{}"}, None)
+        places = {"name": name, "arguments": msgspec.Raw(b"{}")}
+        if "name" not in set(places_in(as_json(call.arguments))) or set(places_in(call.tool)):
+            return None
+        given = msgspec.json.encode(fill(as_json(call.arguments), places))
+        return _params({"name": quote(call.tool), "arguments": given}, None)
 
     def search(self, query: str, limit: int | None = None) -> bytes:
         """The params of the `tools/call` that searches. The subject must have a search."""

@@ -13,17 +13,21 @@ from mcpzip.wire import LATEST_LEGACY_VERSION
 SHOP = "shop"
 """The name of a server that isn't given one."""
 
-_UNSEEN = frozenset({"slow-start", "exit-at-once", "silence", "error", "strict-handshake"})
+_UNSEEN = frozenset(
+    {"slow-start", "exit-at-once", "silence", "error", "strict-handshake", "schema-bomb", "endless-pages"}
+)
 """Faults whose server may never list its tools, or late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server behind the subject. env: its own, in the config; command: instead of the fake's, if any."""
+    """One server behind the subject. env: its own, in the config; command: instead of the fake's, if any;
+    over: the transport by which the subject is to reach it ("": the subject's own way)."""
 
     scenario: Scenario
     env: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    over: str = ""
 
     @property
     def name(self) -> str:
@@ -69,7 +73,8 @@ def server(
     *,
     env: Mapping[str, str] | None = None,
     command: tuple[str, ...] = (),
+    over: str = "",
     **keys: object,
 ) -> Server:
     """A server; ``keys`` are those of a `fakes.scenario.Scenario` (``tools=``, ``faults=``, …)."""
-    return Server(described(None, name=name, **keys), env or {}, command)
+    return Server(described(None, name=name, **keys), env or {}, command, over)

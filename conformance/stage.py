@@ -244,7 +244,10 @@ class Stage:
         return environment(home, temporary, more), home
 
     def _fake(self, server: Server) -> FakeServer:
-        transport = self.subject.upstream
+        transport = server.over or self.subject.upstream
+        config = self.subject.config
+        if server.over and (config is None or getattr(config, server.over) is UNSET):
+            raise NotPlayableError(f"Its file doesn't say how a server over {server.over} is configured.")
         if transport != "stdio" and server.command:
             raise NotPlayableError("Its servers are on HTTP, and this one is a command.")
         try:

@@ -27,9 +27,12 @@ _ACCEPT = "application/json, text/event-stream"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Which member of a modern request's params goes into ``Mcp-Name``."""
 _REMARKED = 300
-_BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, ValueError)
+_BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.SSEError, ValueError)
 """What a response, or the address it should come from, can raise: ValueError for text that isn't UTF-8, or a
 session id that no header can hold."""
+_LARGEST = 64 << 20
+"""Bytes of one message, counted when it is no longer compressed; a longer one breaks its response."""
+_PIECE = 1 << 18
 _LEAVING = 1.0
 """Seconds for the DELETE of a session."""
 
@@ -175,13 +178,13 @@ class HttpChannel:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
             answered = False
-            async for event in httpx2.EventSource(response, max_event_size=None):
+            async for event in httpx2.EventSource(response, max_event_size=_LARGEST):
                 told = event.event == "message" and bool(event.data)
                 if told and self._take(event.data.encode(), asked):
                     answered = True
                     answered_now()
             return answered
-        body = await response.aread()
+        body = await self._whole(response)
         if kind != "application/json" or not body:
             if body:
                 self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
@@ -193,6 +196,15 @@ class HttpChannel:
         self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
         self._sink.refused(asked, f"HTTP {response.status_code}", message.get("error"))
         return True
+
+    async def _whole(self, response: httpx2.Response) -> bytes:
+        """A body. ValueError for one that is too large, as soon as it is."""
+        body = bytearray()
+        async for piece in response.aiter_bytes(_PIECE):
+            body += piece
+            if len(body) > _LARGEST:
+                raise ValueError(f"a body of more than {_LARGEST} bytes")
+        return bytes(body)
 
     def _take(self, raw: bytes, asked: bytes | None) -> bool:
         raw = raw.replace(b"\r\n", b" ").replace(b"\n", b" ")  # between tokens; a JSON string holds none

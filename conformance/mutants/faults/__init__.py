@@ -6,6 +6,7 @@ protocol    the messages themselves
 talk        what is said while a call runs, and what changes between calls
 offers      lists, definitions, resources, prompts
 servers     servers that misbehave, the end, and secrets
+hostile     servers that mean harm
 finding     the three tools of the relay's own
 web         HTTP
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 
 from conformance.mutants.faults import (
     finding,
+    hostile,
     offers,
     protocol,
     questions,
@@ -29,6 +31,6 @@ __all__ = ["FAULTS", "Fault"]
 
 FAULTS: Mapping[str, Fault] = {
     name: fault
-    for part in (results, requests, protocol, talk, questions, offers, servers, finding, web)
+    for part in (results, requests, protocol, talk, questions, offers, servers, hostile, finding, web)
     for name, fault in part.FAULTS.items()
 }

@@ -5,7 +5,7 @@ too long hides nobody else's. When one that was missing comes up, the client hea
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from conformance.mutants.relay.end import RefusedError
@@ -23,7 +23,8 @@ from mcpzip.wire import Request, quote, with_members
 
 PATIENCE = 5.0
 """Seconds that one server's list may take."""
-_PAGES = 1000
+_PAGES, _BYTES = 1000, 4 << 20
+"""Of one server's list: what is beyond is not asked for."""
 
 
 class Kind(NamedTuple):
@@ -68,11 +69,12 @@ async def listed(upstream: Upstream, method: str) -> list[bytes]:
     definitions: list[bytes] = []
     try:
         async with asyncio.timeout(PATIENCE):
-            params = None
+            params, size = None, 0
             for _ in range(_PAGES):
-                page = members(await link.ask(method, params))
+                raw = await link.ask(method, params)
+                page, size = members(raw), size + len(raw)
                 definitions += map(bytes, items(page.get(kind.member, b"[]")))
-                if page.get("nextCursor", b"null") == b"null":
+                if page.get("nextCursor", b"null") == b"null" or size > _BYTES:
                     break
                 params = b'{"cursor":%b}' % page["nextCursor"]
     except (RefusedError, TimeoutError):
@@ -89,10 +91,15 @@ async def has_tool(upstream: Upstream, name: str) -> bool:
     return name in upstream.tools
 
 
-async def with_server(request: Request, upstreams: Iterable[Upstream]) -> bytes | None:
+async def with_server(
+    request: Request, upstreams: Iterable[Upstream], named: Mapping[str, str]
+) -> bytes | None:
     """The params of a request, with the server in a URI that is a server's own: so it stands in results,
-    which pass as they are. It is for the server that lists it."""
+    which pass as they are. It is for the server whose result it stood in (``named``), else for the one that
+    lists it."""
     uri = text(members(request.params).get("uri"))
+    if uri in named:
+        return with_shown_uri(request.params or b"{}", named[uri])
     for upstream in upstreams if uri and not uri.startswith(SCHEME) else ():
         for definition in await listed(upstream, "resources/list"):
             if text(members(definition).get("uri")) == uri:

@@ -13,6 +13,8 @@ from mcpzip.wire import INVALID_PARAMS, NotAnObject, RpcError, quote, split_obje
 
 SEPARATOR = "__"
 SCHEME = "relay://"
+_ECHOED = 100
+"""Characters of a name nobody knows that are said back."""
 
 ADDRESSED = {
     "tools/call": "name",
@@ -41,7 +43,7 @@ def own_name(shown: str, servers: Collection[str]) -> tuple[str, str]:
         if shown.startswith(server + SEPARATOR):
             return server, shown.removeprefix(server + SEPARATOR)
     known = ", ".join(servers)
-    raise RefusedError(RpcError(INVALID_PARAMS, f"No server has {shown!r}; the servers are {known}."))
+    raise RefusedError(RpcError(INVALID_PARAMS, f"No server has {echoed(shown)}; the servers are {known}."))
 
 
 def own_uri(shown: str, servers: Collection[str]) -> tuple[str, str]:
@@ -50,7 +52,12 @@ def own_uri(shown: str, servers: Collection[str]) -> tuple[str, str]:
     if shown.startswith(SCHEME) and slash and server in servers:
         return server, own
     data = b'{"uri":%b}' % quote(shown)
-    raise RefusedError(RpcError(INVALID_PARAMS, f"No server has the resource {shown!r}.", data))
+    raise RefusedError(RpcError(INVALID_PARAMS, f"No server has the resource {echoed(shown)}.", data))
+
+
+def echoed(name: str) -> str:
+    """A name as it is said back: no more of it than tells which was meant."""
+    return repr(name) if len(name) <= _ECHOED else f"{name[:_ECHOED]!r}…"
 
 
 def addressed(method: str, params: bytes | None, servers: Collection[str]) -> tuple[str, bytes]:

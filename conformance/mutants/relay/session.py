@@ -15,6 +15,8 @@ from conformance.mutants.relay.listing import LISTS, has_tool, merged, with_serv
 from conformance.mutants.relay.naming import (
     ADDRESSED,
     addressed,
+    echoed,
+    items,
     members,
     shown,
     text,
@@ -69,11 +71,13 @@ class Config:
 
 @dataclass(slots=True)
 class Servers:
-    """The servers of one client, or of all modern clients over HTTP."""
+    """The servers of one client, or of all modern clients over HTTP. named: of each URI that stood in a
+    result, the server whose it was."""
 
     config: Config
     opening: Opening
     by_name: dict[str, Upstream] = field(init=False)
+    named: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -183,12 +187,23 @@ class Session(End):
         tool = text(members(params).get("name"))
         if not await has_tool(upstream, tool):
             known = ", ".join(shown(upstream.name, name) for name in upstream.tools)
-            raise self.invalid(f"There is no tool {shown(upstream.name, tool)!r}; there are: {known}.")
-        return await self.sent_on(request, link, params)
+            raise self.invalid(f"There is no tool {echoed(shown(upstream.name, tool))}; there are: {known}.")
+        result = await self.sent_on(request, link, params)
+        self.linked(upstream.name, result)
+        return result
+
+    def linked(self, server: str, result: bytes) -> None:
+        """Remember whose the resources are that a result links to."""
+        if b"resource_link" not in result or self.servers is None:
+            return
+        for block in items(members(result).get("content", b"[]")):
+            fields = members(bytes(block))
+            if text(fields.get("type")) == "resource_link" and (uri := text(fields.get("uri"))):
+                self.servers.named[uri] = server
 
     async def passed(self, request: Request, servers: Servers) -> bytes:
         """The answer of the server that the request is for."""
-        params = await with_server(request, servers.by_name.values())
+        params = await with_server(request, servers.by_name.values(), servers.named)
         server, params = addressed(request.method, params, servers.by_name)
         result = await self.sent_on(request, await servers.by_name[server].link(), params)
         return with_shown_contents(result, server) if request.method == "resources/read" else result
