@@ -10,7 +10,7 @@ import asyncio
 
 from conformance.check import CONTRACT, MUST, SHOULD, check, expect, saw
 from conformance.errors import NoAnswerError, NotPlayableError
-from conformance.player import Player
+from conformance.player import TO_START, Player
 from conformance.processes import peak_memory
 from conformance.scene import SHOP, Server, server, tool
 from conformance.stage import Stage
@@ -36,12 +36,16 @@ async def _answers(player: Player, rounds: int = _ROUNDS) -> None:
 
 
 async def _beside(stage: Stage, bad: Server) -> None:
-    """Calls of a server that is well are answered while ``bad`` answers its tool ``pour``, and after."""
+    """Calls of a server that is well are answered while ``bad`` answers its tool ``pour``; that call is
+    answered too, whole or with an error."""
     player = await stage.through(WELL, bad)
     await _answers(player, 1)
-    player.begin(bad.name, "pour")
+    number = player.begin(bad.name, "pour", meta=b'{"progressToken":"pouring"}')
     await saw(stage.record(bad.name), lambda seen: seen.calls("pour"), "The call did not reach its server.")
     await _answers(player)
+    await player.client.reply(number, stage.patience * TO_START)
+    await _answers(player, 1)
+    await player.client.end()
 
 
 async def _held(stage: Stage, bad: Server) -> None:
@@ -74,20 +78,22 @@ def _pouring(kind: str, size: int, over: str = "") -> Server:
 
 @check("resilience.endless-answer", MUST, CONTRACT, needs=SEVERAL)
 async def endless_answer(stage: Stage) -> None:
-    """While a server sends an answer that does not end, calls of other servers are answered."""
+    """While a server sends an answer that does not end, calls of other servers are answered; its own fails, or
+    has its answer when it ends after all."""
     await _beside(stage, _pouring("endless", _PAD))
 
 
 @check("resilience.endless-answer-http", MUST, CONTRACT, needs=SEVERAL)
 async def endless_answer_http(stage: Stage) -> None:
     """While a server over HTTP sends a body or an event that does not end, calls of other servers are
-    answered."""
+    answered; its own fails, or has its answer when it ends after all."""
     await _beside(stage, _pouring("endless", _PAD, over="http"))
 
 
 @check("resilience.gzip-bomb", MUST, CONTRACT, needs=SEVERAL)
 async def gzip_bomb(stage: Stage) -> None:
-    """A compressed answer that becomes a thousand times as long delays no call of another server."""
+    """A compressed answer that becomes a thousand times as long holds up no call of another server, and is
+    answered itself, whole or with an error."""
     await _beside(stage, _pouring("gzip-bomb", _PAD, over="http"))
 
 
@@ -110,17 +116,19 @@ async def schema_bomb(stage: Stage) -> None:
     fault = {"kind": "schema-bomb", "shape": "refs", "size": 50_000, "count": 600}
     bad = server("bad", tools=[tool("forecast", {"description": "Tell the weather."})], faults=[fault])
     player = await stage.through(WELL, bad)
-    listed = "The server was not asked for its tools."
-    await saw(stage.record("bad"), lambda seen: seen.received("tools/list"), listed)
     asked = [("tools/list", b"{}")]
     if stage.subject.tools.search is not None:
         asked.append(("tools/call", player.route.search("tell the weather")))
     if (describing := player.route.describe("bad", "forecast")) is not None:
         asked.append(("tools/call", describing))
-    for _ in range(_ROUNDS):  # at first it may not know the tool yet
+    rounds = 0
+    for _ in range(10 * _ROUNDS):  # at first it may not know the tool yet
         for method, params in asked:
             player.send(method, params)
             await _answers(player, 1)
+        rounds += bool(stage.record("bad").received("tools/list"))
+        if rounds > _ROUNDS:
+            break
         await asyncio.sleep(0.1)
 
 
@@ -130,6 +138,12 @@ async def endless_pages(stage: Stage) -> None:
     servers are answered."""
     fault = {"kind": "endless-pages", "size": 20_000}
     player = await stage.through(WELL, server("bad", tools=[tool("one")], faults=[fault]))
+    for _ in range(10 * _ROUNDS):  # at first it may not know the server yet
+        await player.list_tools()
+        await _answers(player, 1)
+        if len(stage.record("bad").received("tools/list")) > 1:
+            break
+        await asyncio.sleep(0.1)
     await player.list_tools()
     await _answers(player)
 
@@ -151,16 +165,10 @@ async def long_name(stage: Stage) -> None:
 @check("resilience.flood", MUST, CONTRACT, needs=SEVERAL)
 async def flood(stage: Stage) -> None:
     """While a server sends thousands of messages on one call (progress, logs, pings), calls of other servers
-    are answered."""
+    are answered, and at last that one."""
     for what in ("progress", "log", "ping"):
-        fault = {"kind": "flood", "tool": "pour", "what": what, "count": 5_000, "size": 1_000}
-        bad = server("bad", tools=[tool("pour")], faults=[fault])
-        player = await stage.through(WELL, bad)
-        await _answers(player, 1)
-        player.begin("bad", "pour", meta=b'{"progressToken":"pouring"}')
-        await saw(stage.record("bad"), lambda seen: seen.calls("pour"), "The call did not reach its server.")
-        await _answers(player)
-        await player.client.end()
+        fault = {"kind": "flood", "tool": "pour", "what": what, "count": 2_000, "size": 2_000}
+        await _beside(stage, server("bad", tools=[tool("pour")], faults=[fault]))
 
 
 @check("resilience.many-keys", SHOULD, CONTRACT, needs=SEVERAL)

@@ -127,7 +127,7 @@ class WritesSlowly(Link):
     """It does something for each message before it looks at the next, as one does who logs it."""
 
     def event(self, event: Event) -> None:
-        time.sleep(0.01)
+        time.sleep(0.05)
         super().event(event)
 
 
@@ -216,6 +216,7 @@ FAULTS: Mapping[str, Fault] = {
         "takes a name without a server for the tool of any",
         "security.bare-name-of-another-server",
         Parts(names=RunsBareNames),
+        also=("security.call-of-another-server",),
     ),
     "forgets-links": Fault(
         "reads a resource from whoever lists it",
