@@ -29,7 +29,7 @@ GROUPS: Mapping[str, str] = {
     "resilience": "one broken server hurts nobody else, and a call runs at most once",
     "search": "the right tool is found, and nothing found is explained",
     "arguments": "a call is run as it was meant, or refused in words",
-    "security": "a secret goes only where it belongs",
+    "security": "a secret, a call and a resource go only where they belong",
     "cost": "what it costs, measured: every figure passes",
 }
 

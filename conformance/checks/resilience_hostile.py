@@ -78,8 +78,8 @@ def _pouring(kind: str, size: int, over: str = "") -> Server:
 
 @check("resilience.endless-answer", MUST, CONTRACT, needs=SEVERAL)
 async def endless_answer(stage: Stage) -> None:
-    """While a server sends an answer that does not end, calls of other servers are answered; its own fails, or
-    has its answer when it ends after all."""
+    """While a server sends an answer that does not end, calls of other servers are answered; its own fails,
+    or has its answer when it ends after all."""
     await _beside(stage, _pouring("endless", _PAD))
 
 

@@ -1,4 +1,4 @@
-"""What one server must not learn of another, and a client not of either.
+"""What one server must not learn of another, or be given in its place, and a client not learn of either.
 
 Secrets here are random words made for the check; it looks for them wherever they don't belong.
 """
@@ -162,7 +162,8 @@ async def _elsewhere(stage: Stage, bare: bool) -> None:
                 await player.request("tools/call", player.route.named(name))
         await player.call("evil", "own")  # whatever came before it has arrived by then
         ran = [str(params.get("name")) for params in stage.record("evil").calls() if params["name"] != "own"]
-        expect(not ran, f"Slack: {why}. The call of {' or '.join(names)} ran {', '.join(ran)} of evil.")
+        called = names[0] if len(names) == 1 else f"{names[0]}, or a name like it,"
+        expect(not ran, f"Slack: {why}. A call of {called} ran {' and '.join(sorted(set(ran)))} of evil.")
         await player.client.end()
 
 

@@ -32,6 +32,10 @@ PLAYED = (
     "mixes-answers",
     "leaves-servers",
     "inherits",
+    # servers that mean harm
+    "runs-elsewhere",
+    "forgets-links",
+    "says-names-back",
     # meta-tools
     "drops-text",
     "ranks-by-name",
