@@ -104,12 +104,14 @@ class ReadsSchemas(Finder):
 class ReadsEveryPage(Session):
     async def tools(self, servers: Servers) -> bytes:
         for upstream in servers.by_name.values():
-            cursor = b"null"
-            while upstream.up is not None:
-                params = None if cursor == b"null" else b'{"cursor":%b}' % cursor
-                cursor = members(await upstream.up.ask("tools/list", params)).get("nextCursor", b"null")
-                if cursor == b"null":
+            params, last = None, upstream.up is None
+            while not last and upstream.up is not None:
+                try:
+                    page = members(await upstream.up.ask("tools/list", params))
+                except RefusedError:
                     break
+                last = page.get("nextCursor", b"null") == b"null"
+                params = b'{"cursor":%b}' % page.get("nextCursor", b"null")
         return await super().tools(servers)
 
 
