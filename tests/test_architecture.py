@@ -3,6 +3,7 @@
 The rule: the tables here are the architecture; a row that has to change is a decision, not a repair.
 """
 
+import ast
 import json
 import subprocess
 import sys
@@ -177,6 +178,52 @@ def test_there_are_no_circles(graph: grimp.ImportGraph) -> None:
 
 def sources() -> list[Path]:
     return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+OUT = ROOT / "mcpzip" / "cli" / "console.py"
+"""The one way out of a command to whoever reads it."""
+_WRITERS = {"print", "echo", "secho", "echo_via_pager", "style", "show"}
+_STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
+
+
+def ways_around_the_console(path: Path) -> list[str]:
+    """Where a module of the command line writes to somebody by itself."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Import(names=names) if any(inside(one.name, "rich") for one in names):
+                found.append(node.lineno)
+            case ast.ImportFrom(module=str(module)) if inside(module, "rich"):
+                found.append(node.lineno)
+            case ast.Call(func=ast.Name(id="print")):
+                found.append(node.lineno)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="click"), attr=name)) if name in _WRITERS:
+                found.append(node.lineno)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr=name), attr=does)
+            ):
+                if name in _STREAMS and does != "fileno":
+                    found.append(node.lineno)
+            case _:
+                pass
+    return [f"{path.relative_to(ROOT)}:{line}" for line in found]
+
+
+def test_commands_show_people_nothing_but_by_the_console() -> None:
+    modules = [path for path in sorted((ROOT / "mcpzip" / "cli").glob("*.py")) if path != OUT]
+    assert [place for path in modules for place in ways_around_the_console(path)] == []
+    assert ways_around_the_console(OUT), "the test itself sees nothing"
+
+
+def test_what_serves_complains_in_one_place() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "mcpzip").rglob("*.py"))
+        if path != OUT and path.name != "complaint.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert [place.partition(":")[0] for place in wrong] == ["mcpzip/server/http/serve.py"]  # "listening URL"
 
 
 def test_files_fit_in_one_reading() -> None:

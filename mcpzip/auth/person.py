@@ -132,7 +132,8 @@ def _plain(url: str, server: str) -> str:
     try:
         parts = urlsplit(url)
         plain = parts.scheme in ("https", "http") and parts.hostname and "@" not in parts.netloc
-    except ValueError:  # a bracket that is not closed
+        url.encode()
+    except ValueError:  # a bracket that is not closed, or half of a character
         plain = False
     if not plain:
         why = "is no plain web address, so it was not opened"

@@ -1,16 +1,12 @@
 """`mcpzip auth`: signing in to servers, and out of them, and how each stands."""
 
-import json
 import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
 from mcpzip.auth import mcp_remote
 from mcpzip.auth.grant import Grant
@@ -18,7 +14,9 @@ from mcpzip.auth.kept import canonical
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.auth.standing import Listing, Standing, address, left_over, standing
 from mcpzip.auth.store import Store
-from mcpzip.cli.opening import known_server, out, warn, with_proxy
+from mcpzip.cli import console
+from mcpzip.cli.console import warn
+from mcpzip.cli.opening import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.ages import age
 from mcpzip.model.errors import LoginError, McpzipError
@@ -68,12 +66,12 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
                 server, store, before, browser=not no_browser, timeout=timeout, force=force
             )
     if grant is None:
-        print(f"{name} wants no login: it can be used as it is.")
+        console.say(f"{name} wants no login: it can be used as it is.")
         return 0
     word = "Already signed in" if already else "Signed in"
-    print(f"{word} to {name} ({_told(grant)}).")
+    console.say(f"{word} to {name} ({_told(grant)}).")
     if already:
-        print("--force does it anew.")
+        console.say("--force does it anew.")
     else:
         await _list(proxy, name)
     return 0
@@ -91,7 +89,7 @@ async def logout(proxy: Proxy, name: str) -> int:
     for server in await _to_sign_out_of(proxy, store, name):
         grant = await in_thread(partial(store.load, server.url), "auth")
         if grant is None:
-            print(f"You are not signed in to {name}: nothing is kept.")
+            console.say(f"You are not signed in to {name}: nothing is kept.")
         else:
             await _sign_out(server, store, grant)
         _mention_mcp_remote(server)
@@ -108,7 +106,7 @@ async def status(proxy: Proxy, as_json: bool) -> int:
     """
     found = await _standings(proxy)
     if as_json:
-        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+        console.data([one.as_json() for one in found])
     else:
         _show(found, proxy.config.path)
     return 1 if any(one.wrong for one in found) else 0
@@ -176,14 +174,10 @@ async def _ask(
     port = server.auth.callback_port if server.auth is not None else 0
     rather = callback_port(before)
     async with Person(
-        server.name, _say, browser=browser, timeout=timeout, port=port, rather=rather
+        server.name, console.tell, browser=browser, timeout=timeout, port=port, rather=rather
     ) as person:
         grant = await sign_in(server, store, person, force=force)
     return grant, not person.asked
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _told(grant: Grant) -> str:
@@ -201,7 +195,7 @@ async def _list(proxy: Proxy, name: str) -> None:
     if now.reason:
         warn(f"Its tools could not be listed yet: {now.reason}")
     else:
-        print(f"It lists {now.tools} tool{'' if now.tools == 1 else 's'}.")
+        console.say(f"It lists {now.tools} tool{'' if now.tools == 1 else 's'}.")
 
 
 # ---- logout
@@ -228,7 +222,7 @@ async def _sign_out(server: ServerConfig, store: Store, grant: Grant) -> None:
     left = await sign_out(server, store)
     revoked = bool(grant.access_token or grant.refresh_token) and not left
     done = f"revoked at {grant.issuer or 'its server'}, and removed" if revoked else "removed"
-    print(f"Signed out of {server.name}: what it granted is {done} here.")
+    console.say(f"Signed out of {server.name}: what it granted is {done} here.")
     for sentence in left:
         warn(sentence)
 
@@ -274,24 +268,22 @@ def _listing(known: ServerStatus) -> Listing:
 def _show(found: list[Standing], config: str) -> None:
     """The table for people."""
     if not found:
-        print(f"No server in {config} is reached over HTTP.")
+        console.say(f"No server in {config} is reached over HTTP.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("server", "state", "issuer", "scope", "expires"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("what is wrong", ratio=1, overflow="fold")
+    headings = ("server", "state", "issuer", "scope", "expires", "what is wrong")
+    sheet = console.Sheet(*headings, wide=("what is wrong",))
     for one in found:
         todo = f"Run: {one.command}" if one.command else ""
-        state = f"[{_STYLES.get(one.state, 'none')}]{one.state}[/]"
-        table.add_row(
-            escape(one.name),
-            state + (", disabled" if one.disabled else ""),
-            escape(one.issuer),
-            escape(one.scope),
+        state = console.styled(one.state, _STYLES.get(one.state, ""))
+        sheet.row(
+            one.name,
+            state.append(", disabled") if one.disabled else state,
+            one.issuer,
+            one.scope,
             _ends(one),
-            escape(". ".join(part for part in (one.reason, todo) if part)),
+            ". ".join(part for part in (one.reason, todo) if part),
         )
-    out.print(table)
+    sheet.show()
 
 
 def _ends(one: Standing) -> str:

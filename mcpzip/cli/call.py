@@ -1,12 +1,13 @@
 """`mcpzip call`: run one tool, as `execute_tool` would."""
 
-import sys
+from collections.abc import Callable
 
 import click
 import msgspec
-from rich.progress import Progress, TaskID
 
-from mcpzip.cli.opening import err, found, with_proxy
+from mcpzip.cli import console
+from mcpzip.cli.opening import found, with_proxy
+from mcpzip.model import harmless
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
 from mcpzip.model.secrecy import conceal
@@ -31,12 +32,11 @@ async def call(
     """
     entry = await found(proxy, name)
     given = read_arguments(arguments, entry.input_schema())
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task(entry.name, total=None)
+    with console.working(entry.name) as progress:
 
         def tell(method: str, params: bytes | None) -> None:
             if method == "notifications/progress" and params is not None:
-                _advance(progress, bar, params)
+                _advance(progress, params)
 
         exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', tell=tell)
         try:
@@ -44,7 +44,7 @@ async def call(
         except UpstreamRpcError as error:
             raise _Refused(error) from error
     if as_json:
-        click.echo(result)
+        console.raw(result)
         return 1 if _Result.read(result).is_error else 0
     return _show(_Result.read(result))
 
@@ -92,25 +92,22 @@ def _members(result: bytes) -> dict[str, bytes]:
         return {}
 
 
-def _advance(progress: Progress, bar: TaskID, params: bytes) -> None:
+def _advance(progress: Callable[[float, float | None, str], None], params: bytes) -> None:
     try:
         told = msgspec.json.decode(params, type=_ProgressParams)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return
-    progress.update(bar, completed=told.progress, total=told.total, description=told.message or None)
+    progress(told.progress, told.total, told.message or "")
 
 
 def _show(result: _Result) -> int:
-    stream = sys.stderr if result.is_error else sys.stdout
     for content in result.content:
         if content.text is not None:
-            print(content.text, file=stream)
+            console.answer(content.text, failed=result.is_error)
         else:
             size = f", {len(content.data):,} base64 characters" if content.data else ""
-            print(
-                f"[{content.type} {content.mime_type or ''}{size}; --json shows it]".replace(" ,", ","),
-                file=stream,
-            )
+            kind = harmless.one_line(f"{content.type} {content.mime_type or ''}".rstrip())
+            console.answer(f"[{kind}{size}; --json shows it]", failed=result.is_error)
     return 1 if result.is_error else 0
 
 

@@ -1,15 +1,14 @@
 """The command line: what there is, and how errors end."""
 
 import asyncio
-import io
 import os
 import sys
 from importlib import import_module
-from typing import TextIO
 
 import click
 
 from mcpzip import __version__
+from mcpzip.cli import console
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
@@ -44,14 +43,13 @@ def commands() -> None:
 
 def run(argv: list[str]) -> int:
     """Runs one command line. Returns the exit code; prints errors as sentences."""
-    for stream in (sys.stdout, sys.stderr):
-        _say_anything(stream)
+    console.begin()
     try:
         code = commands.main(argv, prog_name="mcpzip", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        error.show()
+        console.refuse(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return FAILED
@@ -59,18 +57,9 @@ def run(argv: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will try to flush the rest
         return DONE
     except (UpstreamError, LoginError) as error:
-        print(f"mcpzip: {error}", file=sys.stderr)
+        console.warn(str(error))
         return FAILED
     except McpzipError as error:
-        print(f"mcpzip: {error}", file=sys.stderr)
+        console.warn(str(error))
         return WRONG
     return code if isinstance(code, int) else DONE
-
-
-def _say_anything(stream: TextIO) -> None:
-    """Has ``stream`` take every character: programs get UTF-8 (RFC 8259, 8.1), a terminal what it has."""
-    if isinstance(stream, io.TextIOWrapper):
-        if stream.isatty():
-            stream.reconfigure(errors="replace")
-        else:
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")

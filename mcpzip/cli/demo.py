@@ -18,13 +18,9 @@ from pathlib import Path
 from typing import cast
 
 import click
-from rich.markup import escape
-from rich.panel import Panel
-from rich.rule import Rule
-from rich.table import Table
 
 from mcpzip.catalog import snapshot
-from mcpzip.cli.opening import out
+from mcpzip.cli import console
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, REFRESH, SEARCH
@@ -78,23 +74,20 @@ def demo(svg: str | None) -> int:
 
     Needs no config, no key and no network; leaves nothing behind.
     """
-    out.record = svg is not None
-    with ExitStack() as stack:
+    with console.pictured(svg, "mcpzip demo"), ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpzip-demo-")))
         config = home / "config.json"
-        with out.status("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
+        with console.waiting("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
             servers = {
                 name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()
             }
         config.write_text(json.dumps({"mcpServers": servers}))
         with _agent(config) as agent:
-            with out.status("waiting for them to list their tools …"):
+            with console.waiting("waiting for them to list their tools …"):
                 agent.begin()
                 agent.quietly(EXECUTE, {"name": REFRESH})
             _play(agent)
-        out.print(_bill(agent, _everything(config)))
-    if svg is not None:
-        out.save_svg(svg, title="mcpzip demo")
+        _bill(agent, _everything(config))
     return 0
 
 
@@ -133,8 +126,8 @@ class Agent:
         """Calls a meta-tool and shows the call and the text the model reads."""
         text = self.quietly(tool, arguments)
         self.exchanges.append((tool, _compact({"name": tool, "arguments": arguments}) + text))
-        out.print(f"[bold cyan]→ {tool}[/] {escape(_compact(arguments))}", highlight=False, soft_wrap=True)
-        out.print(Panel(escape(text), border_style="dim", expand=False))
+        console.pair(f"→ {tool}", _compact(arguments))
+        console.framed(text)
         return text
 
     def quietly(self, tool: str, arguments: Json) -> str:
@@ -153,7 +146,7 @@ class Agent:
 
 def _play(agent: Agent) -> None:
     for scene in SCENES:
-        out.print(Rule(f"[bold]“{scene.wish}”[/]", align="left"))
+        console.headed(f"“{scene.wish}”")
         found = agent.use(SEARCH, {"query": scene.query, "limit": 3})
         if scene.picks not in found:
             raise McpzipError(f"The demo failed: {scene.query!r} did not find {scene.picks}.")
@@ -174,19 +167,16 @@ def _everything(config: Path) -> list[str]:
     return [entry.raw.decode() for entry in catalog.entries]
 
 
-def _bill(agent: Agent, everything: list[str]) -> Table:
+def _bill(agent: Agent, everything: list[str]) -> None:
     measure, unit = _meter()
     direct, standing = sum(map(measure, everything)), sum(map(measure, agent.standing))
     exchanges = [(tool, measure(text)) for tool, text in agent.exchanges]
     alone = [cost for tool, cost in exchanges if tool == EXECUTE]
-    table = Table(title=f"what the model reads, in {unit}", title_justify="left", box=None)
-    table.add_column("")
-    table.add_column(f"all {len(everything)} tools listed", justify="right")
-    table.add_column("through mcpzip", justify="right")
-    table.add_column("saved", justify="right", style="bold green")
+    headings = ("", f">all {len(everything)} tools listed", ">through mcpzip", ">saved")
+    sheet = console.Sheet(*headings, title=f"what the model reads, in {unit}", bold="saved")
 
     def row(what: str, without: int, through: int) -> None:
-        table.add_row(what, f"{without:,}", f"{through:,}", f"{1 - through / without:.0%}")
+        sheet.row(what, f"{without:,}", f"{through:,}", f"{1 - through / without:.0%}")
 
     row("tools, on every message", direct, standing)
     row(
@@ -194,7 +184,7 @@ def _bill(agent: Agent, everything: list[str]) -> Table:
         _conversation(direct, alone),
         _conversation(standing, [cost for _, cost in exchanges]),
     )
-    return table
+    sheet.show()
 
 
 def _conversation(standing: int, exchanges: list[int]) -> int:

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from rich.markup import escape
-from rich.table import Table
-
 from mcpzip.catalog import Catalog
-from mcpzip.cli.opening import err, out
+from mcpzip.cli import console
 from mcpzip.model.signature import parameters, summary
 from mcpzip.proxy.search import (
     Question,
@@ -30,46 +27,49 @@ def show(question: Question, results: Results, catalog: Catalog) -> None:
     if _nothing(question, results, catalog):
         return
     if said := no_word_known(results):
-        out.print(said, markup=False, highlight=False)
+        console.say(said)
     for hits in _headed(results):
-        table = _table("tool", "what it does", "parameters", ">score")
+        sheet = console.Sheet(
+            "tool", "what it does", "parameters", ">score", wide=("what it does", "parameters")
+        )
         for hit in hits:
-            table.add_row(
+            sheet.row(
                 _name(hit),
-                escape(summary(hit.entry.description)),
-                escape(parameters(hit.entry.input_schema(), 160)),
+                summary(hit.entry.description),
+                parameters(hit.entry.input_schema(), 160),
                 f"{hit.score:.2f}",
             )
-        out.print(table)
-    out.print(account(results), markup=False, highlight=False)
+        sheet.show()
+    console.say(account(results))
 
 
 def explain(question: Question, results: Results, searcher: Searcher, catalog: Catalog) -> None:
     """For people: what was found, and why."""
     ranks = {hit: rank for rank, hit in enumerate(results.hits, 1)}
     for hits in _headed(results):
-        table = _table(
+        sheet = console.Sheet(
             ">#", "tool", ">score", "tier", ">words", ">meaning", "words found in", "matched", "moved by"
         )
         for hit in hits:
             fields = _fields(question, hit, searcher)
-            table.add_row(
+            sheet.row(
                 str(ranks[hit]),
                 _name(hit),
                 f"{hit.score:.3f}",
                 hit.tier,
                 f"{hit.words:.2f}",
                 "" if hit.similarity is None else f"{hit.similarity:.2f}",
-                "\n".join(f"{field} {share:.2f}" for field, share in list(fields.items())[:_FIELDS_SHOWN]),
-                escape(", ".join(hit.matched)),
-                "\n".join(f"{why} ×{factor:.3g}" for why, factor in hit.moved),
+                console.stacked(
+                    *(f"{field} {share:.2f}" for field, share in list(fields.items())[:_FIELDS_SHOWN])
+                ),
+                ", ".join(hit.matched),
+                console.stacked(*(f"{why} ×{factor:.3g}" for why, factor in hit.moved)),
             )
-        if table.row_count:
-            out.print(table)
+        sheet.show()
     for what, said in _understanding(question, results):
-        out.print(f"{what}: {said}", markup=False, highlight=False)
+        console.say(f"{what}: {said}")
     if not _nothing(question, results, catalog):
-        out.print(account(results), markup=False, highlight=False)
+        console.say(account(results))
 
 
 def as_json(question: Question, results: Results, searcher: Searcher | None) -> dict[str, object]:
@@ -138,7 +138,7 @@ def _headed(results: Results) -> Iterator[Iterable[Hit]]:
     quality = dict(results.needs)
     for need, hits in by_need(results).items():
         if need:
-            out.print(heading(need, quality[need]), markup=False, highlight=False)
+            console.say(heading(need, quality[need]))
         yield hits
 
 
@@ -148,24 +148,10 @@ def _nothing(question: Question, results: Results, catalog: Catalog) -> bool:
     why = why_nothing(question, results, catalog, _SERVERS_SHOWN)
     if not catalog.entries:
         why = "There are no tools. `mcpzip servers` says why."
-    err.print(f"Nothing found in {results.searched} tools. {why}", markup=False, highlight=False)
+    console.note(f"Nothing found in {results.searched} tools. {why}")
     return True
 
 
-def _name(hit: Hit) -> str:
-    also = "".join(f"\n[dim]also {escape(name)}[/]" for name in hit.also)
-    return escape(shown_name(hit.entry)) + also
-
-
-def _table(*headings: str) -> Table:
-    """A table of these columns; ``>`` before a heading stands for numbers."""
-    table = Table(box=None, pad_edge=False)
-    for each in headings:
-        number = each.startswith(">")
-        table.add_column(
-            each.lstrip(">"),
-            justify="right" if number else "left",
-            overflow="fold",
-            ratio=1 if each in ("what it does", "parameters") else None,
-        )
-    return table
+def _name(hit: Hit) -> console.Cell:
+    also = [console.styled(f"also {name}", "dim") for name in hit.also]
+    return console.stacked(shown_name(hit.entry), *also)

@@ -43,13 +43,10 @@ def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
 
 
 def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
-    """Prints a traceback, as Python does, but no secret that its error may quote."""
-    from traceback import format_exception
+    """A crash is no way past what holds for everything that is said (imported only when it is needed)."""
+    from mcpzip.server.complaint import crashed
 
-    from mcpzip.model.secrecy import conceal
-
-    if sys.stderr is not None:
-        sys.stderr.write(conceal("".join(format_exception(kind, error, trace))))
+    crashed(kind, error, trace)
 
 
 TYPE_CHECKING = False

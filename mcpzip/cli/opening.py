@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,31 +9,19 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mcpzip.catalog import Listed, snapshot
+from mcpzip.cli import console
+from mcpzip.cli.console import warn
 from mcpzip.config import config_path, load, snapshot_path
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import split
-from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.transport.accounts import FAILING
 
 P = ParamSpec("P")
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # it would exit with 1
-
-
-out = _Console()
-if not out.is_terminal and "COLUMNS" not in os.environ:
-    out.width = 200  # a program reads it, and names cut in two are of no use to it
-err = _Console(stderr=True)
 
 
 def with_proxy(
@@ -77,28 +64,16 @@ async def opened(config: str, semantic: SemanticConfig | None = None) -> AsyncIt
         await proxy.close()
 
 
-def warn(warning: str) -> None:
-    """Tells the person at the terminal."""
-    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
-
-
 async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
     """Lists ``names`` behind a progress bar; why each failed one did, by name."""
     failures: dict[str, str] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("asking servers", total=len(names))
+    with console.counting("asking servers", len(names)) as done:
 
         async def one(name: str) -> None:
             update = (await proxy.refresh([name]))[0]
             if not isinstance(update, Listed):
                 failures[name] = update.reason
-            progress.advance(bar)
+            done()
 
         await asyncio.gather(*map(one, names))
     return failures

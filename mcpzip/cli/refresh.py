@@ -1,9 +1,8 @@
 """`mcpzip refresh`: list the tools of all servers, or of some, again."""
 
-import json
-
 import click
 
+from mcpzip.cli import console
 from mcpzip.cli.opening import known_server, list_servers, with_proxy
 from mcpzip.cli.servers import show
 from mcpzip.proxy.proxy import Proxy
@@ -24,7 +23,7 @@ async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
     failures = await list_servers(proxy, wanted)
     found = [one for one in proxy.status() if one.name in wanted]
     if as_json:
-        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+        console.data([one.as_json() for one in found])
     else:
         show(found, proxy.config.path)
     return 1 if failures else 0

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import click
 import msgspec
 
 from mcpzip.catalog import Catalog, ServerRecord
-from mcpzip.cli import explain
-from mcpzip.cli.opening import err, list_missing, opened, out, warn
+from mcpzip.cli import console, explain
+from mcpzip.cli.console import warn
+from mcpzip.cli.opening import list_missing, opened
 from mcpzip.config import Config, config_path, load, parse
 from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
+from mcpzip.model import harmless
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
 from mcpzip.proxy.finding import Finder, new_searcher
@@ -95,7 +97,7 @@ def _semantic(said: str) -> SemanticConfig:
 async def _search_config(config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
     async with opened(config_path(config, os.environ), meaning) as proxy:
         await list_missing(proxy, asked.filters.server)
-        with err.status("embedding the catalog") if err.is_terminal else nullcontext():
+        with console.waiting("embedding the catalog", aside=True):
             await proxy.settled()
         question = asked.question(proxy.config.search.default_limit)
         results = await proxy.search(question)
@@ -103,7 +105,7 @@ async def _search_config(config: str | None, meaning: SemanticConfig | None, ask
         code = _show(asked, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles)
         if not asked.as_model:
             for name, reason in sorted(troubles.items()):
-                err.print(f"{name}: {reason}", markup=False, highlight=False)
+                console.note(harmless.one_line(f"{name}: {reason}"))
         return code
 
 
@@ -126,11 +128,11 @@ def _show(
     if asked.as_model:
         result = reply(question, results, catalog, troubles, time.time(), config.search.max_tokens)
         text = json.loads(result)["content"][0]["text"]
-        out.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.say(text)
     elif asked.as_json:
         explainer = searcher if asked.explained else None
         found = explain.as_json(question, results, explainer)
-        print(json.dumps(found, ensure_ascii=False, indent=2))
+        console.data(found)
     elif asked.explained:
         explain.explain(question, results, searcher, catalog)
     else:
@@ -229,6 +231,5 @@ async def _answer(file: _File, lines: Iterable[bytes]) -> int:
                 warn(f"{absence.tier} ({absence.method}) is absent: {absence.reason}")
         names = [name for hit in results.hits for name in (hit.entry.name, *hit.also)]
         answer = {"id": asked.id, "names": names[: max(asked.k, 0)]}
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        console.data_line(answer)
     return 0

@@ -1,12 +1,11 @@
 """`mcpzip servers`: how each server is doing."""
 
-import json
 import time
 
 import click
-from rich.table import Table
 
-from mcpzip.cli.opening import list_servers, out, with_proxy
+from mcpzip.cli import console
+from mcpzip.cli.opening import list_servers, with_proxy
 from mcpzip.model.ages import age
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus
@@ -35,7 +34,7 @@ async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
         await list_servers(proxy, [one.name for one in proxy.status() if one.state != "disabled"])
     found = proxy.status()
     if as_json:
-        print(json.dumps([one.as_json() for one in found], ensure_ascii=False, indent=2))
+        console.data([one.as_json() for one in found])
     else:
         show(found, proxy.config.path)
     return 1 if any(one.state in FAILING for one in found) else 0
@@ -44,23 +43,20 @@ async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
 def show(found: list[ServerStatus], config: str) -> None:
     """The table for people."""
     if not found:
-        out.print(f'No servers in {config}. Add one under "mcpServers".', markup=False, highlight=False)
+        console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("server", "transport", "state", "tools", "listed", "protocol"):
-        table.add_column(heading, justify="right" if heading == "tools" else "left", overflow="fold")
-    table.add_column("what is wrong", ratio=1, overflow="fold")
+    headings = ("server", "transport", "state", ">tools", "listed", "protocol", "what is wrong")
+    sheet = console.Sheet(*headings, wide=("what is wrong",))
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         wrong = "; ".join(part for part in (one.reason, *one.warnings) if part)
-        state = f"[{_STYLES[one.state]}]{one.state}[/]"
-        table.add_row(
+        sheet.row(
             one.name,
             one.transport,
-            state,
+            console.styled(one.state, _STYLES[one.state]),
             str(one.tools),
             listed,
             one.protocol or "",
-            wrong.replace("[", "\\["),
+            wrong,
         )
-    out.print(table)
+    sheet.show()

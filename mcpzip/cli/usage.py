@@ -1,14 +1,12 @@
 """`mcpzip usage`: which tools search remembers as used, and forgetting them."""
 
-import json
 import os
 import time
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
-from mcpzip.cli.opening import out, warn
+from mcpzip.cli import console
+from mcpzip.cli.console import warn
 from mcpzip.config import config_path, load
 from mcpzip.model.ages import age
 from mcpzip.model.errors import McpzipError
@@ -47,7 +45,7 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
             {"name": name, "calls": round(count, 4), "last": uses[name].at}
             for name, count in counts(uses, now).items()
         ]
-        print(json.dumps({"learn": loaded.search.learn, "tools": rows}, ensure_ascii=False, indent=2))
+        console.data({"learn": loaded.search.learn, "tools": rows})
         return 0
     _show(uses, now, learns=loaded.search.learn)
     return 0
@@ -56,21 +54,16 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
 def _show(uses: Uses, now: float, *, learns: bool) -> None:
     found = counts(uses, now)
     if found:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("tool", overflow="fold")
-        table.add_column("counts", justify="right")
-        table.add_column("last")
+        sheet = console.Sheet("tool", ">counts", "last")
         for name, count in found.items():
-            table.add_row(escape(name), f"{count:.2f}", f"{age(now - uses[name].at)} ago")
-        out.print(table)
+            sheet.row(name, f"{count:.2f}", f"{age(now - uses[name].at)} ago")
+        sheet.show()
     else:
-        out.print("No use of a tool is remembered.")
+        console.say("No use of a tool is remembered.")
     if not learns:
-        out.print('Nothing of it counts: the config says "learn": false.', highlight=False)
+        console.say('Nothing of it counts: the config says "learn": false.')
 
 
 def _told(gone: tuple[str, ...]) -> None:
     many = f"{len(gone)} tools" if len(gone) != 1 else gone[0]
-    out.print(
-        f"Forgotten: {many if gone else 'nothing, none was remembered'}.", markup=False, highlight=False
-    )
+    console.say(f"Forgotten: {many if gone else 'nothing, none was remembered'}.")

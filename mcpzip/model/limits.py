@@ -21,6 +21,17 @@ ended."""
 ECHO = 200
 """Characters of any text from outside that a sentence of ours repeats. The rest is cut with ``…``."""
 
+# --- what a person is shown ---------------------------------------------------------------------------------
+
+SHOWN_TEXT = 1_000_000
+"""Characters of one text (a description, a result) that a terminal is given. The rest is counted."""
+SHOWN_LINE = 10_000
+"""Characters of one line of it. The rest is counted."""
+SHOWN_WORDS = 2_000
+"""Characters of a name, a reason or a warning in a sentence or a table. The rest is cut with ``…``."""
+SHOWN_MARKS = 8
+"""Combining marks on one character. The rest are left out."""
+
 # --- a list and what stands in it ---------------------------------------------------------------------------
 
 LIST_PAGES = 1_000

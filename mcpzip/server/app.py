@@ -4,14 +4,13 @@ import asyncio
 import gc
 import json
 import os
-import sys
 from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, load, paths
-from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
+from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint, FirstWords
 from mcpzip.server.session import Session
 from mcpzip.system.pipes import keep_buffers, read_from, write_to
@@ -48,16 +47,13 @@ def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
     answered, rest: what the front desk did and did not answer; ended: whether input is at its end already.
     """
     for warning in prepared.warnings:
-        _warn(warning)
+        complain(warning)
     gc.freeze()  # what is loaded by now lives as long as we do
     gc.enable()  # the front desk had it off
     keep_buffers()
+    guard_logs()
     asyncio.run(_serve(prepared, answered, rest, ended))
     return 0
-
-
-def _warn(warning: str) -> None:
-    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
 
 
 OPENING = 0.3
@@ -67,7 +63,7 @@ OPENING = 0.3
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
-    proxy = Proxy(prepared.config, prepared.catalog, _warn)
+    proxy = Proxy(prepared.config, prepared.catalog, complain)
     endpoint = Endpoint(proxy)
     writer = write_to(1)
     session = Session(endpoint, writer.write)

@@ -173,7 +173,9 @@ def main(explicit_config: "str | None") -> int:
     except Exception as error:
         if type(error).__name__ != "ConfigError":
             raise
-        print(f"mcpzip: {error}", file=sys.stderr)
+        from mcpzip.server.complaint import complain
+
+        complain(str(error))
         return 2
     from mcpzip.server.app import run
 

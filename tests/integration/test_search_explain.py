@@ -10,8 +10,8 @@ from driver import Json, run, write_config
 from fakes.embeddings import FakeEmbeddings
 from fakes.launch import FakeServer
 from fakes.pytest_plugin import fake_embeddings as fake_embeddings
+from mcpzip.cli import console
 from mcpzip.cli.commands import run as run_here
-from mcpzip.cli.opening import out
 
 Fake = Callable[..., FakeServer]
 Capture = pytest.CaptureFixture[str]
@@ -34,7 +34,7 @@ TOOLS: list[Json] = [
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(out, "width", 200)
+    monkeypatch.setattr(console._out, "width", 200)
     monkeypatch.setenv("MCPZIP_CONFIG", str(tmp_path / "config.json"))
     path = tmp_path / "tools.jsonl"
     path.write_text("\n".join(map(json.dumps, TOOLS)))

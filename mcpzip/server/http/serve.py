@@ -12,9 +12,9 @@ import sys
 from dataclasses import dataclass
 
 from mcpzip.config import config_path
-from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.app import Prepared, prepare
+from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.http.site import Site
@@ -41,10 +41,11 @@ def main(explicit_config: str | None, offer: Offer) -> int:
     listening = take(address)
     for each in (warning, *prepared.warnings):
         if each is not None:
-            _warn(each)
+            complain(each)
     gc.freeze()  # what is loaded by now lives as long as we do
     gc.enable()  # the command line had it off
     keep_buffers()
+    guard_logs()
     try:
         asyncio.run(_serve(prepared, address, access, listening))
     finally:
@@ -52,14 +53,10 @@ def main(explicit_config: str | None, offer: Offer) -> int:
     return 0
 
 
-def _warn(warning: str) -> None:
-    print(f"mcpzip: {conceal(warning)}", file=sys.stderr)
-
-
 async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
-    proxy = Proxy(prepared.config, prepared.catalog, _warn)
+    proxy = Proxy(prepared.config, prepared.catalog, complain)
     closing: list[asyncio.Task[None]] = []
 
     def close() -> None:
@@ -68,7 +65,7 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
     try:
         proxy.start()
-        site = Site(Endpoint(proxy), access, _warn)
+        site = Site(Endpoint(proxy), access, complain)
         url = address.url(listening.getsockname()[1])
 
         def ready() -> None:
