@@ -18,14 +18,36 @@ LINE = 16
 MOST = 1_000
 """How many passing ones are remembered; beyond that the oldest are forgotten."""
 LEFT_OUT = "…"
+ORDINARY = frozenset(
+    {"bearer", "basic", "cookie", "default", "disabled", "enabled", "header", "none", "oauth2", "optional"}
+    | {"password", "private", "public", "required", "secret", "signature", "unknown"}
+    | {"application/json", "text/event-stream"}
+)
+"""What stands where a secret may, and is said so often that leaving it out would hide nothing but sense."""
+PLAIN_HEADERS = frozenset(
+    {"accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection"}
+    | {"content-encoding", "content-language", "content-type", "date", "dnt", "expect", "from", "host"}
+    | {"keep-alive", "mcp-protocol-version", "origin", "pragma", "prefer", "range", "referer", "te"}
+    | {"upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"}
+    | {"x-request-id", "x-requested-with"}
+)
+"""Headers whose values say nothing that others may not know."""
 
 _SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|passphrase|credential|bearer|cookie|signature|private|apikey|auth(?!or(?!iz))"
-    r"|(?:^|[^a-z])(?:key|pat|pass)(?:$|[^a-z])",
+    r"|session(?![_-]?(?:timeout|ttl|limit|max|size|dir|name))|conn(?:ection)?[_ -]?str"
+    r"|(?:^|[^a-z])(?:keys?|pat|pass|jwts?|otp|totp|sid|sig|hmac)(?:$|[^a-z])"
+    r"|(?:account|access|shared|signing|encryption|master)key",
     re.IGNORECASE,
 )
+_PAIR = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]*)\s*=\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&,]+)""")
+_PLAIN_VALUE = re.compile(r"[a-z]{1,16}(?:[ ,_/-]+[a-z]{1,16})*|[\d.,:/ -]{1,10}", re.ASCII)
+"""Words in small letters, a date, a version: what a header has that only sets something."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CREDENTIALS = re.compile(r"(?:bearer|basic|token|apikey|api-key)\s+(.*)", re.IGNORECASE | re.DOTALL)
+_CREDENTIALS = re.compile(
+    r"(?:bearer|basic|token|apikey|api-key|digest|dpop|hawk|key|negotiate|oauth)\s+(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Secrets:
@@ -104,13 +126,21 @@ def conceal(text: str) -> str:
 
 
 def keep_header(name: str, value: str) -> None:
-    """The value of this header is a secret if its name says so, or if it is credentials: of those the part
-    behind their scheme, and the password of the ``Basic`` ones (RFC 7617).
+    """The value of this header is a secret, and each value in it, as cookies have them – but of
+    `PLAIN_HEADERS`, and but words in small letters where the name says nothing of a secret.
+
+    Of credentials it is the part behind their scheme, and the password of the ``Basic`` ones (RFC 7617).
     """
     credentials = _CREDENTIALS.fullmatch(value.strip())
-    if credentials is None and not looks_secret(name):
+    plain = name.strip().lower() in PLAIN_HEADERS or _PLAIN_VALUE.fullmatch(value.strip())
+    if value.strip() in ORDINARY:
+        return
+    if plain and credentials is None and not looks_secret(name):
         return
     keep(credentials[1] if credentials else value)
+    for part, held in pairs(value):
+        if looks_secret(part) or not _PLAIN_VALUE.fullmatch(held):
+            keep_spelt(held)
     if credentials and value.strip()[:5].lower() == "basic":
         from base64 import b64decode  # seldom wanted
 
@@ -120,6 +150,26 @@ def keep_header(name: str, value: str) -> None:
             return
         keep(pair)
         keep(pair.partition(":")[2])
+
+
+def keep_spelt(value: str) -> None:
+    """From now on ``value`` is a secret, and so is what it is without percent-encoding."""
+    keep(value)
+    if "%" in value:
+        from urllib.parse import unquote  # slow to import, and seldom wanted
+
+        keep(unquote(value))
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """The ``name=value`` in ``text``: of cookies, of connection strings, of a query. Quotes are off."""
+    found = []
+    for segment in text.split(";"):  # a value between semicolons may have anything in it
+        name, equals, value = segment.partition("=")
+        if equals:
+            found.append((name.strip(), value.strip().strip("'\"")))
+    found += [(each[1], each[2].strip("'\"")) for each in _PAIR.finditer(text)]
+    return list(dict.fromkeys(found))
 
 
 def looks_secret(name: str) -> bool:

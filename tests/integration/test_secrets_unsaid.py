@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -143,6 +145,51 @@ def test_serving_neither_says_nor_keeps_it(config):
     assert [path.name for path in kept if path.name == "tools.json"] == ["tools.json"]
     for path in kept:
         none_of_it(path.read_bytes().decode("utf-8", "replace"))
+
+
+SENT = {
+    "X-Odd": "0dd-value-1234",
+    "X-Session": "s3ss10n-5678",
+    "Cookie": "theme=dark; a=c00kie-9012",
+    "Accept-Language": "tlh-KX",
+}
+
+
+class Repeats(BaseHTTPRequestHandler):
+    """Answers any request with 500, and says in the reason, in a header and in the body what was sent."""
+
+    def do_POST(self) -> None:
+        sent = " ".join(self.headers.get(name, "") for name in SENT)
+        body = f"failed for {sent}".encode()
+        self.send_response(500, f"failed for {sent}")
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("X-Sent", sent)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_DELETE = do_POST
+
+    def log_message(self, *said: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_header_that_a_500_repeats_is_not_said(tmp_path, kind):
+    config = tmp_path / "config.json"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Repeats) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        entry = {"type": kind, "url": url, "headers": SENT, "auth": False}
+        config.write_text(json.dumps({"mcpServers": {"odd": entry}}), "utf-8")
+        ways = (("servers",), ("servers", "--json"), ("refresh",), ("describe", "odd__x"), ("search", "x"))
+        said = [mcpzip(config, *words) for words in ways]
+        server.shutdown()
+    assert "500" in said[1]
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != config]
+    for each in (*said, *(path.read_bytes().decode("utf-8", "replace") for path in kept)):
+        for value in ("0dd-value-1234", "s3ss10n-5678", "c00kie-9012"):
+            assert value not in each
 
 
 CLIENT = """

@@ -128,6 +128,18 @@ def test_several_threads_may_keep_and_conceal():
         ("Authorization", "Basic not-base64!", "Basic not-base64!", "Basic …"),
         ("Authorization", "Bearer t", "Bearer t", "Bearer t"),
         ("Accept", "application/json", "application/json", "application/json"),
+        ("X-Tenant", "acme-77-berlin", "acme-77-berlin", "…"),
+        ("X-JWT", "eyJh.eyJz.c2ln", "eyJh.eyJz.c2ln", "…"),
+        ("X-Session", "s3ss10n", "s3ss10n", "…"),
+        (
+            "Cookie",
+            "theme=dark; a=s-123456; b=q%2Fw-9999",
+            "s-123456 q/w-9999 dark",
+            "… … dark",
+        ),
+        ("Authorization", 'Digest username="ada", response="0a1b2c3d"', "0a1b2c3d", "…"),
+        ("X-Toolsets", "issues,pull_requests", "issues", "issues"),
+        ("X-Api-Version", "2022-11-28", "2022-11-28", "2022-11-28"),
     ],
 )
 def test_of_a_header_the_credentials_are_secret(name, value, said, shown):
@@ -138,8 +150,11 @@ def test_of_a_header_the_credentials_are_secret(name, value, said, shown):
 def test_names_of_secrets_are_known():
     yes = (
         "SLACK_TOKEN token api_key API-KEY apiKey APIKEY DB_PASSWORD passwd clientSecret GH_PAT Authorization"
+        " JWT X-JWT SESSION X-Session CONNECTION_STRING connectionString otp X_OTP sid sig AccountKey"
+        " API_KEYS"
     )
     no = "HOME PATH DEBUG author AUTHOR monkey KEYBOARD PORT region pattern compass host"
+    no += " SESSION_TIMEOUT signal design obsidian keyboard_layout hotpot"
     assert [name for name in yes.split() if not looks_secret(name)] == []
     assert [name for name in no.split() if looks_secret(name)] == []
 
@@ -177,6 +192,89 @@ def test_secrets_of_grants_and_configs_are_kept():
     )
     said = "gemini-key access-1 refresh-1 cs-12345 rat-1234 client-id"
     assert conceal(said) == "… … … … … client-id"
+
+
+@pytest.mark.parametrize(
+    ("server", "secret"),
+    [
+        ({"args": ["run", "-e", "GITHUB_TOKEN=ghp_0123456", "image"]}, "ghp_0123456"),
+        ({"args": ["run", "--env", "GITHUB_TOKEN=ghp_0123456"]}, "ghp_0123456"),
+        ({"args": ["run", "--env=GITHUB_TOKEN=ghp_0123456"]}, "ghp_0123456"),
+        ({"args": ["run", "-eGITHUB_TOKEN=ghp_0123456"]}, "ghp_0123456"),
+        ({"args": ["run", "-e", "OPAQUE=${OPAQUE}"]}, "0paque-value"),
+        ({"args": ["build", "--build-arg", "NPM_TOKEN=npm_0123456"]}, "npm_0123456"),
+        ({"args": ["DB_PASSWORD=pw-012345", "server"]}, "pw-012345"),
+        ({"args": ["-c", "API_KEY='k 012345' exec server --otp 998877"]}, "k 012345"),
+        ({"args": ["-c", "API_KEY='k 012345' exec server --otp 998877"]}, "998877"),
+        ({"args": ["--otp", "998877"]}, "998877"),
+        ({"args": ["--connection-string", "opaque-0123"]}, "opaque-0123"),
+        ({"args": ["-H", "X-Key: hk-012345"]}, "hk-012345"),
+        ({"args": ["-HX-Odd: hk-012345"]}, "hk-012345"),
+        ({"args": ["--header=X-Odd: hk-012345"]}, "hk-012345"),
+        ({"args": ["--header", "Cookie: a=ck-012345; b=ck-987654"]}, "ck-987654"),
+        ({"args": ["-u", "ada:pw-012345"]}, "pw-012345"),
+        ({"args": ["--dsn=postgres://u:pw-012345@h/db"]}, "pw-012345"),
+        ({"args": ["--dsn", "postgres://u:p/w@0#12345@h/db"]}, "p/w@0#12345"),
+        ({"args": ["--config", '{"db": {"password": "pw-012345"}}']}, "pw-012345"),
+        ({"args": ['x --config \'{"db": {"password": "pw-012345"}}\'']}, "pw-012345"),
+        ({"env": {"JWT": "eyJh.eyJz.c2ln"}}, "eyJh.eyJz.c2ln"),
+        ({"env": {"SESSION": "session-0123"}}, "session-0123"),
+        ({"env": {"CONNECTION_STRING": "opaque-0123"}}, "opaque-0123"),
+        ({"env": {"DB": "Server=h;User Id=u;Password=p w,012345;Encrypt=true"}}, "p w,012345"),
+        (
+            {"env": {"AZ": "Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=a2V5MDEyMw=="}},
+            "a2V5MDEyMw==",
+        ),
+        ({"env": {"BLOB": "AccountName=n;AccountKey=a2V5MDEyMw=="}}, "a2V5MDEyMw=="),
+        ({"env": {"PG": "host=h password='p w 012345' user=u"}}, "p w 012345"),
+        (
+            {"env": {"GCP": '{"client_email": "a@b", "private_key": "-----B\\nMIIEvQ0123456789ab"}'}},
+            "MIIEvQ0123456789ab",
+        ),
+        ({"env": {"OPTS": '{"a": [{"apiKey": ["k-012345"]}]}'}}, "k-012345"),
+        ({"env": {"URLS": "https://h/a?sid=s-012345 https://h/b?sig=g-012345"}}, "g-012345"),
+        ({"url": "https://h/mcp?sid=s-012345"}, "s-012345"),
+        ({"url": "https://h/mcp?code=c-012345"}, "c-012345"),
+        ({"url": "https://h/mcp?sig=c%2F012345"}, "c/012345"),
+        ({"url": "https://h/s/0123456789abcdef0123456789abcdef/mcp"}, "0123456789abcdef0123456789abcdef"),
+        ({"url": "https://h", "headers": {"X-Session": "${OPAQUE}"}}, "0paque-value"),
+        ({"url": "https://h", "headers": {"X-Odd": "v1 ${OPAQUE}"}}, "0paque-value"),
+        ({"url": "https://h", "headers": {"X-Odd": "anything-1"}}, "anything-1"),
+    ],
+)
+def test_a_secret_is_found_wherever_a_config_has_it(server, secret):
+    if "url" not in server:
+        server = {"command": "x", **server}
+    parse(json.dumps({"mcpServers": {"a": server}}).encode(), "/f", {"OPAQUE": "0paque-value"})
+    assert secret not in conceal(f"it said: {secret}.")
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "application/json text/event-stream en-US,en;q=0.9",
+        "true disabled required bearer password 2025-06-18",
+        "https://mcp.example.com:8443/npm/@scope/streamable-http/mcp?page=second",
+        "--read-only --port 808080 --project my-project --auth-type oauth-device",
+        "run -i --rm -e GITHUB_TOKEN ghcr.io/github/github-mcp-server",
+        "LOG_LEVEL=warning NODE_ENV=production",
+    ],
+)
+def test_ordinary_words_of_a_config_are_still_said(plain):
+    words = plain.split()
+    servers = {
+        "a": {
+            "command": "x",
+            "args": words,
+            "env": {"AUTH": "disabled", "TOKEN": "required"},
+        },
+        "b": {
+            "url": next((word for word in words if "://" in word), "https://h"),
+            "headers": {"Accept": "application/json, text/event-stream", "X-Toolsets": "issues,users"},
+        },
+    }
+    parse(json.dumps({"mcpServers": servers}).encode(), "/f", {})
+    assert conceal(plain) == plain
 
 
 def test_secrets_of_a_servers_config_are_kept(tmp_path):
