@@ -10,6 +10,7 @@ from mcpzip.cli.opening import found, with_proxy
 from mcpzip.model import harmless
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
+from mcpzip.model.limits import SHOWN_LINE
 from mcpzip.model.secrecy import conceal
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
@@ -55,7 +56,7 @@ class _Refused(click.ClickException):
     def __init__(self, error: UpstreamRpcError) -> None:
         data = f" {error.data.decode('utf-8', 'replace')}" if error.data else ""
         told = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
-        super().__init__(conceal(told))
+        super().__init__(harmless.one_line(conceal(told), SHOWN_LINE))
 
 
 class _ProgressParams(msgspec.Struct):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from mcpzip.cli.commands import run
 
 OURS = re.compile(
-    r"\x1b\[(?:0|[1-9]|3[0-7]|9[0-7])?(?:;(?:[1-9]|3[0-7]|9[0-7]|38;5;(?!77m)\d+))*m"  # colours of ours
+    r"\x1b\[(?!38;5;77m)[0-9;]*m"  # colours of ours
     r"|\x1b\[\?25[lh]|\x1b\[2K|\x1b\[1A|\r(?=\x1b\[2K|\n|\x1b\[1A)"  # a bar that moves on its own line
 )
 """The control sequences that we write; the colour of the hostile texts is none of them."""
