@@ -33,6 +33,7 @@ from conformance.report.matrix import (
     well_formed,
 )
 from conformance.verdict import Report, SubjectReport, Verdict
+from mcpzip.model import harmless
 
 UPRIGHT = 6
 """So many subjects have their titles written straight; more, upright."""
@@ -63,8 +64,10 @@ def render(report: Report) -> str:
 
 
 def e(text: str) -> str:
-    """``text`` as HTML that shows it, in an element or a quoted attribute."""
-    return escape(text, quote=True)
+    """``text`` as HTML that shows it, in an element or a quoted attribute. What hides or reorders the text
+    around it, as no tag has to, is shown as its escape.
+    """
+    return escape(harmless.lines(text), quote=True)
 
 
 def prose(text: str) -> str:

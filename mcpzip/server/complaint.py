@@ -38,8 +38,10 @@ def guard_logs() -> None:
 
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Harmless())
-    threading.excepthook = lambda thread: crashed(thread.exc_type, thread.exc_value, thread.exc_traceback)
-    sys.unraisablehook = lambda caught: crashed(caught.exc_type, caught.exc_value, caught.exc_traceback)
+    if threading.excepthook is threading.__excepthook__:  # nobody else wants to hear of it
+        threading.excepthook = lambda thread: crashed(thread.exc_type, thread.exc_value, thread.exc_traceback)
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = lambda caught: crashed(caught.exc_type, caught.exc_value, caught.exc_traceback)
 
 
 TYPE_CHECKING = False

@@ -56,6 +56,7 @@ async def test_a_second_page_asks_for_a_second_answer(keyboard: tuple[int, int])
     "url",
     [
         "javascript:alert(1)?state=s",
+        "https://x.example/\ud800?state=s",
         "file:///etc/passwd?state=s",
         "ms-settings:x?state=s",
         "-http://as.example/?state=s",

@@ -211,6 +211,10 @@ def test_the_terminal_obeys_no_subject() -> None:
     assert "\\x1b[31m" in text
 
 
+def test_the_page_shows_what_hides_or_reorders_as_escapes() -> None:
+    assert as_html.e("a\u202eb\u200b\x1b[0m <i>") == "a\\u202eb\\u200b\\x1b[0m &lt;i&gt;"
+
+
 # Differences
 
 
