@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hostile_texts import FORGED, hostile, writable
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 if os.name != "posix":
     pytest.skip("there are no pseudo-terminals here", allow_module_level=True)
@@ -130,14 +130,16 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
         content = [{"type": "text", "text": text}, {"type": text, "mimeType": text, "data": "AA"}]
         return json.dumps({"content": content, "isError": error}, ensure_ascii=True).encode()
 
-    assume("\ud800" not in text + message)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Proxy, "execute", execute)
         for error, failing in ((False, False), (True, False), (False, True)):
             code, written = shown("call", "evil__send")
             assert code == (1 if error or failing else 0)
             judged(written)
-            if not failing:
+            if not failing and not set(text) & {
+                "\ud800",
+                "\udc80",
+            }:
                 said = "".join(plain(written).split())
                 assert "".join(harmless.lines(text).split()) in said
         error, failing = False, False
