@@ -136,7 +136,7 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
             code, written = shown("call", "evil__send")
             assert code == (1 if error or failing else 0)
             judged(written)
-            whole = not set(text) & {"\ud800", "\udc80"}
+            whole = not any(half in text for half in ("\ud800", "\udc80"))
             if whole and not failing:
                 said = "".join(plain(written).split())
                 assert "".join(harmless.lines(text).split()) in said
