@@ -12,10 +12,12 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from mcpzip.auth.kept import LIMIT, Kept, UnusableError, decode
+from mcpzip.auth.kept import Kept, UnusableError, decode
+from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
 from mcpzip.system.private import Private, Rights, private_folder, read_private
+from mcpzip.system.state import keep_from_git
 
 _NAME = re.compile(r"([0-9a-f]{32})\.json")
 _STALE_DRAFT = 60.0
@@ -47,8 +49,9 @@ class Folder:
         return os.path.isdir(self._path)
 
     def make(self) -> None:
-        """Make it, if it is missing, and see that it is nobody else's. Raises OSError."""
+        """Make it, if it is missing, and see that it is nobody else's, nor any commit's. Raises OSError."""
         self._look(private_folder(self._path, make=True), self._path)
+        keep_from_git(self._path)
 
     def names(self) -> list[str]:
         """Of the files in it."""
@@ -98,7 +101,7 @@ class Folder:
         """
         path = self.place(name)
         try:
-            found = read_private(path, LIMIT)
+            found = read_private(path, limits.SIGN_IN)
         except OSError:
             return None
         self._look(found.rights, path)  # what is closed is only seen to have been open once
@@ -119,7 +122,7 @@ class Folder:
         path = self.place(name)
         try:
             self._look(private_folder(self._path, make=False), self._path)
-            found = read_private(path, LIMIT)
+            found = read_private(path, limits.SIGN_IN)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -141,7 +144,7 @@ class Folder:
         try:
             with locks.locked_if_free(self.lock(name)) as held:
                 # Whoever holds the lock saves, and that is a file of its own as well.
-                if held and read_private(self.place(name), LIMIT) == found:
+                if held and read_private(self.place(name), limits.SIGN_IN) == found:
                     self.write(name, found.data)
         except OSError:
             pass  # it was removed meanwhile; or it can't be written, which the next to save will say

@@ -17,12 +17,10 @@ from typing import Literal
 import msgspec
 
 from mcpzip.auth.grant import Grant
+from mcpzip.model import limits
 
 FORMAT = "mcpzip-sign-in"
 VERSION = 1
-LIMIT = 4 << 20
-"""Bytes that may be kept for one server. An authorization server's metadata takes a few thousand."""
-
 Slot = Literal["a", "b"]
 
 _URL = re.compile(r"([^:/?#]+://)([^/?#]*)([^#]*)(?:#.*)?", re.DOTALL)
@@ -74,10 +72,10 @@ def key(url: str) -> str:
 
 
 def encode(grant: Grant, keyring: Elsewhere | None = None) -> bytes:
-    """``grant`` as a file holds it. Raises ValueError for what can't be written down, or is over `LIMIT`."""
+    """``grant`` as a file holds it. Raises ValueError for what can't be written down, or is too large."""
     data = msgspec.json.encode(Kept(FORMAT, VERSION, grant, keyring))
-    if len(data) > LIMIT:
-        raise ValueError(f"larger than {LIMIT:,} bytes")
+    if len(data) > limits.SIGN_IN:
+        raise ValueError(f"larger than {limits.SIGN_IN:,} bytes")
     return data
 
 

@@ -29,13 +29,11 @@ import msgspec
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.scopes import well_formed
 from mcpzip.config.paths import expand_home
+from mcpzip.model import limits
 from mcpzip.system.files import read_bytes_limited
 
 SOURCE = "mcp-remote"
 """What `Grant.source` says of it."""
-
-LIMIT = 1 << 20
-"""Bytes a file of it may have."""
 
 HASHES_HEADERS = (0, 1, 30)
 """The first version whose hash takes in more than the URL."""
@@ -121,7 +119,7 @@ def _document(path: str) -> tuple[dict[str, object], float]:
         there = os.stat(path)
         if not stat.S_ISREG(there.st_mode):  # a pipe would keep us waiting
             return {}, 0.0
-        found = msgspec.json.decode(read_bytes_limited(path, LIMIT))
+        found = msgspec.json.decode(read_bytes_limited(path, limits.MCP_REMOTE))
     except (OSError, ValueError, RecursionError):  # absent or unreadable; torn, or not UTF-8
         return {}, 0.0
     return (found, there.st_mtime) if isinstance(found, dict) else ({}, 0.0)

@@ -15,11 +15,22 @@ from functools import cached_property
 from types import MappingProxyType
 
 from mcpzip.catalog.nearest import Names
-from mcpzip.catalog.offers import SPACE, checked, checked_object, deeper
+from mcpzip.catalog.offers import (
+    SPACE,
+    TOO_LARGE,
+    Amiss,
+    checked,
+    checked_object,
+    cut,
+    deeper,
+    too_large,
+)
 from mcpzip.catalog.parts import Parts, digest_of, digest_of_tools, together
+from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
+from mcpzip.model.quoting import quoted
 from mcpzip.wire import split_object
 
 
@@ -89,11 +100,15 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A server could not be listed. ``reason`` is a sentence without its full stop; ``at`` Unix seconds."""
+    """A server could not be listed. ``reason`` is a sentence without its full stop; ``at`` Unix seconds.
+
+    lasting: whether asking again soon would come to the same.
+    """
 
     server: str
     reason: str
     at: float
+    lasting: bool = False
 
 
 Update = Listed | Failed
@@ -208,7 +223,7 @@ def _bytes(text: str) -> bytes:
 
 def _listed(update: Listed) -> ServerRecord:
     entries: dict[str, Entry] = {}
-    warnings: list[str] = []
+    warnings = Amiss()
     for raw in update.tools:
         try:
             entry = _entry(update.server, raw.strip(SPACE))
@@ -216,7 +231,9 @@ def _listed(update: Listed) -> ServerRecord:
             warnings.append(f"{error}; the tool is left out.")
             continue
         if entry.tool in entries:
-            warnings.append(f"{update.server!r} lists {entry.tool!r} more than once; the first is used.")
+            warnings.append(
+                f"{update.server!r} lists {quoted(entry.tool)} more than once; the first is used."
+            )
         else:
             entries[entry.tool] = entry
     prompts, resources, templates = (
@@ -227,25 +244,32 @@ def _listed(update: Listed) -> ServerRecord:
             (TEMPLATE, update.templates),
         )
     )
+    if len(update.instructions) > limits.INSTRUCTIONS:
+        warnings.append(
+            f"the instructions of {update.server!r} are longer than {limits.INSTRUCTIONS:,} characters; "
+            "the rest is left out."
+        )
     return ServerRecord(
         name=update.server,
         entries=Parts(entries[tool] for tool in sorted(entries)),
         fetched_at=update.at,
         protocol=update.protocol,
         fingerprint=update.fingerprint,
-        title=update.title,
-        instructions=update.instructions,
+        title=cut(update.title, limits.NAME),
+        instructions=cut(update.instructions, limits.INSTRUCTIONS),
         prompts=prompts,
         resources=resources,
         templates=templates,
         capabilities=checked_object("capabilities", update.server, update.capabilities, warnings) or b"{}",
         info=checked_object("serverInfo", update.server, update.info, warnings),
         ttl=update.ttl,
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=warnings.sentences(),
     )
 
 
 def _entry(server: str, raw: bytes) -> Entry:
+    if too_large(raw):
+        raise InvalidToolError(f"a tool of {server!r} {TOO_LARGE}")
     if nested := deeper(raw):
         Entry.parse(server, b'{"name":"_","inputSchema":%b}' % nested)
     return Entry.parse(server, raw)
@@ -253,7 +277,7 @@ def _entry(server: str, raw: bytes) -> Entry:
 
 def _failed(before: ServerRecord, update: Failed) -> ServerRecord:
     since = before.stale_since if before.stale and before.stale_since is not None else update.at
-    return replace(before, error=update.reason, stale_since=since)
+    return replace(before, error=cut(update.reason, limits.REASON), stale_since=since)
 
 
 def _reconfigured(record: ServerRecord, fingerprint: str) -> ServerRecord:

@@ -7,6 +7,8 @@ The rules:
 2. What servers offer stands in it byte for byte as they sent it.
 3. It says which config it belongs to; another's is not used. One of a later version is kept aside, not
    overwritten.
+4. What is written can be read again: a server that takes more than its share is kept as one never listed, and
+   costs no other its place.
 
     {"format":"mcpzip-snapshot","version":1,"config":"/home/a/…/config.json","servers":{"slack":{"tools":[…],…}}}
 
@@ -22,19 +24,17 @@ import re
 import msgspec
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
-from mcpzip.catalog.offers import checked, checked_object
+from mcpzip.catalog.offers import Amiss, checked, checked_object
 from mcpzip.catalog.parts import Parts
+from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
-from mcpzip.system.files import read_bytes_limited, write_atomic
+from mcpzip.system.state import first_bytes, read_state, write_state
 
 FORMAT = "mcpzip-snapshot"
 VERSION = 1
-LIMIT = 512 * 1024 * 1024
-"""Bytes a snapshot may have. 50,000 tools take about 100 MB."""
-
 Loaded = tuple[Catalog, tuple[str, ...]]
 """A catalog, and warnings: sentences that name the file and say what becomes of it."""
 
@@ -70,6 +70,13 @@ class _Snapshot(_Head):
     servers: dict[str, _Server]
 
 
+class _Written(_Head):
+    """A `_Snapshot` whose servers are JSON text already."""
+
+    config: str
+    servers: dict[str, msgspec.Raw]
+
+
 class _OriginalTool(msgspec.Struct):
     """An element of the original's snapshot. Its ``compact_params`` are of no use here."""
 
@@ -91,7 +98,7 @@ def load(path: str, config_path: str) -> Loaded:
     A file that doesn't exist is an empty catalog without a warning.
     """
     try:
-        data = read_bytes_limited(path, LIMIT)
+        data = read_state(path, limits.SNAPSHOT)
     except FileNotFoundError:
         return Catalog(), ()
     except OSError as error:
@@ -103,21 +110,62 @@ def load(path: str, config_path: str) -> Loaded:
 
 
 def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
-    """Keep ``catalog`` at ``path``, for its owner only. Returns warnings; not being able to write is one."""
-    servers = {name: _kept(record) for name, record in catalog.servers.items()}
-    snapshot = _Snapshot(FORMAT, VERSION, _storable(config_path), servers)
-    warnings = []
+    """Keep ``catalog`` at ``path``, for its owner only. Returns warnings; not being able to write is one, and
+    a server of which nothing is kept is another.
+    """
+    warnings: list[str] = []
+    servers = _within_limits(path, catalog, len(_storable(config_path).encode()), warnings)
+    snapshot = _Written(FORMAT, VERSION, _storable(config_path), servers)
     try:
         if _is_newer(path):
             os.replace(path, f"{path}.bak")
             warnings.append(f"{path} was of a later version of mcpzip; it is kept as {path}.bak.")
-        write_atomic(path, msgspec.json.encode(snapshot))
+        write_state(path, msgspec.json.encode(snapshot))
     except OSError as error:
         warnings.append(
             f"{path} can't be written ({error.strerror or error}); make room or set its rights, "
             "or every start begins without tools."
         )
     return tuple(warnings)
+
+
+_ROOM = 1_024
+"""Bytes of the file that are no server's, but for the config's path: more than enough."""
+
+
+def _within_limits(path: str, catalog: Catalog, around: int, warnings: list[str]) -> dict[str, msgspec.Raw]:
+    """The servers as JSON texts. Of one over its share, and of the largest where all together are over the
+    file's, there is only why. around: bytes of the config's path.
+    """
+    texts: dict[str, msgspec.Raw] = {}
+    sizes: dict[str, int] = {}
+    for name, record in catalog.servers.items():
+        text = msgspec.json.encode(_kept(record))
+        sizes[name] = len(text)
+        if len(text) > limits.SNAPSHOT_SERVER:
+            text = _without_lists(path, record, len(text), warnings)
+        texts[name] = msgspec.Raw(text)
+    # A path may grow sixfold when it is escaped; a server's name can't.
+    total = _ROOM + 6 * around + sum(len(name) + len(text) + 4 for name, text in texts.items())
+    for name in sorted(texts, key=lambda name: (-len(texts[name]), name)):
+        if total <= limits.SNAPSHOT:
+            break
+        less = msgspec.Raw(_without_lists(path, catalog.servers[name], sizes[name], warnings))
+        total -= len(texts[name]) - len(less)
+        texts[name] = less
+    return texts
+
+
+def _without_lists(path: str, record: ServerRecord, size: int, warnings: list[str]) -> bytes:
+    """``record`` as one never listed, as JSON text, and in ``warnings`` why."""
+    why = f"what it offers takes {size:,} bytes, which is too much to be kept between runs"
+    warnings.append(
+        f"{path}: nothing is kept of {record.name!r}: {why}. Every start begins "
+        "without it, until it is listed."
+    )
+    return msgspec.json.encode(
+        _Server([], error=why, protocol=record.protocol, fingerprint=record.fingerprint)
+    )
 
 
 def _ours(path: str, data: bytes, config_path: str) -> Loaded:
@@ -148,7 +196,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         if problem:
             warnings.append(f"{path}: the server name {name!r} {problem}; its tools are left out.")
             continue
-        amiss: list[str] = []
+        amiss = Amiss()
         prompts, resources, templates = (
             checked(kind, name, map(bytes, raws), amiss, kept=True)
             for kind, raws in (
@@ -163,7 +211,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         )
         records[name] = ServerRecord(
             name=name,
-            entries=_entries(path, name, server.tools, warnings),
+            entries=_entries(name, server.tools, amiss),
             fetched_at=server.fetched_at,
             error=server.error,
             stale_since=server.stale_since,
@@ -179,17 +227,17 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
             info=info,
             ttl=server.ttl,
         )
-        warnings.extend(f"{path}: {each}" for each in amiss)
+        warnings.extend(f"{path}: {each}" for each in amiss.sentences())
     return Catalog(records), tuple(warnings)
 
 
-def _entries(path: str, server: str, tools: list[msgspec.Raw], warnings: list[str]) -> tuple[Entry, ...]:
+def _entries(server: str, tools: list[msgspec.Raw], amiss: Amiss) -> tuple[Entry, ...]:
     entries: dict[str, Entry] = {}
     for raw in tools:
         try:
             entry = Entry.parse(server, bytes(raw))
         except (InvalidToolError, UnicodeDecodeError) as error:
-            warnings.append(f"{path}: {error}; it is left out until the next refresh.")
+            amiss.append(f"{error}; it is left out until the next refresh.")
         else:
             entries.setdefault(entry.tool, entry)
     return Parts(entries[tool] for tool in sorted(entries))
@@ -224,11 +272,7 @@ _VERSION = re.compile(rb'\s*\{\s*"format"\s*:\s*"mcpzip-snapshot"\s*,\s*"version
 
 
 def _is_newer(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            found = _VERSION.match(file.read(200))
-    except OSError:
-        return False  # there is none, or writing will say what is wrong with it
+    found = _VERSION.match(first_bytes(path, 200))
     return found is not None and int(found[1]) > VERSION
 
 

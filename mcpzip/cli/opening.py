@@ -14,11 +14,13 @@ from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
 from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.config.paths import cache_folder
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import split
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.system.state import strangers
 from mcpzip.transport.accounts import FAILING
 
 P = ParamSpec("P")
@@ -55,7 +57,7 @@ async def opened(config: str, semantic: SemanticConfig | None = None) -> AsyncIt
     if semantic is not None:
         loaded = replace(loaded, search=replace(loaded.search, semantic=semantic))
     catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
-    for warning in (*loaded.warnings, *warnings):
+    for warning in (*loaded.warnings, *warnings, *strangers(cache_folder(loaded.path))):
         warn(warning)
     proxy = Proxy(loaded, catalog, warn)
     try:

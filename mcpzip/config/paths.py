@@ -48,6 +48,11 @@ def card_path(config_path: str) -> str:
     return os.path.join(folder, "cache", f"{name}.front.json")
 
 
+def cache_folder(config_path: str) -> str:
+    """Where all that can be made anew is kept."""
+    return os.path.join(os.path.dirname(config_path), "cache")
+
+
 def auth_folder(config_path: str) -> str:
     """Where the sign-ins of this config's servers are kept; configs beside each other share them."""
     return os.path.join(os.path.dirname(config_path), "auth")

@@ -25,11 +25,9 @@ from mcpzip.config.schema import (
 from mcpzip.config.search import read_search
 from mcpzip.config.server import read_server
 from mcpzip.config.syntax import EXAMPLE, decode
+from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.system.files import read_bytes_limited
-
-LIMIT = 16 * 1024 * 1024
-"""Bytes a config may have; a bigger file is some other file."""
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
@@ -46,7 +44,7 @@ _TEXT = "write a string, in double quotes"
 def load(path: str, env: Mapping[str, str]) -> Config:
     """The config at ``path``; ``env`` is where variables come from. Raises ConfigError."""
     try:
-        data = read_bytes_limited(path, LIMIT)
+        data = read_bytes_limited(path, limits.CONFIG)
     except OSError as error:
         raise _unreadable(path, error) from error
     return parse(data, path, env)

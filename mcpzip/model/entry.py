@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 
+from mcpzip.model import limits
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import join
 
@@ -44,7 +45,8 @@ class Entry:
     def parse(cls, server: str, raw: bytes) -> "Entry":
         """The entry for one element of a `tools/list` result.
 
-        Raises InvalidToolError when ``raw`` is not a JSON object with a string ``name``.
+        Raises InvalidToolError when ``raw`` is not a JSON object with a string ``name`` of `limits.NAME`
+        characters at most.
         """
         try:
             tool = msgspec.json.decode(raw)
@@ -55,6 +57,11 @@ class Entry:
         name = tool.get("name")
         if not isinstance(name, str) or not name:
             raise InvalidToolError(f"a tool of {server!r} has no name")
+        if len(name) > limits.NAME:
+            raise InvalidToolError(
+                f"a tool of {server!r} has a name of {len(name):,} characters ({limits.NAME:,} at most), "
+                f"{name[:40]!r}…"
+            )
         hints = _object(tool.get("annotations"))
         return cls(
             server=server,

@@ -15,6 +15,7 @@
         ├── UpstreamUnavailableError   no connection could be made; nothing was sent
         │   └── LoginNeededError       a person has to sign in first
         ├── UpstreamTimeoutError       no answer in time; the request was cancelled upstream
+        ├── UpstreamListError          a list is larger than any may be: asked again soon it would be as large
         ├── UpstreamLostError          the connection ended under a request: it may have run
         └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
 
@@ -155,6 +156,10 @@ class LoginNeededError(UpstreamUnavailableError):
 
 class UpstreamTimeoutError(UpstreamError):
     """No answer in time. The request was cancelled upstream; a call may have run."""
+
+
+class UpstreamListError(UpstreamError):
+    """A list of the server is over a limit; nothing of it is kept. Asking again soon would bring the same."""
 
 
 class UpstreamLostError(UpstreamError):

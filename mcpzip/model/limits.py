@@ -48,6 +48,18 @@ warning; a request for a longer name is refused before anything is compared."""
 URI = 8_192
 """Characters of a resource's URI or a template. As for `NAME`."""
 
+CURSOR = 16_384
+"""Characters of the cursor to the next page of a list. A longer one is a failed listing."""
+INSTRUCTIONS = 65_536
+"""Characters of a server's instructions. The rest is cut with ``…``, and the server has a warning."""
+SELF = 1 * MiB
+"""What a server says of itself: its capabilities, its ``serverInfo``, each. A larger one is left out, and the
+server has a warning."""
+REASON = 4_096
+"""Characters of the reason why a server can't be listed. The rest is cut with ``…``."""
+WARNINGS = 8
+"""Sentences about what is wrong with one server's lists. Of the others there is a number."""
+
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000
@@ -86,6 +98,28 @@ NAMED_IN = 4 * MiB
 """A result that is looked through for URIs. As for `NAMED_URIS`."""
 
 # --- a file -------------------------------------------------------------------------------------------------
+
+CONFIG = 16 * MiB
+"""The config. A larger one is an error: it is some other file."""
+CARD = 4 * MiB
+"""What the front desk answers with. A larger one is not kept, and one that is found is not used: the whole
+program answers."""
+SNAPSHOT = 512 * MiB
+"""The catalog on disk. A larger one is not used; none is written: the largest servers are left out first."""
+SNAPSHOT_SERVER = 64 * MiB
+"""What the snapshot holds of one server. One with more is kept as one never listed, with a warning."""
+INDEX = 1_024 * MiB
+"""The search index on disk. A larger one is not used: it is made anew."""
+VECTORS = 1_024 * MiB
+"""The vectors of an embedding server or a transformer. A larger file is not used: they are made anew."""
+ANSWERS = 8 * MiB
+"""The kept answers of the LLM tier. A larger file is not used."""
+USAGE = 4 * MiB
+"""Which tools were used. A larger file is left alone, with a warning, and nothing is learnt."""
+SIGN_IN = 4 * MiB
+"""The sign-in to one server. A larger one is neither kept nor used: the server needs a login."""
+MCP_REMOTE = 1 * MiB
+"""A file of mcp-remote's that sign-ins are taken over from. A larger one is passed over."""
 
 # --- servers that are started -------------------------------------------------------------------------------
 

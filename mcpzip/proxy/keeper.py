@@ -10,13 +10,15 @@ from typing import TypeVar
 
 from mcpzip.catalog import Catalog, ServerRecord, Update, View, merge, retain, snapshot
 from mcpzip.config import Config, paths
+from mcpzip.model import limits
 from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.finding import new_searcher
 from mcpzip.proxy.search import ADMIN_TOOLS
 from mcpzip.search import Searcher
-from mcpzip.system.files import read_bytes_limited, write_atomic
+from mcpzip.system.files import remove_drafts
+from mcpzip.system.state import read_state, write_state
 from mcpzip.system.threads import in_thread
 
 CATCHING_UP = 0.25
@@ -29,8 +31,9 @@ KEPT_ON_CLOSE = 10_000
 """Tools of which the index may be kept while a client waits for us to end."""
 KEEPING = 0.5
 """Seconds that our end waits for an index that is being kept."""
-LARGEST_INDEX = 1024**3
-"""Bytes."""
+
+STALE_DRAFT = 60.0
+"""Seconds after which nobody is still writing a draft."""
 
 T = TypeVar("T")
 
@@ -64,6 +67,17 @@ class Keeper:
         self._kept: asyncio.Task[None] | None = None
         self._saving: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
+
+    def tidy(self) -> None:
+        """Begins to remove what writers that were killed left beside the config."""
+        folders = paths.cache_folder(self._config.path), paths.auth_folder(self._config.path)
+
+        def remove() -> None:
+            for folder in folders:
+                remove_drafts(folder, STALE_DRAFT)
+
+        self._tidying = asyncio.create_task(in_thread(remove, "tidy"), name="tidy")
 
     def merge(self, update: Update) -> None:
         """Takes in what a server said, or that it said nothing."""
@@ -129,7 +143,7 @@ class Keeper:
         if searcher is None:
             searcher = new_searcher(self._config.search, lambda warning: self._tell([warning]))
             try:
-                kept = read_bytes_limited(paths.index_path(self._config.path), LARGEST_INDEX)
+                kept = read_state(paths.index_path(self._config.path), limits.INDEX)
             except OSError:
                 kept = b""
             searcher.begin_with(kept, (*visible.entries, *ADMIN_TOOLS))
@@ -165,7 +179,7 @@ class Keeper:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
-                write_atomic(paths.index_path(self._config.path), self._searcher.kept())
+                write_state(paths.index_path(self._config.path), self._searcher.kept())
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._tell(
@@ -180,6 +194,8 @@ class Keeper:
 
     async def close(self) -> None:
         """The catalog is on disk afterwards."""
+        if self._tidying is not None:
+            self._tidying.cancel()
         if self._writing is not None:
             await asyncio.wait({self._writing})
         if self._saving is not None:

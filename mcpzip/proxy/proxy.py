@@ -125,6 +125,7 @@ class Proxy:
         indexing = self._keeper.index_soon()
         self._finder.index(self.catalog)
         self._refresher.keep_trying()
+        self._keeper.tidy()
         for name in self._enabled:
             if self._never_listed(name):
                 self._refresher.start(name)

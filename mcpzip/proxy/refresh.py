@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
-from mcpzip.model.errors import McpzipError, UpstreamError
+from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError
 from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.pool import Pool
@@ -20,7 +20,9 @@ from mcpzip.transport.pool import Pool
 QUIET = 0.2
 """Seconds from a `list_changed` to the listing it brings about; what else is said meanwhile costs nothing."""
 FIRST_RETRY, LAST_RETRY = 5.0, 300.0
-"""Seconds after which a server that could not be listed is asked again, doubling from one to the other."""
+"""Seconds after which a server that could not be listed is asked again, doubling from one to the other. One
+whose list is over a limit is asked again after the last of them at once: reading it is what costs.
+"""
 
 
 class Refresher:
@@ -132,7 +134,9 @@ class Refresher:
                 )
             )
         except UpstreamError as error:
-            update = Failed(name, f"{error.reason}. {error.remedy}".rstrip(" ."), at=time.time())
+            reason = f"{error.reason}. {error.remedy}".rstrip(" .")
+            lasting = isinstance(error, UpstreamListError)
+            update = Failed(name, reason, at=time.time(), lasting=lasting)
         except McpzipError as error:
             update = Failed(name, str(error).rstrip("."), at=time.time())
         finally:
@@ -189,6 +193,8 @@ class Refresher:
             del self._failures[name]
         elif self._retrying:
             delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(self._failures[name], 60))
+            if update.lasting:
+                delay = LAST_RETRY
             self._failures[name] += 1
             self._relist_after(delay, name)
 

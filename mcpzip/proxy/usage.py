@@ -23,7 +23,8 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from mcpzip.config import snapshot_path
-from mcpzip.system.files import read_bytes_limited, write_atomic
+from mcpzip.model import limits
+from mcpzip.system.state import read_state, write_state
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import NotAnObject, split_object
 
@@ -36,7 +37,6 @@ SAVE_AFTER = 3.0
 """Seconds a call may be remembered in memory alone."""
 
 _FORGOTTEN = 0.05  # what counts no more: two months after the only call
-_LIMIT = 4 * 1024 * 1024
 
 _LONG, _END = 65_536, 2_048
 _FAILED = re.compile(rb'"isError"\s*:\s*true|"resultType"\s*:\s*"input_required"')
@@ -116,7 +116,7 @@ def load(path: str) -> tuple[dict[str, Use], tuple[str, ...]]:
     Raises LeftAlone.
     """
     try:
-        data = read_bytes_limited(path, _LIMIT)
+        data = read_state(path, limits.USAGE)
     except (FileNotFoundError, NotADirectoryError):
         return {}, ()
     except OSError as error:
@@ -141,7 +141,7 @@ def save(path: str, uses: Uses, now: float) -> dict[str, Use]:
     """
     kept = {name: uses[name] for name in counts(uses, now) if name.isprintable()}  # a lone surrogate is not
     tools = {name: Use(round(use.calls, 4), round(min(use.at, now))) for name, use in sorted(kept.items())}
-    write_atomic(path, msgspec.json.encode(_File(FORMAT, VERSION, tools)))
+    write_state(path, msgspec.json.encode(_File(FORMAT, VERSION, tools)))
     return tools
 
 

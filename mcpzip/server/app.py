@@ -15,6 +15,7 @@ from mcpzip.server.endpoint import Endpoint, FirstWords
 from mcpzip.server.session import Session
 from mcpzip.system.pipes import keep_buffers, read_from, write_to
 from mcpzip.system.signals import stop_on_signals
+from mcpzip.system.state import strangers
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
@@ -38,7 +39,8 @@ def prepare(config_path: str) -> Prepared:
     stamp = cards.stamp(config_path)  # taken first: it must not be newer than what is read
     config = load(config_path, os.environ)
     catalog, warnings = snapshot.load(paths.snapshot_path(config.path), config.path)
-    return Prepared(config, catalog, (*config.warnings, *warnings), stamp)
+    strange = strangers(paths.cache_folder(config.path))
+    return Prepared(config, catalog, (*config.warnings, *warnings, *strange), stamp)
 
 
 def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:

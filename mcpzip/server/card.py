@@ -2,8 +2,8 @@
 
 The rule: a card is good only for the version and the config it was written for, as far as the config shows in
 it; in any doubt there is no card, and the first answer comes a few hundred milliseconds later from the whole
-program. Standard library
-only: this is read before anything else.
+program. Nobody else's card is used (`mcpzip.system.state`). Standard library only: this is read before
+anything else.
 """
 
 import json
@@ -12,6 +12,8 @@ import stat
 
 from mcpzip import __version__
 from mcpzip.config.paths import card_path
+from mcpzip.model import limits
+from mcpzip.system.state import read_state, write_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +53,9 @@ def stamp(config_path: str) -> "list[object] | None":
     answer of the front desk, and may differ at every start.
     """
     try:
-        if not stat.S_ISREG(
-            os.stat(config_path).st_mode
-        ):  # reading a pipe here would leave nothing for later
+        found = os.stat(config_path)
+        # Reading a pipe here would leave nothing for later.
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limits.CONFIG:
             return None
         with open(config_path, "rb") as file:
             config = json.loads(file.read())
@@ -71,8 +73,7 @@ def stamp(config_path: str) -> "list[object] | None":
 def read(config_path: str) -> "Card | None":
     """The card for this config, or None when there is none to trust."""
     try:
-        with open(card_path(config_path), "rb") as file:
-            card: Card = json.loads(file.read())
+        card: Card = json.loads(read_state(card_path(config_path), limits.CARD))
         fits = card["stamp"] == stamp(config_path) and all(
             key in card and type(card.get(key)) in kinds for key, kinds in _SHAPE.items()
         )
@@ -82,11 +83,17 @@ def read(config_path: str) -> "Card | None":
 
 
 def write(config_path: str, card: "Card") -> None:
-    """Keeps ``card``, unless it stands there already. A disk that refuses costs only speed next time."""
-    from mcpzip.system.files import write_atomic
-
-    if read(config_path) != card:
-        try:
-            write_atomic(card_path(config_path), json.dumps(card, ensure_ascii=False).encode())
-        except OSError:
-            pass
+    """Keeps ``card``, unless it stands there already, or is too large: then none is kept. A disk that refuses
+    costs only speed next time.
+    """
+    if read(config_path) == card:
+        return
+    path = card_path(config_path)
+    try:
+        data = json.dumps(card, ensure_ascii=False).encode()
+        if len(data) <= limits.CARD:
+            write_state(path, data)
+        else:
+            os.unlink(path)
+    except OSError:
+        pass

@@ -1,25 +1,44 @@
 """Lists that come in pages (spec: server/utilities/pagination).
 
-The rule: all pages are followed, whatever the cursors look like; a list that never ends, goes in circles or
-makes no sense is an error, not half a list.
+The rules: all pages are followed, whatever the cursors look like; a list that never ends, goes in circles, is
+larger than any may be (`mcpzip.model.limits`) or makes no sense is an error, not half a list. Nothing of a
+page is unpacked before it is known to be within the limits.
 """
 
-import json
+import hashlib
+import re
 
 import msgspec
 
-from mcpzip.model.errors import UpstreamError
+from mcpzip.model import limits
+from mcpzip.model.errors import UpstreamError, UpstreamListError
 from mcpzip.model.quoting import quoted, shortened
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
 from mcpzip.wire import quote
+from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
 
-MAX_PAGES = 1_000
+_AT_ONCE = 1 << 20
+"""Bytes of a page that are looked at on the event loop; a larger one is, in a thread."""
 
 
 class _Head(msgspec.Struct, rename="camel"):
     next_cursor: str | None = None
     ttl_ms: float | None = None
+
+
+class _Page(msgspec.Struct, rename="camel"):
+    """What of a page concerns us; whatever else stands in it is stepped over."""
+
+    tools: msgspec.Raw = msgspec.Raw()
+    prompts: msgspec.Raw = msgspec.Raw()
+    resources: msgspec.Raw = msgspec.Raw()
+    resource_templates: msgspec.Raw = msgspec.Raw()
+
+
+class _TooMany(Exception):
+    """More elements than a list may have."""
 
 
 async def all_pages(
@@ -28,20 +47,31 @@ async def all_pages(
     """The elements of every page's ``key``, each as JSON text, and how many seconds they are good for if the
     server says so (spec 2026-07-28: server/utilities/caching).
 
-    timeout: seconds a page may take. origin: on whose behalf. Raises UpstreamError and its kinds.
+    timeout: seconds a page may take. origin: on whose behalf. Raises UpstreamError and its kinds;
+    UpstreamListError for a list over a limit.
     """
     name = connection.server.name
     what = "tool list" if key == "tools" else f"list of {key}"
     found: list[bytes] = []
-    seen: set[str] = set()
+    seen: set[bytes] = set()
+    size = 0
     ttl: float | None = None
     cursor: str | None = None
-    for _ in range(MAX_PAGES):
+
+    def too_much(of: str) -> UpstreamListError:
+        return UpstreamListError(name, f"its {what} has {of}, which is more than is taken in")
+
+    for _ in range(limits.LIST_PAGES):
         # An empty string is a cursor like any other.
         params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
         result = await connection.request(method, params, timeout=timeout, origin=origin)
+        size += len(result)
+        if size > limits.LIST_BYTES:
+            raise too_much(f"over {limits.LIST_BYTES:,} bytes")
         try:
-            elements, head = _read(result, key)
+            elements, head = await _unpacked(result, key, limits.LIST_ITEMS - len(found))
+        except _TooMany:
+            raise too_much(f"over {limits.LIST_ITEMS:,} items") from None
         except (ValueError, RecursionError) as error:
             raise UpstreamError(name, f"its {what} makes no sense ({shortened(str(error))})") from error
         if elements is None:
@@ -52,36 +82,83 @@ async def all_pages(
         cursor = head.next_cursor
         if cursor is None:
             return found, ttl
-        if cursor in seen:
+        if len(cursor) > limits.CURSOR:
+            raise too_much(f"a cursor of {len(cursor):,} characters")
+        mark = hashlib.blake2b(cursor.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if mark in seen:
             raise UpstreamError(name, f"its {what} goes in circles (cursor {quoted(cursor)} came twice)")
-        seen.add(cursor)
-    raise UpstreamError(name, f"its {what} has more than {MAX_PAGES:,} pages")
+        seen.add(mark)
+    raise too_much(f"over {limits.LIST_PAGES:,} pages")
 
 
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+async def _unpacked(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
+    if len(result) <= _AT_ONCE:
+        return _read(result, key, most)
+    return await in_thread(lambda: _read(result, key, most), "page")
+
+
+_page = msgspec.json.Decoder(_Page)
+_heads = msgspec.json.Decoder(_Head)
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
+_FIELDS = dict(zip(_Page.__struct_encode_fields__, _Page.__struct_fields__, strict=True))
 
 
-def _read(result: bytes, key: str) -> tuple[list[bytes] | None, _Head]:
-    """The elements of a page, and what stands beside them. Raises ValueError.
+def _read(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
+    """The elements of a page, and what stands beside them. Raises ValueError, and _TooMany for more than
+    ``most`` elements.
 
     A text that one element spells as no JSON should (a lone surrogate) must not cost the others their place:
-    what the strict decoder refuses is read by the lenient one, and each element stands for itself again.
+    what the strict decoder refuses is read with other escapes in its place, and each element stands for
+    itself again.
     """
     try:
-        members = _members.decode(result)
-        listed = members.get(key)
-        elements = None if listed is None else [bytes(one) for one in _elements.decode(listed)]
-        return elements, msgspec.convert(
-            {name: msgspec.json.decode(members[name]) for name in ("nextCursor", "ttlMs") if name in members},
-            type=_Head,
-        )
+        return _strict(result, result, key, most)
     except msgspec.DecodeError:
-        lenient = json.loads(result)
-    if not isinstance(lenient, dict):
-        raise ValueError("it is no object")
-    page = lenient.get(key)
-    if page is not None and not isinstance(page, list):
-        raise ValueError(f"{key!r} is no list")
-    head = msgspec.convert({k: lenient.get(k) for k in ("nextCursor", "ttlMs")}, type=_Head)
-    return None if page is None else [json.dumps(one).encode() for one in page], head
+        if not may_hold_surrogates(result):
+            raise
+    return _strict(without_surrogates(result), result, key, most)
+
+
+def _strict(twin: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
+    """twin: ``result``, or a text that has everything in the very same place."""
+    head = _heads.decode(twin)
+    listed = bytes(getattr(_page.decode(twin), _FIELDS[key]))
+    if not listed or listed == b"null":
+        return None, head
+    # Each element but the first stands after a comma: with few of them there is nothing to count.
+    if listed.count(b",") >= most and _has_more_than(most, listed):
+        raise _TooMany
+    elements = [bytes(one) for one in _elements.decode(listed)]
+    if len(elements) > most:
+        raise _TooMany
+    if twin is not result:
+        start = twin.find(listed)
+        for number, element in enumerate(elements):
+            # Between two elements there are a comma and space, in which none can begin.
+            start = twin.find(element, start + 1 if number == 0 else start)
+            elements[number] = result[start : start + len(element)]
+            start += len(element)
+    return elements, head
+
+
+_SKIP = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+_TOP = re.compile(_SKIP + rb"|[][{},]", re.DOTALL)
+_INSIDE = re.compile(_SKIP + rb"|[][{}]", re.DOTALL)
+
+
+def _has_more_than(most: int, listed: bytes) -> bool:
+    """Whether the JSON array ``listed`` has more than ``most`` elements. Holds nothing, and stops there."""
+    depth = at = 0
+    commas = 0
+    while token := (_TOP if depth == 1 else _INSIDE).search(listed, at):
+        at = token.end()
+        kind = token[0][:1]
+        if kind in b"[{":
+            depth += 1
+        elif kind in b"]}":
+            depth -= 1
+        elif kind == b",":
+            commas += 1
+            if commas >= most:
+                return True
+    return False

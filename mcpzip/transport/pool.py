@@ -252,10 +252,11 @@ class Pool:
                 if promised is None:
                     return ()
                 try:
-                    return tuple((await all_pages(connection, method, key, timeout, origin))[0])
+                    async with asyncio.timeout(timeout):
+                        return tuple((await all_pages(connection, method, key, timeout, origin))[0])
                 except UpstreamRpcError as error:
                     return () if error.code == METHOD_NOT_FOUND else None
-                except UpstreamError:
+                except (UpstreamError, TimeoutError):
                     return None
 
             prompts, resources, templates = await asyncio.gather(

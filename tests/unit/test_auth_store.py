@@ -14,6 +14,7 @@ from sign_in_places import GRANT, ISSUER, OTHER, SECRETS, URL, Place
 from mcpzip.auth import kept
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.store import Store
+from mcpzip.model import limits
 from mcpzip.system import private
 from mcpzip.system.files import remove_drafts
 
@@ -101,7 +102,7 @@ def test_another_process_sees_that_something_changed(place: Place, store: Store)
 
 def test_what_cannot_be_written_down_is_an_error_and_changes_nothing(place: Place, store: Store) -> None:
     store.save(GRANT)
-    for scope in ("\ud800", "x" * (kept.LIMIT + 1)):
+    for scope in ("\ud800", "x" * (limits.SIGN_IN + 1)):
         with pytest.raises(OSError, match="can't be written down"):
             store.save(msgspec.structs.replace(GRANT, scope=scope))
     assert store.load(URL) == GRANT
@@ -231,7 +232,7 @@ WHOLE = kept.encode(GRANT)
         (b'{"access_token":"hush-access"}', "is damaged"),
         (b'{"format":"other","version":1}', "isn't a sign-in of mcpzip"),
         (b'{"format":"mcpzip-sign-in","version":2,"all":"new"}', "is of a later version of mcpzip"),
-        (b" " * (kept.LIMIT + 1), "larger than"),
+        (b" " * (limits.SIGN_IN + 1), "larger than"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_none_and_one_warning_and_stays(

@@ -72,7 +72,7 @@ def test_a_catalog_comes_back_byte_for_byte(path):
 
 def test_it_is_the_owners_only_and_says_what_it_is(path):
     snapshot.save(path, CONFIG, FULL)
-    assert os.listdir(os.path.dirname(path)) == ["tools.json"]
+    assert sorted(os.listdir(os.path.dirname(path))) == [".gitignore", "tools.json"]
     if os.name != "nt":
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     with open(path, "rb") as file:
@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_an_empty_catalog_and_one_sentence(monkeyp
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(snapshot, "read_bytes_limited", refuse)
+    monkeypatch.setattr(snapshot, "read_state", refuse)
     assert snapshot.load(path, CONFIG) == (Catalog(), (f"{path} {said}; it is rebuilt on the next refresh.",))
 
 
@@ -320,7 +320,7 @@ def test_a_disk_that_takes_nothing_is_a_warning_and_the_old_file_stays(monkeypat
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(snapshot, "write_atomic", refuse)
+    monkeypatch.setattr(snapshot, "write_state", refuse)
     warnings = snapshot.save(path, CONFIG, Catalog())
     assert warnings == (
         f"{path} can't be written ({error.strerror}); make room or set its rights, "

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from mcpzip.system.files import read_bytes_limited, write_atomic
+from mcpzip.model import limits
+from mcpzip.system.state import read_state, write_state
 
 FORMAT, VERSION = "mcpzip-llm-answers", 1
 MOST = 1_000
 TTL = 7 * 86_400.0
 """Seconds."""
-
-_LIMIT = 8 * 1024 * 1024
 
 
 class _Kept(msgspec.Struct):
@@ -68,7 +67,7 @@ class Answers:
             return
         answers = self._youngest({**self._read(), **fresh})
         try:
-            write_atomic(self._path, msgspec.json.encode(_File(FORMAT, VERSION, answers)))
+            write_state(self._path, msgspec.json.encode(_File(FORMAT, VERSION, answers)))
         except (OSError, UnicodeError):
             pass
 
@@ -76,7 +75,7 @@ class Answers:
         if not self._path:
             return {}
         try:
-            found = msgspec.json.decode(read_bytes_limited(self._path, _LIMIT), type=_File)
+            found = msgspec.json.decode(read_state(self._path, limits.ANSWERS), type=_File)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         if (found.format, found.version) != (FORMAT, VERSION):

@@ -11,8 +11,9 @@ import hashlib
 import struct
 from collections.abc import Mapping
 
+from mcpzip.model import limits
 from mcpzip.search.remote.lanes import Packed
-from mcpzip.system.files import read_bytes_limited, write_atomic
+from mcpzip.system.state import read_state, write_state
 
 MAGIC = b"MZVEC\x01"
 MOST = 100_000
@@ -20,8 +21,6 @@ MOST = 100_000
 
 _HEAD = struct.Struct("<6s16sHI32s")
 _KEY = 32
-_LIMIT = 1 << 30
-"""Bytes; with as many vectors as there may be, of 10,000 dimensions."""
 
 
 class VectorFile:
@@ -36,7 +35,7 @@ class VectorFile:
         if not self._path:
             return {}
         try:
-            data = read_bytes_limited(self._path, _LIMIT)
+            data = read_state(self._path, limits.VECTORS)
             magic, identity, dimension, count, digest = _HEAD.unpack_from(data)
         except (OSError, struct.error):
             return {}
@@ -60,7 +59,7 @@ class VectorFile:
         body = b"".join(kept) + b"".join(kept.values())
         head = _HEAD.pack(MAGIC, self._identity, dimension, len(kept), hashlib.sha256(body).digest())
         try:
-            write_atomic(self._path, head + body)
+            write_state(self._path, head + body)
         except OSError:
             return False
         return True
