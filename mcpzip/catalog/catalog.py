@@ -80,7 +80,8 @@ class Listed:
     """A server answered.
 
     tools: the elements of its whole `tools/list`, every page, as JSON text; prompts, resources, templates:
-    likewise. at: Unix seconds. The rest is as in `ServerRecord`.
+    likewise. at: Unix seconds. over: which of its lists could not be had for their size, as sentences. The
+    rest is as in `ServerRecord`.
     """
 
     server: str
@@ -96,6 +97,7 @@ class Listed:
     capabilities: bytes = b"{}"
     info: bytes = b""
     ttl: float | None = None
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ def _bytes(text: str) -> bytes:
 def _listed(update: Listed) -> ServerRecord:
     entries: dict[str, Entry] = {}
     warnings = Amiss()
+    for sentence in update.over:
+        warnings.append(sentence)
     for raw in update.tools:
         try:
             entry = _entry(update.server, raw.strip(SPACE))

@@ -181,7 +181,10 @@ class Refresher:
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
         last = self._last.get(update.server, Rest())
-        rest = Rest(*(old if new is None else new for old, new in zip(last, rest, strict=True)))
+        prompts, resources, templates = (
+            old if new is None else new for old, new in zip(last[:3], rest[:3], strict=True)
+        )
+        rest = Rest(prompts, resources, templates, rest.over)
         self._last[update.server] = rest
         told = _with(update, rest)
         if told != update:
@@ -218,4 +221,5 @@ def _with(update: Listed, rest: Rest) -> Listed:
         prompts=rest.prompts or (),
         resources=rest.resources or (),
         templates=rest.templates or (),
+        over=rest.over,
     )

@@ -45,12 +45,13 @@ class Listing:
 
 class Rest(NamedTuple):
     """What else an upstream offers: prompts, resources and resource templates, as raw JSON texts. None for
-    what it did not tell.
+    what it did not tell. over: which of its lists were over a limit, as sentences.
     """
 
     prompts: tuple[bytes, ...] | None = ()
     resources: tuple[bytes, ...] | None = ()
     templates: tuple[bytes, ...] | None = ()
+    over: tuple[str, ...] = ()
 
 
 def told(error: McpzipError) -> str:

@@ -17,6 +17,7 @@ from mcpzip.model.errors import (
     LoginNeededError,
     McpzipError,
     UpstreamError,
+    UpstreamListError,
     UpstreamLostError,
     UpstreamRpcError,
     UpstreamUnavailableError,
@@ -247,6 +248,7 @@ class Pool:
         async with self._used(self._slots[server], origin, insist=True, keep=self._linger) as connection:
             assert connection.greeting is not None
             offers = connection.greeting.offers
+            over: list[str] = []
 
             async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
                 if promised is None:
@@ -256,6 +258,9 @@ class Pool:
                         return tuple((await all_pages(connection, method, key, timeout, origin))[0])
                 except UpstreamRpcError as error:
                     return () if error.code == METHOD_NOT_FOUND else None
+                except UpstreamListError as error:
+                    over.append(f"{server!r} can't be listed whole: {error.reason}.")
+                    return None
                 except (UpstreamError, TimeoutError):
                     return None
 
@@ -264,7 +269,7 @@ class Pool:
                 every("resources/list", "resources", offers.resources),
                 every("resources/templates/list", "resourceTemplates", offers.resources),
             )
-        return Rest(prompts, resources, templates)
+        return Rest(prompts, resources, templates, tuple(sorted(over)))
 
     @property
     def _linger(self) -> float:

@@ -258,3 +258,18 @@ def test_a_thread_that_may_block_waits_as_long(tmp_path: Path) -> None:
             pass
     with locks.locked_if_free(path) as free:
         assert free
+
+
+# --- git ----------------------------------------------------------------------------------------------------
+
+
+def test_no_sign_in_gets_into_a_commit(place: Place, store: Store) -> None:
+    """`auth/` beside a project's config was one `git add .` away from being published."""
+    store.save(GRANT)
+    ignored = place.path / ".gitignore"
+    assert "*" in ignored.read_text().splitlines()
+    ignored.write_text("")
+    store.save(GRANT)
+    assert ignored.read_text() == ""
+    assert store.load(URL) == GRANT
+    assert [grant.url for grant in store.all()] == [URL]
