@@ -30,7 +30,7 @@ from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
-from mcpzip.model.quoting import quoted
+from mcpzip.model.quoting import shortened
 from mcpzip.wire import split_object
 
 
@@ -236,7 +236,7 @@ def _listed(update: Listed) -> ServerRecord:
             continue
         if entry.tool in entries:
             warnings.append(
-                f"{update.server!r} lists {quoted(entry.tool)} more than once; the first is used."
+                f"{update.server!r} lists {shortened(entry.tool)!r} more than once; the first is used."
             )
         else:
             entries[entry.tool] = entry

@@ -14,7 +14,7 @@ from mcpzip.catalog.parts import Parts
 from mcpzip.model import limits
 from mcpzip.model.errors import InvalidOfferError
 from mcpzip.model.offers import Kind, key_of
-from mcpzip.model.quoting import quoted
+from mcpzip.model.quoting import shortened
 
 SPACE = b" \t\r\n"
 """What may stand around a JSON text (RFC 8259, 2)."""
@@ -71,7 +71,7 @@ def checked(
             continue
         if key in offers:
             warnings.append(
-                f"{server!r} lists the {kind.word} {quoted(key)} more than once; the first is used."
+                f"{server!r} lists the {kind.word} {shortened(key)!r} more than once; the first is used."
             )
         else:
             offers[key] = raw

@@ -5,18 +5,20 @@ larger than any may be (`mcpzip.model.limits`) or makes no sense is an error, no
 page is unpacked before it is known to be within the limits.
 """
 
+import asyncio
 import hashlib
 import re
 
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.errors import UpstreamError, UpstreamListError
+from mcpzip.model.errors import UpstreamError, UpstreamListError, UpstreamRpcError
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.threads import in_thread
+from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
-from mcpzip.wire import quote
+from mcpzip.wire import METHOD_NOT_FOUND, quote
 from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
 
 _AT_ONCE = 1 << 20
@@ -89,6 +91,34 @@ async def all_pages(
             raise UpstreamError(name, f"its {what} goes in circles (cursor {quoted(cursor)} came twice)")
         seen.add(mark)
     raise too_much(f"over {limits.LIST_PAGES:,} pages")
+
+
+async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -> Rest:
+    """What the server offers beside tools. timeout: seconds for each kind."""
+    assert connection.greeting is not None, "listed before it was greeted"
+    offers = connection.greeting.offers
+    over: list[str] = []
+
+    async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
+        if promised is None:
+            return ()
+        try:
+            async with asyncio.timeout(timeout):
+                return tuple((await all_pages(connection, method, key, timeout, origin))[0])
+        except UpstreamRpcError as error:
+            return () if error.code == METHOD_NOT_FOUND else None
+        except UpstreamListError as error:
+            over.append(f"{connection.server.name!r} can't be listed whole: {error.reason}.")
+            return None
+        except (UpstreamError, TimeoutError):
+            return None
+
+    prompts, resources, templates = await asyncio.gather(
+        every("prompts/list", "prompts", offers.prompts),
+        every("resources/list", "resources", offers.resources),
+        every("resources/templates/list", "resourceTemplates", offers.resources),
+    )
+    return Rest(prompts, resources, templates, tuple(sorted(over)))
 
 
 async def _unpacked(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:

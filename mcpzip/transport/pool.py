@@ -17,9 +17,7 @@ from mcpzip.model.errors import (
     LoginNeededError,
     McpzipError,
     UpstreamError,
-    UpstreamListError,
     UpstreamLostError,
-    UpstreamRpcError,
     UpstreamUnavailableError,
 )
 from mcpzip.system.guardian import Guardian
@@ -28,11 +26,11 @@ from mcpzip.transport.accounts import Health, Listing, Rest, told
 from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import Greeting
-from mcpzip.transport.pages import all_pages
+from mcpzip.transport.pages import all_pages, all_the_rest
 from mcpzip.transport.slot import CONNECT_TIMEOUT, Line, Place, Slot
 from mcpzip.transport.starts import Rank, Starts
 from mcpzip.transport.waiting import LoginWait
-from mcpzip.wire import LEGACY_VERSIONS, METHOD_NOT_FOUND, Era
+from mcpzip.wire import LEGACY_VERSIONS, Era
 
 REST_TIMEOUT = 5.0
 """Seconds an upstream has to list its prompts, resources or templates."""
@@ -246,30 +244,7 @@ class Pool:
         kinds when there is no connection.
         """
         async with self._used(self._slots[server], origin, insist=True, keep=self._linger) as connection:
-            assert connection.greeting is not None
-            offers = connection.greeting.offers
-            over: list[str] = []
-
-            async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
-                if promised is None:
-                    return ()
-                try:
-                    async with asyncio.timeout(timeout):
-                        return tuple((await all_pages(connection, method, key, timeout, origin))[0])
-                except UpstreamRpcError as error:
-                    return () if error.code == METHOD_NOT_FOUND else None
-                except UpstreamListError as error:
-                    over.append(f"{server!r} can't be listed whole: {error.reason}.")
-                    return None
-                except (UpstreamError, TimeoutError):
-                    return None
-
-            prompts, resources, templates = await asyncio.gather(
-                every("prompts/list", "prompts", offers.prompts),
-                every("resources/list", "resources", offers.resources),
-                every("resources/templates/list", "resourceTemplates", offers.resources),
-            )
-        return Rest(prompts, resources, templates, tuple(sorted(over)))
+            return await all_the_rest(connection, timeout, origin)
 
     @property
     def _linger(self) -> float:

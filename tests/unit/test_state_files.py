@@ -86,7 +86,7 @@ class File:
             cards.write(self.config, card_of(WORDS, cards.stamp(self.config)))
         elif self.kind == "index":
             keeper = self.keeper()
-            keeper._index_now(CATALOG.entries, CATALOG.version)
+            keeper._index_now(CATALOG)
             keeper._keep()
         elif self.kind == "usage":
             usage.save(self.path, {"shop__pay": usage.Use(1.0, time.time())}, time.time())
@@ -103,7 +103,7 @@ class File:
         if self.kind == "card":
             return cards.read(self.config) is not None
         if self.kind == "index":
-            return not self.keeper()._index_now(CATALOG.entries, CATALOG.version)
+            return not self.keeper()._index_now(CATALOG)[0]
         if self.kind == "usage":
             try:
                 return bool(usage.load(self.path)[0])
