@@ -64,9 +64,12 @@ WARNINGS = 8
 
 SCHEMA_WORK = 20_000
 """Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer,
-an entry that is looked at in search of an anchor are one each. What is left after them is ``any``."""
+an entry that is looked at in search of an anchor are one each. What would take more than are left is
+``any``."""
 SCHEMA_DEPTH = 24
 """Schemas in one another. What is deeper is ``any``."""
+SIGNATURE = 10_000
+"""Characters of the required parameters in a tool's line. Those beyond are counted, not shown."""
 
 # --- an HTTP answer -----------------------------------------------------------------------------------------
 
