@@ -9,6 +9,7 @@ finger and swapped words alike.
 import re
 from collections.abc import Collection, Iterable
 
+from mcpzip.model.limits import ASKED_NAME, NAME_COMPARED
 from mcpzip.model.names import folded, join, split
 
 _LEAST = 0.45
@@ -34,7 +35,7 @@ class Names:
 
         servers: only theirs count, and the tools' own names only where no whole name is equal.
         """
-        key = folded(name)
+        key = folded(name) if len(name) <= ASKED_NAME else ""
         if not key:
             return ()
         wholes, tools = self._wholes.get(key, ()), self._tools.get(key, ())
@@ -43,7 +44,11 @@ class Names:
         return tuple(sorted(_of(servers, wholes) or _of(servers, tools)))
 
     def nearest(self, name: str, n: int) -> tuple[str, ...]:
-        """The ``n`` names most like ``name``, best first; fewer when fewer are like it."""
+        """The ``n`` names most like ``name``, best first; fewer when fewer are like it. Of each name the
+        first `NAME_COMPARED` characters count.
+        """
+        if len(name) > ASKED_NAME:
+            return ()
         whole, tool = folded(name), folded(_LAST_PART.split(name)[-1])
         scores: dict[str, float] = {}
         for asked, names, weight in (
@@ -67,12 +72,12 @@ def _of(servers: Collection[str], names: Iterable[str]) -> list[str]:
 
 
 def _pairs(key: str) -> frozenset[str]:
-    framed = f" {key} "
+    framed = f" {key[:NAME_COMPARED]} "
     return frozenset(framed[at : at + 2] for at in range(len(framed) - 1)) if key else frozenset()
 
 
 def _likeness(pairs: frozenset[str], key: str) -> float:
     """From 0 to 1. The pairs are looked for in the name, not made of it: there may be 50,000 names."""
-    framed = f" {key} "
+    framed = f" {key[:NAME_COMPARED]} "
     shared = sum([pair in framed for pair in pairs])
     return 2 * shared / (len(pairs) + max(shared, len(framed) - 1))

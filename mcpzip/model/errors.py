@@ -27,7 +27,8 @@ and whatever else it has.
 
 from collections.abc import Sequence
 
-from mcpzip.model.quoting import one_line, quoted
+from mcpzip.model.limits import ASKED_URI
+from mcpzip.model.quoting import one_line, quoted, shortened
 from mcpzip.model.secrecy import conceal
 
 
@@ -75,7 +76,7 @@ class UnknownToolError(McpzipError):
         """otherwise: what to do where no name is near."""
         self.name, self.nearest = name, tuple(nearest)
         hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else otherwise
-        super().__init__(f"There is no tool {name!r}. {hint}")
+        super().__init__(f"There is no tool {shortened(name)!r}. {hint}")
 
 
 class UnknownOfferError(McpzipError):
@@ -88,13 +89,15 @@ class UnknownOfferError(McpzipError):
     word = "offer"
 
     def __init__(self, name: str, nearest: Sequence[str] = (), *, several: bool = False) -> None:
-        self.name, self.nearest, self.several = name, tuple(nearest), several
+        self.name = name if len(name) <= ASKED_URI else shortened(name)
+        self.nearest, self.several = tuple(nearest), several
+        shown = repr(shortened(name))
         if several:
-            sentence = f"More than one server may have the {self.word} {name!r}. Ask for one of these: "
+            sentence = f"More than one server may have the {self.word} {shown}. Ask for one of these: "
             super().__init__(f"{sentence}{', '.join(self.nearest)}.")
         else:
             hint = f"The nearest: {', '.join(self.nearest)}" if self.nearest else f"List the {self.word}s"
-            super().__init__(f"There is no {self.word} {name!r}. {hint}.")
+            super().__init__(f"There is no {self.word} {shown}. {hint}.")
 
 
 class UnknownPromptError(UnknownOfferError):

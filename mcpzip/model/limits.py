@@ -47,6 +47,25 @@ NAME = 1_024
 warning; a request for a longer name is refused before anything is compared."""
 URI = 8_192
 """Characters of a resource's URI or a template. As for `NAME`."""
+ASKED_NAME = 2 * NAME
+"""Characters of the name in a request, which says the server too. A longer one names nothing: it is compared
+with nothing, and no server is asked."""
+ASKED_URI = URI + NAME
+"""The same of a URI, or a template, in a request."""
+TEMPLATE_WORK = 300_000
+"""Characters of a URI times expressions of the templates that it may have come from, of all servers. Of
+more it isn't said whose it is."""
+UNKNOWN_WORDS = 12
+"""Words of one search that no tool has and that are compared with all that tools have."""
+NAME_COMPARED = 128
+"""Characters of a name, less separators, that are compared in search of the names nearest to one that is not
+there. In a longer name no slip of a letter is mended."""
+READ_AT_ONCE = 64 * 1024
+"""Bytes of a tool, or of arguments, that are read between two other things. What is longer is read in a
+thread of its own, while others are served."""
+MENDED = 1 * MiB
+"""Bytes of a call's arguments in which the spelling of keys is mended, and of a tool whose spelling they are
+given. What is longer passes as it is."""
 
 CURSOR = 16_384
 """Characters of the cursor to the next page of a list. A longer one is a failed listing."""

@@ -10,8 +10,8 @@ lengths, and both are bounded; a regular expression made of a template could tak
 import re
 from typing import NamedTuple
 
-LONGEST = 8_192
-"""Characters of the longest URI that is compared (RFC 9110, 4.1 asks for 8,000 octets)."""
+from mcpzip.model.limits import URI
+
 MOST = 64
 """Expressions of a template that is compared."""
 
@@ -41,7 +41,7 @@ _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 def matches(template: str, uri: str) -> bool:
     """Whether ``uri`` is ``template`` with some values in the place of its expressions."""
     pieces = _EXPRESSION.split(template)
-    if len(uri) > LONGEST or len(pieces) // 2 > MOST:
+    if len(uri) > URI or len(pieces) // 2 > MOST:
         return False
     # Literals and expressions take turns; of the URI's places those are kept that can have been come to.
     places = {0}

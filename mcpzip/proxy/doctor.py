@@ -23,6 +23,7 @@ import msgspec
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
+from mcpzip.model.limits import ASKED_NAME, MENDED, NAME_COMPARED
 from mcpzip.model.names import split
 from mcpzip.model.signature import signature
 from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
@@ -62,6 +63,8 @@ def mend_name(
     entry = catalog.get(name)
     if entry is not None:
         return entry, None
+    if len(name) > ASKED_NAME:
+        raise UnknownToolError(name)
     known = catalog if known is None else known
     servers = tuple(known.servers) if servers is None else servers
     named = may_mean(name, servers)
@@ -93,8 +96,7 @@ def mend_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
     A top-level key that is no property takes the name of the one property that is equal but for case and
     separators, if that isn't given too. Nothing else changes by a byte.
     """
-    spelt = _spelling(entry.raw)
-    if not spelt.folded:
+    if len(arguments) > MENDED or not (spelt := _spelling(entry.raw)).folded:
         return arguments, ()
     given = _keys(arguments)
     if given <= spelt.known:
@@ -168,7 +170,7 @@ def _server(name: str) -> str:
 
 def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:
     """The one tool a slip of a letter away from ``name``, when no other is even two away."""
-    if len(name) < SHORTEST_MENDED:
+    if not SHORTEST_MENDED <= len(name) <= NAME_COMPARED:
         return ()
     # Two mistakes touch no more than four pieces: one of five is left whole.
     size = -(-len(name) // _PIECES)
@@ -249,6 +251,8 @@ class _Spelling:
 
 @lru_cache(maxsize=512)
 def _spelling(raw: bytes) -> _Spelling:
+    if len(raw) > MENDED:
+        return _Spelling()
     try:
         schema = msgspec.json.decode(raw, type=_Tool).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

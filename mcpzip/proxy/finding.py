@@ -7,7 +7,7 @@ what was found here. Who asks for a tool by its name has found it, and nobody el
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from mcpzip.search.searcher import KEPT
 from mcpzip.search.semantic import local_table
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import Absence, Answer
+from mcpzip.system.threads import in_thread
 
 SHORTLIST = 200
 """Tools that those who are asked elsewhere choose among."""
@@ -129,17 +130,22 @@ class Finder:
         signals = self.signals(catalog, failing)
         query, limit, filters = question.query, question.limit, question.filters
         wanted = limit if limit > KEPT - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
+
+        def search(most: int, elsewhere: Sequence[Answer | Absence]) -> Awaitable[Results]:
+            # How much there is to look through is for servers to say.
+            return in_thread(lambda: searcher.search(query, most, filters, elsewhere, signals), "search")
+
         if self._elsewhere is None:
-            return _cut(searcher.search(query, wanted, filters, (), signals), limit)
+            return _cut(await search(wanted, ()), limit)
         self.index(catalog)
         text = read(query).text
-        near = searcher.search(query, SHORTLIST, filters, (), signals)
+        near = await search(SHORTLIST, ())
         by_name = near.hits and near.hits[0].score == LITERAL_SCORE
         if by_name or not near.searched or not text:
-            return _cut(searcher.search(query, wanted, filters, (), signals), limit)
+            return _cut(await search(wanted, ()), limit)
         shortlist = [hit.entry for hit in near.hits]
         answers, absences = await self._elsewhere.ask(corrected(text, near), shortlist, limit)
-        return _cut(searcher.search(query, wanted, filters, [*answers, *absences], signals), limit)
+        return _cut(await search(wanted, [*answers, *absences]), limit)
 
     def signals(self, catalog: Catalog, failing: frozenset[str]) -> Signals:
         """What is known of tools; the very same as long as nothing has changed."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.nearest import Names
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
+from mcpzip.model.limits import ASKED_NAME, ASKED_URI, TEMPLATE_WORK
 from mcpzip.model.names import join, join_uri, split, split_uri
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE, Kind, key_of
 from mcpzip.model.templates import matches
@@ -71,6 +72,8 @@ class Offers:
         """Whose prompt ``name`` is. Raises UnknownPromptError."""
         if self._through is not None:
             return self._through, name
+        if len(name) > ASKED_NAME:
+            raise UnknownPromptError(name)
         if said := self._said(split(name)):
             return said
         having = [] if self._names_one(split(name)) else self._having(name)
@@ -78,8 +81,7 @@ class Offers:
             return having[0], name
         if having:
             raise UnknownPromptError(name, [join(server, name) for server in having], several=True)
-        names = Names((offer.server, offer.key) for offer in self._prompts)
-        raise UnknownPromptError(name, names.nearest(name, _NEAREST))
+        raise UnknownPromptError(name, self._prompt_names.nearest(name, _NEAREST))
 
     def route_uri(
         self, uri: str, named: Collection[str] = frozenset(), doubtful: Collection[str] = frozenset()
@@ -90,6 +92,8 @@ class Offers:
         """
         if self._through is not None:
             return self._through, uri
+        if len(uri) > ASKED_URI:
+            raise UnknownResourceError(uri)
         said = split_uri(uri)
         if route := self._said(said):
             return route
@@ -103,8 +107,7 @@ class Offers:
                 meant = [*sorted(having), *sorted(owners - having)][:_MEANT]
                 raise UnknownResourceError(uri, [join_uri(server, uri) for server in meant], several=True)
         uris = {join(offer.server, offer.key): join_uri(offer.server, offer.key) for offer in self._resources}
-        names = Names((offer.server, offer.key) for offer in self._resources)
-        nearest = names.nearest(join(*said) if said else uri, _NEAREST)
+        nearest = self._resource_names.nearest(join(*said) if said else uri, _NEAREST)
         raise UnknownResourceError(uri, [uris[name] for name in nearest])
 
     def _said(self, said: Route | None) -> Route | None:
@@ -143,7 +146,25 @@ class Offers:
         return sorted({offer.server for offer in offers if offer.key == uri})
 
     def _expanding(self, uri: str) -> list[str]:
-        return sorted({offer.server for offer in self._templates if matches(offer.key, uri)})
+        """The servers that have a template ``uri`` can come from; none if that would take too long to say."""
+        left = TEMPLATE_WORK
+        found: set[str] = set()
+        for server, template, _ in self._templates:
+            if uri.startswith(template.partition("{")[0]):
+                left -= len(uri) * template.count("{")
+                if left < 0:
+                    return []
+                if matches(template, uri):
+                    found.add(server)
+        return sorted(found)
+
+    @cached_property
+    def _prompt_names(self) -> Names:
+        return Names((offer.server, offer.key) for offer in self._prompts)
+
+    @cached_property
+    def _resource_names(self) -> Names:
+        return Names((offer.server, offer.key) for offer in self._resources)
 
     @cached_property
     def _prompts(self) -> list[_Offer]:

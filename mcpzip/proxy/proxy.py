@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Update
@@ -18,9 +19,10 @@ from mcpzip.model.errors import (
     UpstreamRpcError,
     UpstreamUnavailableError,
 )
+from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
-from mcpzip.proxy.arguments import read_call, read_name
+from mcpzip.proxy.arguments import Call, read_call, read_name
 from mcpzip.proxy.audience import Audience
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
@@ -37,6 +39,7 @@ from mcpzip.proxy.reply import error_result, text_result
 from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
 from mcpzip.search import Results, Searcher
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.accounts import FAILING, Rest
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
@@ -56,6 +59,8 @@ SETTING = 2.0
 """Seconds a server may take to set a log level."""
 FRESH = 30.0
 """Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
+
+T = TypeVar("T")
 
 _OURS = ("_meta", "inputResponses", "requestState")
 """Members of a request's params that are not the tool's."""
@@ -243,7 +248,7 @@ class Proxy:
             raise
         except McpzipError as error:
             return error_result(str(error))
-        raise self._not_shown(name)
+        raise await in_thread(lambda: self._not_shown(name), "name")
 
     def _not_shown(self, name: str) -> UnknownToolError:
         """Nothing of this name is shown: what to call in its place."""
@@ -306,6 +311,8 @@ class Proxy:
         """The same, and what had to be repaired in the name. timeout: seconds for the call that it is for."""
         if entry := self.catalog.get(name):
             return entry, None
+        if len(name) > ASKED_NAME:
+            raise UnknownToolError(name)
         named = may_mean(name, self.config.servers)
         if enabled := [server for server in named if server in self._enabled]:
             for server in enabled:
@@ -318,9 +325,11 @@ class Proxy:
         if self.catalog.get(name) is None:
             for server in named:
                 self._ask_of(server)
-        known = self._keeper.catalog
-        unsure = not_fully_known(known, self.config.servers)
-        return mend_name(name, self.catalog, known=known, servers=self.config.servers, unsure=unsure)
+        catalog, known, servers = self.catalog, self._keeper.catalog, self.config.servers
+        unsure = not_fully_known(known, servers)
+        return await in_thread(  # it is compared with all there are
+            lambda: mend_name(name, catalog, known=known, servers=servers, unsure=unsure), "name"
+        )
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
@@ -398,8 +407,12 @@ class Proxy:
     async def _search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         question = read_question(arguments, self.config.search.default_limit)
         results = await self.search(question)
-        most = self.config.search.max_tokens
-        return reply(question, results, self.catalog, self.troubles(), time.time(), most, self.pending())
+        most, catalog, troubles = self.config.search.max_tokens, self.catalog, self.troubles()
+        pending = self.pending()
+        # How long it takes to read the schemas of what was found is for those who wrote them to say.
+        return await in_thread(
+            lambda: reply(question, results, catalog, troubles, time.time(), most, pending), "reply"
+        )
 
     async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
@@ -407,7 +420,8 @@ class Proxy:
             if name == admin.tool:
                 return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
         entry = await self.find(name)
-        return described(entry, self.catalog.servers[entry.server], time.time())
+        record = self.catalog.servers[entry.server]
+        return await _aside(entry, lambda: described(entry, record, time.time()))
 
     async def _execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         call = read_call(arguments)
@@ -418,7 +432,7 @@ class Proxy:
                 await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
             return text_result(as_text(self.status(), time.time()))
         entry, renamed = await self._meant(call.name, call.timeout)
-        fitted = fit(call, entry)
+        fitted = await _aside(entry, lambda: fit(call, entry), call)
         repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
         result = await self._execute(entry, fitted.arguments, fitted.timeout, exchange)
         self._finder.used(entry, result)
@@ -451,3 +465,11 @@ class Proxy:
     def _never_listed(self, server: str) -> bool:
         record = self._keeper.catalog.servers.get(server)
         return record is None or (record.fetched_at is None and not record.stale)
+
+
+async def _aside(entry: Entry, work: Callable[[], T], call: Call | None = None) -> T:
+    """``work()``, which reads what ``entry`` says, or what ``call`` does: in a thread, where that is long."""
+    size = len(entry.raw) + (0 if call is None else len(call.arguments))
+    if size <= READ_AT_ONCE and (call is None or not call.fault):
+        return work()
+    return await in_thread(work, "aside")

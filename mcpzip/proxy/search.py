@@ -91,7 +91,7 @@ def read_question(raw: bytes | None, default_limit: int) -> Question:
     `read_only: false` is no filter: clients that fill in every parameter say so when they want nothing.
     """
     try:
-        arguments = msgspec.convert(msgspec.json.decode(raw or b"{}"), _Arguments, strict=False)
+        arguments = msgspec.json.decode(raw or b"{}", type=_Arguments, strict=False)
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
         raise InvalidArgumentsError(f"search_tools can't read its arguments: {error}.") from error
     if arguments.query is None:
@@ -349,7 +349,7 @@ def _not_live(catalog: Catalog, troubles: Mapping[str, str], now: float, detail:
 
 def shortened(text: str, most: int = _REASON_LENGTH) -> str:
     """``text`` on one line, cut to ``most`` characters."""
-    text = " ".join(printable(text).split())
+    text = " ".join(printable(text[: 20 * most]).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -4,7 +4,9 @@ The rule: this is help for whoever got no answer. It never changes a ranking, an
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
+from mcpzip.model.limits import UNKNOWN_WORDS
 from mcpzip.search.index import Index
 from mcpzip.search.tokenizer import words
 
@@ -20,7 +22,7 @@ _LONGEST = 32  # letters
 def nearest_words(index: Index, unknown: Iterable[str]) -> tuple[str, ...]:
     """Up to `MOST` words of the catalog that look like one of ``unknown``, the closest first."""
     best: dict[str, float] = {}
-    for word in unknown:
+    for word in islice(unknown, UNKNOWN_WORDS):
         word = word[:_LONGEST]
         known = index.vocabulary.nearest(word, 2 if len(word) < 6 else 3)[:_LOOKED_AT]
         known += index.vocabulary.beginning_with(word[:4])[:_LOOKED_AT] if len(word) >= 4 else []

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with
@@ -159,6 +160,8 @@ def named(known: list[str], name: str) -> list[str]:
     """Those of the servers ``known`` that ``name`` means."""
     if name in known:
         return [name]
+    if len(name) > NAME:
+        return []
     alike = [server for server in known if server.casefold() == name.casefold()]
     asked_for = {term for _, term in words(name)}
     return alike or [server for server in known if asked_for and asked_for <= {t for _, t in words(server)}]

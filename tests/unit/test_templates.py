@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.model.templates import LONGEST, MOST, matches
+from mcpzip.model.limits import URI as LONGEST
+from mcpzip.model.templates import MOST, matches
 
 
 @pytest.mark.parametrize(
