@@ -75,7 +75,7 @@ class ServerRecord:
         return split_object(self.capabilities).get(capability, b"null") != b"null"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Listed:
     """A server answered.
 
@@ -98,6 +98,13 @@ class Listed:
     info: bytes = b""
     ttl: float | None = None
     over: tuple[str, ...] = ()
+
+    @cached_property
+    def record(self) -> ServerRecord:
+        """What there is to keep of it: every tool read, and checked. That takes as long as the server likes,
+        so it is done in a thread before `merge`, which then takes none.
+        """
+        return _listed(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,7 @@ def merge(catalog: Catalog, updates: Iterable[Update]) -> Catalog:
     servers = dict(catalog.servers)
     for update in sorted(updates, key=_order):
         before = servers.get(update.server) or ServerRecord(update.server)
-        servers[update.server] = _listed(update) if isinstance(update, Listed) else _failed(before, update)
+        servers[update.server] = update.record if isinstance(update, Listed) else _failed(before, update)
     return Catalog(servers)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.pool import Pool
@@ -120,7 +121,7 @@ class Refresher:
         origin = self._told_on.pop(name, None) or self._origin()
         try:
             listing = await self._pool.list_tools(name, origin=origin)
-            update = self._with_the_last_rest(
+            update = listed = self._with_the_last_rest(
                 Listed(
                     name,
                     listing.tools,
@@ -133,6 +134,7 @@ class Refresher:
                     ttl=listing.ttl,
                 )
             )
+            await _checked(listed)
         except UpstreamError as error:
             reason = f"{error.reason}. {error.remedy}".rstrip(" .")
             lasting = isinstance(error, UpstreamListError)
@@ -188,7 +190,9 @@ class Refresher:
         self._last[update.server] = rest
         told = _with(update, rest)
         if told != update:
-            self._merged(replace(told, at=time.time()))
+            told = replace(told, at=time.time())
+            await _checked(told)
+            self._merged(told)
 
     def _note(self, update: Update) -> None:
         name = update.server
@@ -213,6 +217,11 @@ class Refresher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _checked(update: Listed) -> None:
+    """Has what ``update`` says been read, so that others are served meanwhile."""
+    await in_thread(lambda: update.record, "check")
 
 
 def _with(update: Listed, rest: Rest) -> Listed:
