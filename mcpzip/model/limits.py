@@ -18,6 +18,9 @@ A longer one is dropped while it arrives, and the request that it answers fails 
 DROPPED = 256 * MiB
 """What a stdio server writes of a line that is too long, before it ends the line. More, and the server is
 ended."""
+PATIENT_MEMBERS = 10_000
+"""Members of one object of a message that are read one by one: there are lone surrogates in it, and letters
+of every block that could stand in for them. More make it no object."""
 ECHO = 200
 """Characters of any text from outside that a sentence of ours repeats. The rest is cut with ``…``."""
 

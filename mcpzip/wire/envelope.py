@@ -5,9 +5,11 @@ it is legible, so that whoever waits for it is told instead of left waiting.
 """
 
 import re
+from itertools import islice
 
 import msgspec
 
+from mcpzip.model.limits import PATIENT_MEMBERS
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.framing import TAIL, Frame, FrameTooLong
@@ -23,6 +25,7 @@ from mcpzip.wire.shallow import (
     unquote,
     without_surrogates,
 )
+from mcpzip.wire.veiled import Veil
 
 ABSENT = msgspec.Raw()
 """The one value of a member that isn't there; compare with ``is``."""
@@ -80,13 +83,30 @@ def _read_patiently(frame: bytes) -> Envelope:
     """The same, where msgspec takes offence at what is allowed: lone surrogates, or a mark now removed."""
     try:
         check_utf8(frame)
-        twin = without_surrogates(frame) if may_hold_surrogates(frame) else frame
-        values = _decode(twin)
+        if may_hold_surrogates(frame):
+            return _read_veiled(frame)
+        values = _decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _fault(frame) from None
-    known = {key: bytes(value) for key in _MEMBERS if (value := getattr(values, key)) is not ABSENT}
+    return values
+
+
+def _read_veiled(frame: bytes) -> Envelope:
+    """At memory speed, or of few members."""
+    if (veil := Veil.over(frame)) is not None:
+        return _of({key: veil.lifted(value) for key, value in _known(_decode(veil.text)).items()})
+    twin = without_surrogates(frame)
+    known = _known(_decode(twin))
+    standing = list(islice(scan(twin, known), PATIENT_MEMBERS + 1))
+    if len(standing) > PATIENT_MEMBERS:
+        reason = "a message has too many members beside lone surrogates"
+        raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
     # The same to the byte but for the escapes: the same offsets.
-    return _of({it.key: frame[it.value : it.end] for it in scan(twin, known) if it.key in known})
+    return _of({it.key: frame[it.value : it.end] for it in standing if it.key in known})
+
+
+def _known(values: Envelope) -> dict[str, bytes]:
+    return {key: bytes(value) for key in _MEMBERS if (value := getattr(values, key)) is not ABSENT}
 
 
 def salvage(frame: Frame) -> Envelope:

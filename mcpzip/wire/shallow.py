@@ -12,9 +12,13 @@ import codecs
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
+from itertools import islice
 from typing import NamedTuple, cast
 
 import msgspec
+
+from mcpzip.model.limits import PATIENT_MEMBERS
+from mcpzip.wire.veiled import Veil
 
 
 class NotAnObject(ValueError):
@@ -65,7 +69,19 @@ def split_object(raw: bytes) -> dict[str, bytes]:
     except NotAnObject:
         if not may_hold_surrogates(raw):
             raise
-        return {member.key: raw[member.value : member.end] for member in members(raw)}
+        return _split_veiled(raw)
+
+
+def _split_veiled(raw: bytes) -> dict[str, bytes]:
+    """The same where there are lone surrogates: at memory speed, or of few members."""
+    if (veil := Veil.over(raw)) is not None:
+        values = {key: bytes(value) for key, value in _checked(veil.text).items()}
+        if (found := veil.members(values)) is not None:
+            return found
+    standing = list(islice(_walk(raw), PATIENT_MEMBERS + 1))
+    if len(standing) > PATIENT_MEMBERS:
+        raise NotAnObject("too many members beside lone surrogates")
+    return {member.key: raw[member.value : member.end] for member in standing}
 
 
 def join_object(fields: Mapping[str, bytes]) -> bytes:
@@ -189,7 +205,7 @@ def _keys(raw: bytes) -> Set[str]:
     try:
         return _checked(raw).keys()
     except NotAnObject:
-        return {member.key for member in members(raw)}
+        return split_object(raw).keys()
 
 
 def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
