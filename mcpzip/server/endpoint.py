@@ -210,12 +210,12 @@ class Endpoint:
             return self._proxy.tell_all(client, method, params)
         return None
 
-    def mirrored(self, name: str) -> dict[str, object] | None:
-        """The input schema of the tool that is shown under ``name``, if it may want arguments repeated in
-        headers (2026-07-28 `server/tools`, "x-mcp-header").
+    def mirrored(self, name: str) -> Callable[[], dict[str, object]] | None:
+        """What reads the input schema of the tool that is shown under ``name``, if that may want arguments
+        repeated in headers (2026-07-28 `server/tools`, "x-mcp-header"). It takes as long as the schema is.
         """
         entry = self._proxy.exposure.target(name)
-        return None if entry is None or b"x-mcp-header" not in entry.raw else entry.input_schema()
+        return None if entry is None or b"x-mcp-header" not in entry.raw else entry.input_schema
 
     def told_first(self) -> "FirstWords | None":
         """What `begin` and `finished` make of the first requests of every client, as far as it stays so for

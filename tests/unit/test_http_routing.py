@@ -120,9 +120,9 @@ def test_the_version(version: str, stamp: dict[str, object], code: int | None) -
 async def test_arguments(headers: Pairs, arguments: dict[str, object], refused: bool) -> None:
     asked: list[str] = []
 
-    def schema_of(name: str) -> dict[str, object]:
+    def schema_of(name: str) -> routing.Callable[[], routing.Schema]:
         asked.append(name)
-        return SCHEMA
+        return lambda: SCHEMA
 
     call = exchange({"name": "t", "arguments": arguments})
     found = await routing.mismirrored(head(headers), call, schema_of)
@@ -135,9 +135,11 @@ async def test_arguments_that_no_header_repeats_are_not_looked_at() -> None:
     assert await routing.mismirrored(head([("Mcp-Param-Region", "us")]), call, lambda name: None) is None
     for arguments in (None, [], "text"):
         call = exchange({"name": "t", "arguments": arguments})
-        assert await routing.mismirrored(head([]), call, lambda name: SCHEMA) is None
+        assert await routing.mismirrored(head([]), call, lambda name: lambda: SCHEMA) is None
     long = b'{"name":"t","arguments":{"count":%b}}' % (b"7" * 5000)  # more digits than Python reads
-    found = await routing.mismirrored(head([]), Exchange(Client(Era.MODERN), b"1", long), lambda name: SCHEMA)
+    found = await routing.mismirrored(
+        head([]), Exchange(Client(Era.MODERN), b"1", long), lambda name: lambda: SCHEMA
+    )
     assert found
     assert found.code == INVALID
 

@@ -30,8 +30,9 @@ PARAM_HEADERS = "Mcp-Param-"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The param that Mcp-Name repeats, by method."""
 
-SchemaOf = Callable[[str], Mapping[str, object] | None]
-"""The input schema of a tool that is shown under a name; None where it asks for no headers."""
+Schema = Mapping[str, object]
+SchemaOf = Callable[[str], Callable[[], Schema] | None]
+"""What reads the input schema of a tool that is shown under a name; None where it asks for no headers."""
 
 _ENCODED, _END = "=?base64?", "?="
 _NO_STAMP = RpcError(
@@ -77,10 +78,10 @@ async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> Rp
     if len(set(names)) < len(names):
         return _mismatch("An Mcp-Param header is there more than once.")
     arguments = exchange.fields.get("arguments", b"{}")
-    return await in_thread(lambda: _compared(schema, arguments, dict(headers)), "mirrors")
+    return await in_thread(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
 
 
-def _compared(schema: Mapping[str, object], text: bytes, headers: Mapping[str, str]) -> RpcError | None:
+def _compared(schema: Schema, text: bytes, headers: Mapping[str, str]) -> RpcError | None:
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
