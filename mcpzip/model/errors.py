@@ -21,8 +21,8 @@
 
 The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
 No secret is in it, whoever said what it quotes, and what an upstream said in it is one line, in quotation
-marks and cut; an upstream's own JSON-RPC error is passed on as it came, by its ``code``, ``message``, ``data``
-and whatever else it has.
+marks and cut; an upstream's own JSON-RPC error is passed on as it came, by its ``code``, ``message``,
+``data`` and whatever else it has.
 """
 
 from collections.abc import Sequence
