@@ -121,6 +121,37 @@ NAMED_URIS = 16_384
 longer result, that server may have named any URI: one that others named too is refused as ambiguous."""
 NAMED_IN = 4 * MiB
 """A result that is looked through for URIs. As for `NAMED_URIS`."""
+WAITING = 16 * MiB
+"""What waits for one stream that isn't read: a client on stdio, an event stream, the stdin of a server. Past
+it progress, logs and the like are dropped; a client on stdio isn't read until it reads its answers, which are
+never dropped; a server gets no more requests (they fail, and say why) and no answers to its pings."""
+TURN = 64
+"""Lines of one client or server that are acted on before everybody else has a turn."""
+FRONT = 4 * MiB
+"""What a client on stdio says while the rest of mcpzip is being loaded. Past it, it isn't read until then."""
+ID = 1_024
+"""Bytes of the id of a request, or of a progress token. A longer id is refused; for a longer token there is
+no progress."""
+CALLS = 4_000
+"""Requests of clients under way at once: of a client on stdio, of all clients over HTTP. More are refused."""
+NOTICES = 1_000
+"""Notifications of clients that are being handed on at once. More are dropped."""
+ASKED = 100
+"""Requests of one server (sampling, elicitation, roots, ping) under way at once. More are refused."""
+SUBSCRIPTIONS = 1_000
+"""Resources that one client may be subscribed to, or one ``subscriptions/listen`` name. More are refused."""
+SESSIONS = 1_000
+"""Legacy sessions over HTTP. For one more the session goes that was unused longest, those first that did
+nothing but begin; if all are in use, the new one is refused."""
+SESSIONS_SHARE = 500
+"""Those of one address that isn't loopback: past it, one of its own makes room."""
+PARKED = 1_000
+"""Calls that wait for a modern client to come back with answers. For one more the oldest is given up."""
+PARKED_CLIENT = 100
+"""Those of one client that can be told from others, as on stdio."""
+OWN_CONNECTIONS = 256
+"""Connections (processes, on stdio) that clients have to themselves, besides one a server. For one more that
+is closed which was unused longest; if all are in use, the call fails and says why."""
 
 # --- a file -------------------------------------------------------------------------------------------------
 

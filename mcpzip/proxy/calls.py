@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamRpcError
 from mcpzip.proxy.ability import URLS, has, lacking, needed
 from mcpzip.proxy.counterpart import LOG_LEVELS, Call, Counterpart, RefusedError, Request
@@ -56,8 +57,8 @@ other.
 _ROUND = ("inputResponses", "requestState")
 _NOT_WAITING = RpcError(
     INVALID_PARAMS,
-    "This requestState is of no call that waits: it was answered, it waited too long, or it is another "
-    "request's. Make the request again without it.",
+    "This requestState is of no call that waits: it was answered, it waited too long, newer ones took its "
+    "place, or it is another request's. Make the request again without it.",
 )
 
 
@@ -314,6 +315,7 @@ class Caller:
         handle = self._handle + secrets.token_urlsafe(24)
         loop = asyncio.get_running_loop()
         call.waits_since = loop.time()
+        self._make_place(call.client)
         patience = PATIENCE if self._patience is None else self._patience
         self._parked[handle] = call, loop.call_later(patience, self._give_up, handle)
         questions = {
@@ -352,6 +354,14 @@ class Caller:
                 if now - call.waits_since >= seconds:
                     self._give_up(handle)
                 return
+
+    def _make_place(self, client: Client) -> None:
+        """Gives up what has waited longest where one call more would be too many."""
+        of_client = [handle for handle, (call, _) in self._parked.items() if call.client is client]
+        if client.lasting and len(of_client) >= limits.PARKED_CLIENT:
+            self._give_up(of_client[0])
+        if len(self._parked) >= limits.PARKED:
+            self._give_up(next(iter(self._parked)))
 
     def _give_up(self, handle: str) -> None:
         call, timer = self._parked.pop(handle)

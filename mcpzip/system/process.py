@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from mcpzip.system.guardian import Guardian
+from mcpzip.system.seclusion import seclude
 from mcpzip.system.strays import MARK, Stray, new_mark
 from mcpzip.system.threads import in_thread
 
@@ -105,6 +106,7 @@ class Child:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str = "") -> None:
         """Starts it. Raises OSError (FileNotFoundError, PermissionError …) when it can't."""
+        seclude()
         self.mark = mark
         command = list(argv)
         options: dict[str, int | bool] = {}

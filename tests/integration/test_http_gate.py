@@ -381,3 +381,29 @@ async def test_a_defect_of_ours_is_told_and_warned_of() -> None:
         error = (await session.call("broken")).last["error"]
         assert error["code"] == -32603
         assert "ZeroDivisionError" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Host", "Origin", "Authorization", "Content-Type", "Mcp-Session-Id", "MCP-Protocol-Version"]
+)
+async def test_a_header_that_is_judged_stands_once(name: str) -> None:
+    """Of two `Origin` headers only the first was."""
+    script = Script(hello=hello)
+    values = {
+        "Host": ("localhost", "evil.example"),
+        "Origin": ("http://localhost", "https://evil.example"),
+        "Authorization": (f"Bearer {TOKEN}", "Bearer other"),
+        "Content-Type": ("application/json", "text/plain"),
+        "Mcp-Session-Id": ("1" * 32, "2" * 32),
+        "MCP-Protocol-Version": LEGACY_VERSIONS[:2],
+    }[name]
+    async with site(script, GUARDED) as web, web.connected() as connection:
+        given = {"Authorization": f"Bearer {TOKEN}", name: values[0]}
+        sent = web.request("POST", INITIALIZE, **{key.replace("-", "_"): it for key, it in given.items()})
+        first, rest = sent.split(b"\r\n", 1)
+        doubled = b"%b\r\n%b\r\n%b" % (first, f"{name}: {values[0]}".encode(), rest)
+        if name != "Host":  # h11 has its own word on that
+            doubled = doubled.replace(rest, rest.replace(values[0].encode(), values[1].encode(), 1))
+        await connection.write(doubled)
+        assert (await connection.reply()).status == 400
+        assert script.seen == []

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from driver import comes_true
-from web import Json, Script, asking, echo, message, modern_message, progress, site
+from web import Json, Script, Web, asking, echo, message, modern_message, progress, site
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.endpoint import FaultError
@@ -89,7 +89,7 @@ async def test_a_session_begins_once() -> None:
 
 async def test_a_session_that_seems_forgotten_makes_room() -> None:
     script = Script(echo=echo)
-    async with site(script, sessions=2, session_spare=0.0) as web:
+    async with site(script, sessions=2) as web:
         first, second = await web.session(), await web.session()
         async with first.listening():
             third = await web.session()
@@ -153,15 +153,32 @@ async def test_an_open_stream_keeps_a_session() -> None:
             assert (await lost.call("echo")).status == 404
 
 
+async def opening(web: Web) -> int:
+    """The status of one more `initialize`."""
+    return (await web.ask("POST", message("initialize", {"protocolVersion": "2025-11-25"}, 1))).status
+
+
 async def test_there_is_an_end_to_sessions() -> None:
     async with site(Script(echo=echo), sessions=2) as web:
-        first, _ = await web.session(), await web.session()
-        assert (
-            await web.ask("POST", message("initialize", {"protocolVersion": "2025-11-25"}, 1))
-        ).status == 503
-        assert (await first.call("echo")).status == 200
+        first, second = await web.session(), await web.session()
+        async with first.listening(), second.listening():
+            assert await opening(web) == 503
+            assert (await first.call("echo")).status == 200
         assert (await first.ask("DELETE")).status == 200
         await web.session()
+
+
+async def test_a_flood_of_sessions_locks_nobody_out() -> None:
+    """A thousand of them in a second did, for a minute: none had been idle for long enough to go."""
+    script = Script(echo=echo)
+    async with site(script, sessions=3) as web:
+        used, listening = await web.session(), await web.session()
+        assert (await used.call("echo")).status == 200
+        async with listening.listening():
+            assert [await opening(web) for _ in range(10)] == [200] * 10
+            assert len(script.clients) <= 4
+            for each in (used, listening, await web.session()):
+                assert (await each.call("echo")).status == 200
 
 
 async def test_the_end_of_a_session_cancels_its_calls() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.config import ServerConfig
+from mcpzip.model import limits
 from mcpzip.proxy.ability import Ability, has, lacking, needed
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Call, Counterpart, Request
@@ -118,3 +119,20 @@ async def test_how_long_a_call_waits_can_be_said() -> None:
     assert caller._parked == {}
     asking.cancel()
     await asyncio.wait({asking})
+
+
+@pytest.mark.parametrize(("lasting", "most"), [(True, limits.PARKED_CLIENT), (False, limits.PARKED)])
+async def test_calls_that_wait_for_their_client_are_so_many_and_the_oldest_goes(
+    lasting: bool, most: int
+) -> None:
+    """There was no end to them: each holds a call at its server."""
+    caller = Caller(Pool([], idle_timeout=1.0))
+    client = Client(Era.MODERN, b'{"roots":{}}', lasting=lasting)
+    calls = [Call(Exchange(client), request({})) for _ in range(most + 2)]
+    for call in calls:
+        call.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+        caller._park(call)
+    assert len(caller._parked) == most
+    await asyncio.wait({call.task for call in calls[:2] if call.task})
+    assert [call.task.cancelled() for call in calls if call.task] == [True] * 2 + [False] * most
+    await caller.close()

@@ -73,7 +73,7 @@ class Gate:
 
     def _page(self, head: Head) -> str | None:
         """The origin of a web page that may read what we answer; None for any other."""
-        origin = head.text("Origin")
+        origin = head.text("Origin") if head.repeated is None else None
         return origin if origin and origin.lower() in self._access.pages else None
 
     async def settle(self, patience: float) -> None:
@@ -108,6 +108,8 @@ class Gate:
             return _UNKNOWN_PATH
         if head.all("Transfer-Encoding") and head.all("Content-Length"):
             return _TWO_LENGTHS
+        if repeated := head.repeated:
+            return Refusal(400, f"A request has one {repeated} header, not several.")
         if head.verb == "POST" and not head.carries_json:
             return _NO_JSON
         if not self._access.knows_host(head.host):

@@ -11,11 +11,17 @@ Scope = Mapping[str, Any]
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
+_ONCE = (
+    *("Host", "Origin", "Authorization", "Content-Type", "Content-Length"),
+    *("Mcp-Session-Id", "MCP-Protocol-Version"),
+)
+"""Headers that are judged, or say whose a request is: of two, whoever passed it on may have gone by the other.
+"""
 
 
 class Head:
     """A request's head. verb: its method; host, path: of its target; session: its Mcp-Session-Id, None for
-    none.
+    none; address: of whom it came from, "" where that isn't known.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -23,6 +29,8 @@ class Head:
         self._headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
         self.host, self.path = _target(scope["raw_path"].decode("latin-1"), self.text("Host") or "")
         self.session = self.text("Mcp-Session-Id")
+        client = scope.get("client")
+        self.address: str = client[0] if client else ""
 
     def all(self, name: str) -> list[str]:
         """The values under ``name``, in order."""
@@ -31,6 +39,11 @@ class Head:
     def text(self, name: str) -> str | None:
         """The first value under ``name``; None for none."""
         return next(iter(self.all(name)), None)
+
+    @property
+    def repeated(self) -> str | None:
+        """The first header that stands more than once and must not; None for none."""
+        return next((name for name in _ONCE if len(self.all(name)) > 1), None)
 
     def starting(self, prefix: str) -> list[tuple[str, str]]:
         """Every header whose name starts so: its name, in lower case, and value."""

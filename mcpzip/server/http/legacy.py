@@ -70,7 +70,7 @@ class Legacy:
     async def post(self, head: Head, body: bytes, reply: Reply, receive: Receive) -> None:
         """Answers a POST with this body."""
         if head.session is None:
-            await self._opening(body, reply, receive)
+            await self._opening(head, body, reply, receive)
         elif session := self._sessions.get(head.session):
             with self._in_use(session, reply):
                 await session.post(body, reply, receive)
@@ -102,7 +102,7 @@ class Legacy:
         for session in list(self._sessions.values()):
             self._end(session)
 
-    async def _opening(self, body: bytes, reply: Reply, receive: Receive) -> None:
+    async def _opening(self, head: Head, body: bytes, reply: Reply, receive: Receive) -> None:
         peer = Peer(role=Role.SERVER)
         match event := peer.message(body):
             case Request(method="initialize", params=params):
@@ -111,10 +111,10 @@ class Legacy:
                     await reply.json(peer.error(event.id, INVALID_PARAMS, _NO_VERSION))
                 elif self._work.full:
                     await reply.json(peer.error(event.id, BUSY.code, BUSY.message))
-                elif self._work.over or not self._has_room():
+                elif self._work.over or not self._has_room(head.address):
                     await self._refuse(_STOPPING if self._work.over else _FULL, reply, receive)
                 else:
-                    await self._open(peer, event, reply, receive)
+                    await self._open(head.address, peer, event, reply, receive)
             case Request(id=id, method=method, params=params) if _is_modern(method, params):
                 await reply.json(peer.error(id, HEADER_MISMATCH, _NO_HEADER), 400)
             case Invalid(id=id, code=code, message=message):
@@ -122,8 +122,8 @@ class Legacy:
             case _:
                 await self._refuse(_NO_SESSION, reply, receive)
 
-    async def _open(self, peer: Peer, request: Request, reply: Reply, receive: Receive) -> None:
-        session = LegacySession(self._endpoint, self._work, peer, self._limits)
+    async def _open(self, address: str, peer: Peer, request: Request, reply: Reply, receive: Receive) -> None:
+        session = LegacySession(self._endpoint, self._work, peer, self._limits, address)
         self._sessions[session.id] = session
         self._endpoint.joined(session.client)
         opened = False
@@ -134,15 +134,24 @@ class Legacy:
             if not opened:
                 self._end(session)
 
-    def _has_room(self) -> bool:
-        """Whether there can be one session more; one that seems to be forgotten goes for it."""
-        if len(self._sessions) < self._limits.sessions:
-            return True
-        now = asyncio.get_running_loop().time()
-        spare = [it for it in self._sessions.values() if now - it.used_until >= self._limits.session_spare]
-        if spare:
-            self._end(min(spare, key=lambda it: it.used_until))
-        return bool(spare)
+    def _has_room(self, address: str) -> bool:
+        """Whether there can be one session more from ``address``; the one that is missed least goes for it.
+
+        That is one that isn't in use: one that did nothing but begin, if there is one, and of these the one
+        that was unused longest.
+        """
+        limits, every = self._limits, list(self._sessions.values())
+        if address and not _is_loopback(address):
+            of_it = [it for it in every if it.address == address]
+            if len(of_it) >= limits.sessions_share:
+                return self._lets_one_go(of_it)
+        return len(every) < limits.sessions or self._lets_one_go(every)
+
+    def _lets_one_go(self, sessions: "list[LegacySession]") -> bool:
+        idle = [it for it in sessions if it.used_until < math.inf]
+        if idle:
+            self._end(min(idle, key=lambda it: (it.did_something, it.used_until)))
+        return bool(idle)
 
     def _unused(self, session: "LegacySession") -> None:
         """Has ``session`` end unless it is used again."""
@@ -189,15 +198,17 @@ class _Call:
 
 class LegacySession:
     """One client. id: its Mcp-Session-Id; listens: set while it has its own stream open; uses: HTTP requests
-    of it that are open; last_used: when there was one, by the loop's clock; clock: what ends it then.
+    of it that are open; did_something: whether it asked anything after it had begun; address: of whom it
+    came from; last_used: when there was one, by the loop's clock; clock: what ends it then.
     """
 
-    def __init__(self, endpoint: Endpoint, work: Work, peer: Peer, limits: Limits) -> None:
-        self.id = secrets.token_hex(16)
+    def __init__(self, endpoint: Endpoint, work: Work, peer: Peer, limits: Limits, address: str = "") -> None:
+        self.id, self.address = secrets.token_hex(16), address
         self.client = Client(Era.LEGACY)
         self.listens = asyncio.Event()
         self.uses = 0
         self.last_used = 0.0
+        self.did_something = False
         self.clock: asyncio.TimerHandle | None = None
         self._endpoint, self._work, self._peer, self._limits = endpoint, work, peer, limits
         self._questions = Questions(peer)
@@ -226,6 +237,7 @@ class LegacySession:
             case Request(id=id) if self._work.full:
                 await self._refuse(id, BUSY, reply)
             case Request():
+                self.did_something = True
                 await self.answer(event, reply, receive)
             case Invalid(id=id, code=code, message=message):
                 await reply.json(self._peer.error(id, code, message), 400)
@@ -264,6 +276,7 @@ class LegacySession:
     async def listen(self, reply: Reply, receive: Receive) -> None:
         """Says what concerns no request, until the client leaves or the session ends."""
         self.listens.set()
+        self.did_something = True
         try:
             await reply.stream()
             # What was asked on the stream before, and not answered, may have been lost with it.
@@ -327,6 +340,11 @@ class LegacySession:
             return await self._questions.ask(outbox.put, method, params)
 
         return ask
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether it is this machine: there may be anybody behind it, a reverse proxy too."""
+    return address.startswith(("127.", "::1", "::ffff:127."))
 
 
 def _is_modern(method: str, params: bytes | None) -> bool:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from mcpzip.wire import MAX_FRAME
+from mcpzip.model import limits
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Sizes in bytes, times in seconds."""
 
-    body: int = MAX_FRAME
+    body: int = limits.MESSAGE
     """A POSTed message: as long as a line over stdio may be."""
     body_time: float = 60.0
     """Until a body is there: a client on this machine needs milliseconds, 64 MiB over 10 Mbit/s 54 s."""
@@ -22,23 +22,23 @@ class Limits:
     event: int = 1_000_000
     """A legacy answer in an event stream: the SDKs' clients take 2**20. A longer one goes as plain JSON where
     it still can, which is when nothing was said on the stream before it."""
-    sessions: int = 1_000
+    sessions: int = limits.SESSIONS
     """Legacy sessions at once: each may have upstream connections of its own."""
     session_idle: float = 3_600.0
     """A session without a request or an open stream: clients are told 404 then and begin anew."""
-    session_spare: float = 60.0
-    """The same, when another wants its place: who is killed ends no session."""
+    sessions_share: int = limits.SESSIONS_SHARE
+    """Those of one address. Loopback has none: behind it may be anybody, a reverse proxy too."""
     connections: int = 2_000
     """Open at once; a session has one for its stream and one for each of its calls."""
     turned_away: int = 50
     """Connections beyond those that are told so; any more are closed without a word."""
-    calls: int = 4_000
+    calls: int = limits.CALLS
     """Requests under way at once. A legacy client that hangs up has cancelled none of its own."""
     backlog: int = 512
     """Connections that wait to be taken."""
     unread: float = 600.0
     """What waits to be read: the longest pause of a client, and 64 MiB over 1 Mbit/s."""
-    untold: int = 16 * 1024 * 1024
+    untold: int = limits.WAITING
     """What is told to a client that doesn't read, per stream; past that it is told no more on it."""
     linger: float = 2.0
     """For what a client still sends after it was refused: closed at once, it might never read why."""
