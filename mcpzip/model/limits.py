@@ -129,7 +129,7 @@ TURN = 64
 """Lines of one client or server that are acted on before everybody else has a turn."""
 FRONT = 4 * MiB
 """What a client on stdio says while the rest of mcpzip is being loaded. Past it, it isn't read until then."""
-ID = 1_024
+ID = 8_192
 """Bytes of the id of a request, or of a progress token. A longer id is refused; for a longer token there is
 no progress."""
 CALLS = 4_000

@@ -8,6 +8,7 @@ own); an `Exchange` lives as long as one of its requests.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from mcpzip.model import limits
 from mcpzip.wire import Era, NotAnObject, progress_token_of, split_object
 
 Tell = Callable[[str, bytes | None], None]
@@ -81,8 +82,11 @@ class Exchange:
 
     @property
     def progress_token(self) -> bytes | None:
-        """The token under which the client wants progress, as JSON text; None when it wants none."""
-        return progress_token_of(self.meta_fields)
+        """The token under which the client wants progress, as JSON text; None when it wants none, or
+        under one that is too long to be repeated.
+        """
+        token = progress_token_of(self.meta_fields)
+        return None if token is None or len(token) > limits.ID else token
 
 
 def members(text: bytes | None) -> dict[str, bytes]:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, load, paths
+from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
 from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint, FirstWords
+from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
-from mcpzip.system.pipes import keep_buffers, read_from, write_to
+from mcpzip.system.pipes import keep_buffers, write_to
 from mcpzip.system.signals import stop_on_signals
 from mcpzip.system.state import strangers
+from mcpzip.system.turns import read_lines_from
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
@@ -68,18 +71,20 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
     proxy = Proxy(prepared.config, prepared.catalog, complain)
     endpoint = Endpoint(proxy)
     writer = write_to(1)
-    session = Session(endpoint, writer.write)
+    outlet = Outlet(writer)
+    session = Session(endpoint, outlet.say, outlet.tell, lambda: outlet.full)
     try:
         session.replay(answered)
-        session.receive(rest)
 
         def end() -> None:
             session.end()
             done.set()
 
-        reader = None if ended else read_from(0, session.receive, end)
+        reader = None if ended else read_lines_from(0, session.receive, end, at_once=limits.TURN, first=rest)
+        outlet.reader = reader
         _keep_card(prepared, endpoint)
         if reader is None:
+            session.receive(rest)
             end()
         else:
             await session.opened(OPENING)
@@ -87,6 +92,7 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
         await done.wait()
         if reader is not None:
             reader.close()
+            outlet.close()
         until = asyncio.get_running_loop().time() + PATIENCE
         await session.finish(PATIENCE)
         try:

@@ -12,6 +12,7 @@ import msgspec
 
 from mcpzip import __version__
 from mcpzip.config import Config
+from mcpzip.model.echo import echo
 from mcpzip.model.errors import (
     InvalidCursorError,
     McpzipError,
@@ -54,6 +55,8 @@ LISTING_TTL = 3_600_000
 """Milliseconds a modern client may keep what follows from the config only."""
 NO_TTL = 0
 """The same for what an upstream may change at any time."""
+
+BUSY = RpcError(INTERNAL_ERROR, "There are too many requests under way; try again later.")
 
 _LEGACY_ONLY = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
@@ -152,7 +155,7 @@ class Endpoint:
         """What `finished` makes the result of, at once where it takes no waiting. Raises FaultError."""
         modern = exchange.client.era is Era.MODERN
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
-            raise FaultError(METHOD_NOT_FOUND, f"There is no {method} in this version of the protocol.")
+            raise FaultError(METHOD_NOT_FOUND, f"There is no {echo(method)} in this version of the protocol.")
         try:
             return self._begin(method, exchange)
         except McpzipError as error:
@@ -190,7 +193,7 @@ class Endpoint:
                 return passing.resource(exchange)
             case "completion/complete":
                 return passing.complete(exchange)
-        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}.")
+        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {echo(method)}.")
 
     def finished(self, method: str, exchange: Exchange, result: bytes) -> bytes:
         """``result`` as the client's era has it."""
@@ -342,7 +345,7 @@ def fault_of(error: Exception) -> FaultError:
         case McpzipError():
             return FaultError(INTERNAL_ERROR, str(error))
         case _:  # a defect of ours must not leave the client waiting
-            return FaultError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {error}")
+            return FaultError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {echo(str(error))}")
 
 
 def _spoken_here(result: bytes) -> bytes:

@@ -10,6 +10,7 @@ from mcpzip.wire import INVALID_REQUEST, Error, Peer, PeerClosedError, Result, R
 Say = Callable[[bytes], None]
 """Takes frames for the client, in order."""
 
+NOT_READ = RpcError(INVALID_REQUEST, "The client does not read what it is told.")
 _GONE = RpcError(INVALID_REQUEST, "The client has gone.")
 
 

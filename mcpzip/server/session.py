@@ -10,10 +10,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 
+from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.endpoint import Endpoint, FaultError, fault_of
-from mcpzip.server.questions import Questions
+from mcpzip.server.endpoint import BUSY, Endpoint, FaultError, fault_of
+from mcpzip.server.questions import NOT_READ, Questions
 from mcpzip.system.tasks import looked_at
+from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -45,13 +47,23 @@ class Session:
     client: what it has said of itself so far.
     """
 
-    def __init__(self, endpoint: Endpoint, send: Callable[[bytes], None]) -> None:
-        """send: takes the frames for the client, in order."""
-        self._endpoint, self._send = endpoint, send
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        send: Callable[[bytes], None],
+        tell: Callable[[bytes], None] | None = None,
+        full: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """send: takes the frames for the client, in order. tell: takes those that may be missed (default:
+        as ``send``). full: whether so much waits for the client that it is asked nothing.
+        """
+        self._endpoint, self._send, self._full = endpoint, send, full
+        self._send_if_room = tell or send
         self._peer = Peer(role=Role.SERVER)
         self._questions = Questions(self._peer)
         self.client = Client(tell=self._tell, ask=self._ask, alone=True)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
+        self._under_way = 0
         self._passing_on: set[asyncio.Task[None]] = set()
         self._opened = asyncio.Event()
 
@@ -65,11 +77,12 @@ class Session:
 
     def replay(self, data: bytes) -> None:
         """Takes note of what the front desk has already answered."""
-        send, self._send = self._send, lambda frame: None
+        ways = self._send, self._send_if_room
+        self._send = self._send_if_room = lambda frame: None
         try:
             self.receive(data)
         finally:
-            self._send = send
+            self._send, self._send_if_room = ways
 
     def receive(self, data: bytes) -> None:
         """Acts on bytes from the client."""
@@ -116,6 +129,8 @@ class Session:
             task.cancel()
 
     def _notified(self, method: str, params: bytes | None) -> None:
+        if len(self._passing_on) >= limits.NOTICES:
+            return
         if (work := self._endpoint.notified(self.client, method, params)) is not None:
             task = asyncio.create_task(work)
             self._passing_on.add(task)
@@ -124,6 +139,8 @@ class Session:
 
     def _request(self, request: Request) -> None:
         try:
+            if self._under_way >= limits.CALLS:
+                raise FaultError(BUSY.code, BUSY.message)
             exchange = self._exchange(request)
             result = self._endpoint.begin(request.method, exchange)
             self._opened.set()
@@ -138,6 +155,7 @@ class Session:
         else:
             task = asyncio.create_task(self._answer(request, exchange, result, self._send))
             self._calls[request.id] = task
+            self._under_way += 1
             task.add_done_callback(partial(self._done, request.id))
 
     def _exchange(self, request: Request) -> Exchange:
@@ -153,6 +171,7 @@ class Session:
         return exchange
 
     def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
+        self._under_way -= 1
         if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now
             del self._calls[id]
 
@@ -207,7 +226,9 @@ class Session:
             send(peer.result(id, result))
 
     def _tell(self, method: str, params: bytes | None) -> None:
-        self._send(self._peer.notify(method, params))
+        self._send_if_room(self._peer.notify(method, params))
 
     async def _ask(self, method: str, params: bytes | None) -> bytes:
+        if self._full():
+            raise RpcFaultError(NOT_READ)
         return await self._questions.ask(self._send, method, params)

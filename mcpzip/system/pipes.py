@@ -7,6 +7,7 @@ Windows, where the proactor loop has no readers) gets a thread of its own.
 
 import asyncio
 import os
+import select
 import stat
 import sys
 import threading
@@ -25,9 +26,22 @@ class Reader(Protocol):
     def close(self) -> None:
         """Stops delivering. The descriptor stays the caller's."""
 
+    def pause(self) -> None:
+        """Reads nothing until `resume`: the other side has to wait. What was just read may still come."""
+
+    def resume(self) -> None:
+        """Reads again."""
+
+    def hung_up(self) -> bool:
+        """Whether nobody is left who could write, as far as that can be seen without reading."""
+
 
 class Writer(Protocol):
     """Sends bytes in order, buffering what the other side doesn't take yet."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the other side has yet to take."""
 
     def write(self, data: bytes) -> None:
         """Queues ``data`` and sends what goes out at once. Silently drops everything after the other side has
@@ -73,6 +87,14 @@ def _watchable(fd: int) -> bool:
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 
 
+def _hung_up(fd: int) -> bool:
+    if sys.platform == "win32" or not _watchable(fd):
+        return False
+    poll = select.poll()
+    poll.register(fd, 0)
+    return bool(poll.poll(0))  # of nothing but the end is told unasked
+
+
 class _SelectorReader:
     def __init__(
         self,
@@ -82,7 +104,7 @@ class _SelectorReader:
         on_eof: Callable[[], None],
     ) -> None:
         self._loop, self._fd, self._on_data, self._on_eof = loop, fd, on_data, on_eof
-        self._open = True
+        self._open, self._paused = True, False
         loop.add_reader(fd, self._ready)
 
     def _ready(self) -> None:
@@ -99,9 +121,21 @@ class _SelectorReader:
             self._on_eof()
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
+        self.pause()
+        self._open = False
+
+    def pause(self) -> None:
+        if self._open and not self._paused:
+            self._paused = True
             self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if self._open and self._paused:
+            self._paused = False
+            self._loop.add_reader(self._fd, self._ready)
+
+    def hung_up(self) -> bool:
+        return _hung_up(self._fd)
 
 
 class _ThreadReader:
@@ -113,11 +147,14 @@ class _ThreadReader:
         on_eof: Callable[[], None],
     ) -> None:
         self._loop, self._fd, self._on_data, self._on_eof = loop, fd, on_data, on_eof
-        self._open = True
+        self._open, self._paused = True, False
+        self._go = threading.Event()
+        """Set while there is to be read: not before what was read is delivered."""
+        self._go.set()
         threading.Thread(target=self._run, name=f"read-{fd}", daemon=True).start()
 
     def _run(self) -> None:
-        while self._open:
+        while self._wanted():
             try:
                 data = os.read(self._fd, CHUNK)
             except OSError:
@@ -129,23 +166,46 @@ class _ThreadReader:
             if not data:
                 return
 
+    def _wanted(self) -> bool:
+        """Waits until there is to be read; False when there is nothing any more."""
+        self._go.wait()
+        self._go.clear()
+        return self._open
+
     def _deliver(self, data: bytes) -> None:
         if not self._open:
             return
         if data:
-            self._on_data(data)
+            try:
+                self._on_data(data)
+            finally:
+                if not self._paused:
+                    self._go.set()
         else:
             self._open = False
             self._on_eof()
 
     def close(self) -> None:
         self._open = False
+        self._go.set()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._go.set()
+
+    def hung_up(self) -> bool:
+        return _hung_up(self._fd)
 
 
 class _SelectorWriter:
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop, self._fd = loop, fd
         self._queue: deque[memoryview | bytes] = deque()
+        self.waiting = 0
         self._watching = False
         self._open = True
         self._empty = asyncio.Event()
@@ -157,6 +217,7 @@ class _SelectorWriter:
             return
         if self._queue:
             self._queue.append(data)
+            self.waiting += len(data)
             return
         try:
             sent = os.write(self._fd, data)
@@ -167,6 +228,7 @@ class _SelectorWriter:
             return
         if sent < len(data):
             self._queue.append(memoryview(data)[sent:])
+            self.waiting = len(data) - sent
             self._empty.clear()
             self._watching = True
             self._loop.add_writer(self._fd, self._flush)
@@ -181,6 +243,7 @@ class _SelectorWriter:
             except OSError:
                 self.close()
                 return
+            self.waiting -= sent
             while sent:
                 first = self._queue[0]
                 if sent < len(first):
@@ -203,6 +266,7 @@ class _SelectorWriter:
         if self._open:
             self._open = False
             self._queue.clear()
+            self.waiting = 0
             self._idle()
 
 
@@ -210,6 +274,7 @@ class _ThreadWriter:
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop, self._fd = loop, fd
         self._queue: deque[bytes] = deque()
+        self.waiting = 0
         self._work = threading.Condition()
         self._open = True
         self._empty = asyncio.Event()
@@ -222,6 +287,7 @@ class _ThreadWriter:
         self._empty.clear()
         with self._work:
             self._queue.append(data)
+            self.waiting += len(data)
             self._work.notify()
 
     def _run(self) -> None:
@@ -240,6 +306,7 @@ class _ThreadWriter:
             except OSError:
                 self._open = False
             with self._work:
+                self.waiting -= len(data)
                 done = not self._queue or not self._open
             if done:
                 try:

@@ -30,6 +30,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
+from mcpzip.model import limits
 from mcpzip.system.tasks import looked_at
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
@@ -41,7 +42,7 @@ from mcpzip.transport.base import (
     Signing,
 )
 from mcpzip.transport.witness import Fault, Witness
-from mcpzip.wire import Era, NotAnObject, RpcError, split_object, with_progress_token
+from mcpzip.wire import INTERNAL_ERROR, Era, NotAnObject, RpcError, split_object, with_progress_token
 from mcpzip.wire.envelope import own_id, read_error
 
 MIRRORS = b"x-mcp-header"
@@ -97,6 +98,7 @@ class SdkChannel:
         self._progress: dict[int | str, ProgressSink] = {}
         self._gone: str | None = None
         witness.verbatim.heard = self._heard
+        self._asked = 0
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Reads until the stream ends. Started by `dispatching` in the owner's task group."""
@@ -258,16 +260,21 @@ class SdkChannel:
     async def _on_request(
         self, _context: object, method: str, params: Mapping[str, object] | None
     ) -> dict[str, object]:
-        text = None if params is None else self._witness.verbatim.taken_up(dict(params))
-        if text is None and params is not None:
-            text = encode_json(dict(params))
+        if self._asked >= limits.ASKED:
+            raise MCPError(INTERNAL_ERROR, "There are too many requests under way.")
+        self._asked += 1
         try:
+            text = None if params is None else self._witness.verbatim.taken_up(dict(params))
+            if text is None and params is not None:
+                text = encode_json(dict(params))
             reply = await self._incoming.asked(method, text)
         except RpcFaultError as fault:
             error = fault.error
             raise MCPError(
                 error.code, error.message, None if error.data is None else json.loads(error.data)
             ) from fault
+        finally:
+            self._asked -= 1
         return cast(dict[str, object], json.loads(reply))
 
 

@@ -16,6 +16,7 @@ from mcpzip.model.secrecy import conceal
 from mcpzip.system.guardian import Guardian
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, child_environment
+from mcpzip.system.turns import read_lines_from
 from mcpzip.transport.base import (
     ChannelClosedError,
     Dialect,
@@ -24,6 +25,7 @@ from mcpzip.transport.base import (
     RpcFaultError,
 )
 from mcpzip.wire import (
+    INTERNAL_ERROR,
     Cancelled,
     Closed,
     Error,
@@ -43,6 +45,7 @@ _KEPT_LINE = 4_000  # a secret that was cut in two is not found again
 _SHOWN = 400
 _LAST_WORDS_POLL = 0.005  # s
 _LAST_WORDS_POLLS = 40
+_CROWDED = "There are too many requests under way."
 _LOOK = 0.25
 """Seconds between two looks at whether the process lives, while requests wait."""
 
@@ -110,7 +113,9 @@ class StdioChannel:
         self._last_words: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
         self._gone: str | None = None
-        self._out: Reader = read_from(child.stdout, self._received, self._stdout_ended)
+        self._out: Reader = read_lines_from(
+            child.stdout, self._received, self._stdout_ended, at_once=limits.TURN
+        )
         self._err: Reader = read_from(child.stderr, self._complained, self._stderr_ended)
         self._in = write_to(child.stdin)
 
@@ -129,6 +134,8 @@ class StdioChannel:
             await asyncio.wait({self._last_words})
         if self._gone is not None:
             raise ChannelClosedError(self._gone, sent=False)
+        if self._full:
+            raise ChannelClosedError("it doesn't read what it is sent", sent=False, fatal=False)
         if on_progress is not None:
             params = with_progress_token(params, b"%d" % self._peer.next_id)
         number, frame = self._peer.request(method, params)
@@ -148,7 +155,7 @@ class StdioChannel:
             self._progress.pop(number, None)
 
     async def notify(self, method: str, params: bytes | None = None) -> None:
-        if self._gone is None:
+        if self._gone is None and not self._full:
             self._in.write(self._peer.notify(method, params))
             await self._in.drain()
 
@@ -165,6 +172,11 @@ class StdioChannel:
         self._out.close()
         self._err.close()
         self._in.close()
+
+    @property
+    def _full(self) -> bool:
+        """Whether as much as may waits for it to read."""
+        return self._in.waiting >= limits.WAITING
 
     def _received(self, data: bytes) -> None:
         for event in self._peer.receive(data):
@@ -186,12 +198,20 @@ class StdioChannel:
                     sink(params)
             case Notification(method=method, params=params):
                 self._incoming.notified(method, params)
+            case Request(id=id_) if self._full:
+                self._peer.error(id_, INTERNAL_ERROR, "")  # it reads none of what it is answered
+            case Request(id=id_) if len(self._asked) >= limits.ASKED:
+                self._in.write(
+                    self._peer.error(id_, INTERNAL_ERROR, "There are too many requests under way.")
+                )
             case Request(id=id_, method=method, params=params):
                 task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
                 self._asked[id_] = task
                 task.add_done_callback(partial(self._answered, id_))
             case Invalid(id=id_, code=code, message=message):
-                self._in.write(self._peer.error(id_, code, message))
+                answer_ = self._peer.error(id_, code, message)
+                if not self._full:
+                    self._in.write(answer_)
             case Junk(data=data):
                 self._remember(data)
             case Closed(ids=ids):

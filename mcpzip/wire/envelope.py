@@ -9,6 +9,7 @@ from itertools import islice
 
 import msgspec
 
+from mcpzip.model import limits
 from mcpzip.model.limits import PATIENT_MEMBERS
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcpzip.wire.events import RpcError
@@ -157,7 +158,9 @@ def own_id(raw: bytes) -> int | None:
 
 
 def peer_id(raw: bytes) -> bytes | None:
-    """A key for a peer's id, equal for equal ids; None when it is no string and no integer."""
+    """A key for a peer's id, equal for equal ids; None when it is no string and no integer, or too long."""
+    if len(raw) > limits.ID:
+        return None
     first = raw[:1]
     if first == b'"':
         text = text_of(raw) if b"\\" in raw else None

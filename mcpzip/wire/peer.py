@@ -10,6 +10,7 @@ The rules kept here:
 
 from enum import Enum
 
+from mcpzip.model import limits
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED
 from mcpzip.wire.envelope import (
     ABSENT,
@@ -206,7 +207,9 @@ class Peer:
         id = bytes(envelope.id)
         key = peer_id(id)
         if key is None:
-            return self._refuse(frame, envelope, INVALID_REQUEST, "an id is a string or an integer")
+            long = len(id) > limits.ID
+            why = f"an id has up to {limits.ID} bytes" if long else "an id is a string or an integer"
+            return self._refuse(frame, envelope, INVALID_REQUEST, why)
         if key in self._owed:
             return Invalid(None, INVALID_REQUEST, f"another request is open under the id {shown(id)}")
         self._owed[key] = id
@@ -264,7 +267,8 @@ class Peer:
     def _refuse(self, frame: Frame, envelope: Envelope, code: int, reason: str) -> Event:
         id = bytes(envelope.id)
         # A fractional number is no id, but its sender knows it by that.
-        key = peer_id(id) or (id if id[:1].isdigit() or id[:1] == b"-" else None)
+        number = len(id) <= limits.ID and (id[:1].isdigit() or id[:1] == b"-")
+        key = peer_id(id) or (id if number else None)
         call = envelope.method is not ABSENT and text_of(envelope.jsonrpc) == "2.0"
         if not self._serves and not (call and key):
             return Junk((frame.head if isinstance(frame, FrameTooLong) else frame)[:JUNK_SHOWN], reason)

@@ -15,8 +15,7 @@ _ONCE = (
     *("Host", "Origin", "Authorization", "Content-Type", "Content-Length"),
     *("Mcp-Session-Id", "MCP-Protocol-Version"),
 )
-"""Headers that are judged, or say whose a request is: of two, whoever passed it on may have gone by the other.
-"""
+"""Headers that are judged, or say whose a request is: of two, another may have gone by the other."""
 
 
 class Head:

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from functools import partial
 
 from mcpzip.proxy.exchange import Ask, Client, Exchange, Tell
-from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.outbox import Answer, Outbox
 from mcpzip.server.http.reply import Receive, Refusal, Reply, error_message
-from mcpzip.server.http.work import BUSY, Outcome, Work
-from mcpzip.server.questions import Questions
+from mcpzip.server.http.work import Outcome, Work
+from mcpzip.server.questions import NOT_READ, Questions
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     HEADER_MISMATCH,
@@ -51,7 +51,6 @@ _FULL = Refusal(503, "There are too many sessions; try again later.", code=INTER
 _STOPPING = Refusal(503, "mcpzip was told to stop.", code=INTERNAL_ERROR, unread=False)
 _LISTENS = Refusal(409, "The session has its stream already: one is allowed.", unread=False)
 _NO_STREAM = RpcError(INVALID_REQUEST, "The client has no stream open on which it could be asked.")
-_NOT_READ = RpcError(INVALID_REQUEST, "The client does not read what it is told.")
 _BEGUN = RpcError(INVALID_REQUEST, "The session has begun already; a new one begins without Mcp-Session-Id.")
 _NO_OBJECT = RpcError(INVALID_PARAMS, "params is an object")
 _NO_HEADER = "MCP-Protocol-Version is not the version in _meta: it is not there."
@@ -303,6 +302,8 @@ class LegacySession:
                 if call := self._calls.get(id):
                     self._withdraw(call, _WITHDRAWN)
             case Notification(method=method, params=params):
+                if self._work.crowded:
+                    return
                 if work := self._endpoint.notified(self.client, method, params):
                     self._work.aside(work)
             case _:
@@ -336,7 +337,7 @@ class LegacySession:
             if not outbox.open:
                 raise RpcFaultError(_NO_STREAM)
             if outbox.full:
-                raise RpcFaultError(_NOT_READ)
+                raise RpcFaultError(NOT_READ)
             return await self._questions.ask(outbox.put, method, params)
 
         return ask

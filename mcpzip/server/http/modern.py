@@ -6,13 +6,13 @@ cancelled; an error that comes before anything else was said sets the HTTP statu
 """
 
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http import routing
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.outbox import Answer, Outbox
 from mcpzip.server.http.reply import Receive, Refusal, Reply
-from mcpzip.server.http.work import BUSY, Outcome, Work
+from mcpzip.server.http.work import Outcome, Work
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,

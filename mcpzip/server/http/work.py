@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
+from mcpzip.model import limits
 from mcpzip.server.endpoint import fault_of
 from mcpzip.system.tasks import looked_at
 from mcpzip.wire import INTERNAL_ERROR, RpcError
@@ -10,7 +11,6 @@ from mcpzip.wire import INTERNAL_ERROR, RpcError
 Outcome = bytes | RpcError
 """The result of a request, as JSON text, or why there is none."""
 
-BUSY = RpcError(INTERNAL_ERROR, "There are too many requests under way; try again later.")
 _STOPPING = RpcError(INTERNAL_ERROR, "mcpzip was told to stop; the request was cancelled.")
 
 
@@ -46,6 +46,11 @@ class Work:
     def full(self) -> bool:
         """Whether there are as many requests as there may be."""
         return len(self._answering) >= self._limit
+
+    @property
+    def crowded(self) -> bool:
+        """Whether as much is under way that is answered by nothing as may be."""
+        return len(self._aside) >= limits.NOTICES
 
     def aside(self, work: Coroutine[None, None, None]) -> None:
         """Does ``work``, which is answered by nothing."""

@@ -1,0 +1,96 @@
+"""A server on stdio that floods us, or reads nothing of what it is sent."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from driver import comes_true
+
+from mcpzip.model import limits
+from mcpzip.system.process import Guardian
+from mcpzip.transport.base import ChannelClosedError, Incoming
+from mcpzip.transport.stdio import StdioChannel, open_stdio
+
+FLOOD = """
+import sys
+number = 0
+while True:
+    number += 1
+    sys.stdout.write('{"jsonrpc":"2.0","id":"%s%d","method":"ping"}\\n' % ("x" * 500, number))
+"""
+DEAF = "import time; time.sleep(600)"
+LITTLE = 1 << 18
+
+
+class Answers:
+    """Answers at once."""
+
+    def notified(self, method: str, params: bytes | None) -> None: ...
+
+    async def asked(self, method: str, params: bytes | None) -> bytes:
+        return b"{}"
+
+    def ended(self, reason: str) -> None: ...
+
+
+class Waits(Answers):
+    """Never answers. open: how many requests came."""
+
+    open = 0
+
+    async def asked(self, method: str, params: bytes | None) -> bytes:
+        self.open += 1
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+@asynccontextmanager
+async def opened(program: str, ear: Incoming) -> AsyncIterator[StdioChannel]:
+    guardian, argv = Guardian(), [sys.executable, "-c", program]
+    env = {"PATH": os.defpath}
+    try:
+        async with open_stdio(argv, env, None, ear, guardian, grace=lambda: 0.1) as channel:
+            yield channel
+    finally:
+        guardian.close()
+
+
+async def test_a_server_that_floods_pings_and_reads_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What we answered it waited without end."""
+    monkeypatch.setattr(limits, "WAITING", LITTLE)
+    async with opened(FLOOD, Answers()) as channel:
+        await comes_true(lambda: channel._in.waiting >= LITTLE)
+        for _ in range(200):
+            await asyncio.sleep(0)
+            assert channel._in.waiting < LITTLE + 1000 * (limits.TURN + limits.ASKED)
+            assert len(channel._peer.owed) <= limits.TURN + limits.ASKED
+
+
+async def test_requests_of_a_server_under_way_have_an_end() -> None:
+    ear = Waits()
+    async with opened(FLOOD, ear) as channel:
+        await comes_true(lambda: ear.open >= limits.ASKED)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(channel._asked) == ear.open == limits.ASKED
+
+
+async def test_a_server_that_does_not_read_is_sent_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WAITING", LITTLE)
+    params = b'{"x":"%b"}' % (b"x" * (2 * LITTLE))
+    async with opened(DEAF, Answers()) as channel:
+        first = asyncio.create_task(channel.request("tools/call", params))
+        await comes_true(lambda: channel._in.waiting >= LITTLE)
+        with pytest.raises(ChannelClosedError, match="doesn't read") as refused:
+            await channel.request("tools/call", params)
+        assert not refused.value.sent
+        assert not refused.value.fatal
+        waiting = channel._in.waiting
+        async with asyncio.timeout(30):
+            await channel.notify("notifications/x", params)
+        assert channel._in.waiting == waiting
+        first.cancel()
+        await asyncio.wait({first})
