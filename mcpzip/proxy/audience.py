@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
 
@@ -90,6 +91,11 @@ class Audience:
             for subscription in self._subscriptions:
                 if name in subscription.lists:
                     subscription.tell(_NOTICES[name], b"{}")
+
+    def may_watch(self, client: Client, place: Place) -> bool:
+        """Whether ``client`` watches so few resources that it can be this one, too."""
+        places = self._clients.get(client, {})
+        return place in places or len(places) < limits.SUBSCRIPTIONS
 
     def watch(self, client: Client, place: Place, shown: str, *, own: bool) -> None:
         """``client`` wants to hear of the resource at ``place``, which it calls ``shown``. own: it will, on a

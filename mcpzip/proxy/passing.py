@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from mcpzip.config import Config
+from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
 from mcpzip.model.names import join_uri
 from mcpzip.proxy.audience import Audience, Place
@@ -90,6 +91,8 @@ class Passing:
         client, shown = exchange.client, _text(exchange, "uri")
         # What it hears of already it means, whoever has named it since.
         place = server, uri = self._audience.place_of(client, shown) or self._whose(client, shown)
+        if wanted and not self._audience.may_watch(client, place):
+            raise _too_many()
         result = b"{}"
         had = self._audience.has_own(client, place)
         own = await self._has_own(client, server) if had is None else had
@@ -123,7 +126,10 @@ class Passing:
         """Serves `subscriptions/listen`."""
         client = exchange.client
         places: dict[Place, str] = {}
-        for shown in _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions")):
+        wanted = _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions"))
+        if len(wanted) > limits.SUBSCRIPTIONS:
+            raise _too_many()
+        for shown in wanted:
             try:
                 places[self._whose(client, shown)] = shown
             except McpzipError:
@@ -202,6 +208,11 @@ class Passing:
         timeout = self._config.servers[server].timeout or self._config.call_timeout
         request = Request(server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call")
         return await self._caller.send(exchange, request)
+
+
+def _too_many() -> RefusedError:
+    most = f"Up to {limits.SUBSCRIPTIONS:,} resources can be subscribed to at once; unsubscribe from others."
+    return RefusedError(RpcError(INVALID_PARAMS, most))
 
 
 def _text(exchange: Exchange, key: str) -> str:

@@ -31,6 +31,8 @@ SWITCH_INTERVAL = 0.0005
 _META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STAMP = "io.modelcontextprotocol/"
+_SOON = 1 << 18
+"""Bytes below which it isn't asked whether they are too many: nothing is imported for that."""
 _DEEPEST = 100
 """Brackets in a line that is read here: what is too deep far beyond, json and msgspec see differently."""
 
@@ -52,6 +54,16 @@ class FrontDesk:
     def busy(self) -> bool:
         """Whether anything was answered, or waits for the session."""
         return bool(self.answered) or self.full
+
+    @property
+    def sated(self) -> bool:
+        """Whether it holds as much as it may."""
+        held = len(self._kept) + len(self.answered)
+        if held <= _SOON:
+            return False
+        from mcpzip.model import limits
+
+        return held >= limits.FRONT
 
     def receive(self, data: bytes) -> bytes:
         """The replies to whatever lines ``data`` completes."""

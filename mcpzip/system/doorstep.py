@@ -21,6 +21,10 @@ if TYPE_CHECKING:
         def busy(self) -> bool:
             """Whether the first message was dealt with: from now on work doesn't delay its answer."""
 
+        @property
+        def sated(self) -> bool:
+            """Whether nothing more is to be read before the work is done."""
+
         def receive(self, data: bytes) -> bytes:
             """The replies to ``data``."""
 
@@ -80,7 +84,7 @@ def _answer_meanwhile(
     started = ended = False
     try:
         while True:
-            waiting = [bell] if ended else [bell, stdin]
+            waiting = [bell] if ended or (started and answerer.sated) else [bell, stdin]
             ready = select.select(waiting, (), (), None if started else _QUIET)[0]
             if bell in ready:
                 break
@@ -89,7 +93,7 @@ def _answer_meanwhile(
                 ended = not data
                 _write(stdout, answerer.receive(data))
             # Until the first answer is out, the work would only compete with it for the interpreter.
-            if not started and (answerer.busy or ended or not ready):
+            if not started and (answerer.busy or answerer.sated or ended or not ready):
                 worker.start()
                 started = True
     finally:

@@ -27,7 +27,7 @@ from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import Greeting
 from mcpzip.transport.pages import all_pages, all_the_rest
-from mcpzip.transport.slot import CONNECT_TIMEOUT, Line, Place, Slot
+from mcpzip.transport.slot import CONNECT_TIMEOUT, Line, Place, Slot, crowded, idlest
 from mcpzip.transport.starts import Rank, Starts
 from mcpzip.transport.waiting import LoginWait
 from mcpzip.wire import LEGACY_VERSIONS, Era
@@ -314,7 +314,8 @@ class Pool:
 
     def _keep(self, slot: Slot, line: Line, seconds: float) -> None:
         """The connection was used: it lives ``seconds`` more at least."""
-        line.unused_at = max(line.unused_at, time.monotonic() + seconds)
+        line.used_at = time.monotonic()
+        line.unused_at = max(line.unused_at, line.used_at + seconds)
         if line.expiry is None and not self._closed:
             line.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, slot, line)
 
@@ -354,6 +355,8 @@ class Pool:
         if not insist:
             slot.refuse(time.monotonic())
         if line.connecting is None:
+            if partner is not None and partner.key is not None:
+                self._make_room(slot, line)
             line.connecting = asyncio.create_task(
                 self._connect(slot, line, era, partner, slot.rank(asked=not insist)),
                 name=f"connect-{server.name}",
@@ -363,6 +366,16 @@ class Pool:
             self.starts.hurry(server.name)
         # Shielded: a caller that gives up doesn't take the others' connection with it.
         return await asyncio.shield(line.connecting)
+
+    def _make_room(self, slot: Slot, line: Line) -> None:
+        """Closes, for ``line``, a connection that its partner doesn't use if there are too many."""
+        if crowded(self._slots.values()):
+            if (idle := idlest(self._slots.values())) is None:
+                self._drop(slot, line)
+                why = "too many clients have connections of their own in use"
+                raise UpstreamUnavailableError(slot.server.name, why, "Try again later.")
+            self._drop(*idle[:2])
+            self._leave(idle[2], QUICK_GRACE)
 
     async def _connect(
         self, slot: Slot, line: Line, era: Era | None, partner: Partner | None, rank: Rank

@@ -6,10 +6,11 @@ itself is that partner's only.
 
 import asyncio
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from contextlib import nullcontext
 
 from mcpzip.config import ServerConfig
+from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.transport.base import Partner
 from mcpzip.transport.circuit import Circuit
@@ -28,7 +29,7 @@ class Line:
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.connecting: asyncio.Task[Connection] | None = None
-        self.unused_at = 0.0
+        self.unused_at = self.used_at = 0.0
         self.expiry: asyncio.TimerHandle | None = None
 
 
@@ -108,3 +109,24 @@ class Slot:
         if connection.shared or connection.partner is None:
             return bool(self.watched)
         return bool(connection.partner.watched(self.server.name))
+
+    def own_lines(self) -> list[Line]:
+        """Those that partners have to themselves."""
+        return [line for (_, key), line in self.lines.items() if key is not None]
+
+
+def crowded(slots: Iterable[Slot]) -> bool:
+    """Whether partners have more connections to themselves than they may, besides one a server."""
+    return sum(max(0, len(slot.own_lines()) - 1) for slot in slots) > limits.OWN_CONNECTIONS
+
+
+def idlest(slots: Iterable[Slot]) -> tuple[Slot, Line, Connection] | None:
+    """That of those which nobody uses and that was unused longest."""
+    found = [
+        (slot, line, line.connection)
+        for slot in slots
+        for line in slot.own_lines()
+        if line.connection is not None and line.connecting is None and len(slot.own_lines()) > 1
+        if not line.connection.open_requests and not slot.watches(line.connection)
+    ]
+    return min(found, key=lambda one: one[1].used_at, default=None)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, ServerConfig
+from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import card as cards
 from mcpzip.server.app import card_of
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.frontdesk import FrontDesk, attend
 from mcpzip.server.session import Session
+from mcpzip.system.doorstep import answer_while
 
 SERVERS = {
     name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")
@@ -355,3 +358,38 @@ def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
         "hashlib",
     }
     assert not heavy & set(found.stdout.split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there the rest waits in the pipe")
+@pytest.mark.parametrize("start", [INITIALIZE + b'{"x":"', b'{"x":"'])
+def test_what_is_said_before_the_rest_is_loaded_has_an_end(start: bytes) -> None:
+    """All of it was held, however long loading took."""
+    theirs, ours = os.pipe()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    desk, stop = FrontDesk(CARD), threading.Event()
+
+    def flood() -> None:
+        os.write(ours, start)
+        try:
+            while not stop.is_set():
+                os.write(ours, b"x" * (1 << 16))
+        except OSError:
+            pass
+
+    def load() -> None:
+        while not desk.sated:
+            stop.wait(0.001)
+        held = len(desk.rest())
+        stop.wait(0.1)  # it would read on
+        assert len(desk.rest()) <= held + (1 << 17)
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    _, ended = answer_while(load, desk, theirs, nowhere)
+    stop.set()
+    os.close(theirs)
+    flooding.join()
+    assert not ended
+    assert len(desk.rest()) < limits.FRONT + (1 << 18)
+    os.close(ours)
+    os.close(nowhere)

@@ -10,6 +10,9 @@ import pytest
 from session_talk import HELLO, Talk, Upstreams
 
 from mcpzip.model import limits
+from mcpzip.proxy.audience import Audience
+from mcpzip.proxy.counterpart import RefusedError
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
@@ -78,7 +81,7 @@ async def test_a_reader_that_is_paused_reads_nothing(kind: str, monkeypatch: pyt
             await asyncio.sleep(0)
         assert came == [b"one"]
         reader.resume()
-        await until(lambda: not (b"".join(came) != b"onetwo"))
+        await until(lambda: b"".join(came) == b"onetwo")
         reader.resume()
         await ended.wait()
     os.close(theirs)
@@ -186,3 +189,19 @@ def test_what_a_client_sends_is_repeated_in_small() -> None:
     line = json.dumps({"jsonrpc": "2.0", "id": "i" * 100_000, "method": "ping"}).encode()
     (answer,) = talk.says(line + b"\n")
     assert (answer["id"], answer["error"]["message"]) == (None, f"an id has up to {limits.ID} bytes")
+
+
+async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To as many as it named, each of them kept, and compared with what every server tells."""
+    monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
+    audience, client = Audience(), Client()
+    audience.joined(client)
+    for uri in ("a://1", "a://2"):
+        assert audience.may_watch(client, ("s", uri))
+        audience.watch(client, ("s", uri), uri, own=False)
+    assert audience.may_watch(client, ("s", "a://1"))  # again
+    assert not audience.may_watch(client, ("s", "a://3"))
+    passing = Upstreams().passing
+    listed = json.dumps({"notifications": {"resourceSubscriptions": ["a://1", "a://2", "a://3"]}})
+    with pytest.raises(RefusedError, match="2 resources"):
+        await passing.listen(Exchange(client, params=listed.encode()))
