@@ -3,16 +3,22 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
-from driver import comes_true
+from driver import comes_true, pool_of
 
+from fakes.launch import FakeServer
 from mcpzip.model import limits
+from mcpzip.model.errors import UpstreamUnavailableError
+from mcpzip.proxy.counterpart import Counterpart
+from mcpzip.proxy.exchange import Client
 from mcpzip.system.process import Guardian
-from mcpzip.transport.base import ChannelClosedError, Incoming
+from mcpzip.transport.base import ChannelClosedError, Incoming, Origin
 from mcpzip.transport.stdio import StdioChannel, open_stdio
+from mcpzip.wire import Era
 
 FLOOD = """
 import sys
@@ -94,3 +100,32 @@ async def test_a_server_that_does_not_read_is_sent_no_more(monkeypatch: pytest.M
         assert channel._in.waiting == waiting
         first.cancel()
         await asyncio.wait({first})
+
+
+async def test_connections_of_ones_own_have_an_end(
+    fake_mcp: Callable[..., FakeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session that could be asked had a process of its own, however many there were."""
+    monkeypatch.setattr(limits, "OWN_CONNECTIONS", 1)  # and one a server
+    shop = fake_mcp(name="shop", tools=[{"name": "pay", "result": {"text": "paid"}}])
+    async with pool_of(tmp_path, shop) as pool:
+        slot = pool._slots["shop"]
+
+        async def call(origin: Origin) -> bytes:
+            return await pool.request("shop", "tools/call", b'{"name":"pay"}', timeout=30, origin=origin)
+
+        partners = [Counterpart(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
+        for partner in partners:
+            assert b"paid" in await call(Origin(Era.LEGACY, partner))
+            assert len(slot.lines) <= 2
+        assert {key for _, key in slot.lines} == {partner.key for partner in partners[-2:]}
+        for line in slot.lines.values():
+            assert line.connection is not None
+            line.connection.open_requests += 1  # both are in use
+        with pytest.raises(UpstreamUnavailableError, match="too many clients"):
+            await call(Origin(Era.LEGACY, partners[0]))
+        for line in slot.lines.values():
+            assert line.connection is not None
+            line.connection.open_requests -= 1
+        assert b"paid" in await call(Origin(Era.LEGACY, partners[0]))
+        assert pool.health("shop").state == "connected"
