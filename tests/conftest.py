@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("quick", deadline=None, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+LONGEST_TURNS = "MCPZIP_TEST_LONGEST_TURNS"
+"""Names the file in which `tests/integration/turns.py` keeps the longest turns of the event loop."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One file for all test processes."""
+    if LONGEST_TURNS not in os.environ:
+        handle, os.environ[LONGEST_TURNS] = tempfile.mkstemp(prefix="mcpzip-turns-")
+        os.close(handle)
+        config.add_cleanup(lambda: os.unlink(os.environ.pop(LONGEST_TURNS)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how long the longest turn of mcpzip's event loop was in the tests that play faults."""
+    with open(os.environ[LONGEST_TURNS], encoding="utf-8") as turns:
+        if longest := max(turns, default="", key=lambda line: float(line.split()[0])):
+            terminalreporter.write_line(f"longest turn of the event loop, in s: {longest.strip()}")
 
 
 def pytest_xdist_auto_num_workers() -> int:

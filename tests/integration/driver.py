@@ -24,6 +24,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, Self, TypeVar
 
+from turns import short_turns, watched
+
 from fakes.launch import FakeServer
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load, snapshot_path
@@ -379,7 +381,8 @@ def command(*words: str) -> list[str]:
 def serving(folder: Path, *fakes: FakeServer, begin: bool = True, **keys: Any) -> Iterator[Client]:
     """`mcpzip serve` on ``folder``'s config, which is written when there are ``fakes`` or ``keys``.
 
-    begin: whether the legacy handshake is done. The process is killed at the end if it is still there.
+    begin: whether the legacy handshake is done. The process is killed at the end if it is still there. Where
+    a fake plays a fault, no turn of the event loop may have taken long.
     """
     config = write_config(folder, *fakes, **keys) if fakes or keys else folder / "config.json"
     with (folder / "stderr.log").open("ab") as errors:
@@ -388,9 +391,9 @@ def serving(folder: Path, *fakes: FakeServer, begin: bool = True, **keys: Any) -
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(),
+            env=watched(environment(), folder / "turns"),
         )
-    with ended(process):
+    with short_turns(folder / "turns", *fakes), ended(process):
         client = Client(process)
         yield client.begin() if begin else client
         if process.poll() is None:

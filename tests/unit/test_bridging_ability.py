@@ -109,7 +109,7 @@ def test_a_client_that_has_left_has_no_connection_of_its_own() -> None:
 async def test_how_long_a_call_waits_can_be_said() -> None:
     caller = Caller(Pool([], idle_timeout=1.0), patience=0.01)
     client = Client(Era.MODERN, b'{"roots":{}}', lasting=False)
-    call = Call(Exchange(client), request({}))
+    call = Call(Exchange(client, capabilities=client.capabilities), request({}))
     call.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
     asking = asyncio.create_task(call.asked("roots/list", None))
     await call.news.wait()
