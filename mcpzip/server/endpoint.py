@@ -12,7 +12,6 @@ import msgspec
 
 from mcpzip import __version__
 from mcpzip.config import Config
-from mcpzip.model.echo import echo
 from mcpzip.model.errors import (
     InvalidCursorError,
     McpzipError,
@@ -22,6 +21,7 @@ from mcpzip.model.errors import (
     UpstreamError,
     UpstreamRpcError,
 )
+from mcpzip.model.quoting import shortened
 from mcpzip.proxy.calls import asks
 from mcpzip.proxy.counterpart import LOG_LEVELS, RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
@@ -155,7 +155,9 @@ class Endpoint:
         """What `finished` makes the result of, at once where it takes no waiting. Raises FaultError."""
         modern = exchange.client.era is Era.MODERN
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
-            raise FaultError(METHOD_NOT_FOUND, f"There is no {echo(method)} in this version of the protocol.")
+            raise FaultError(
+                METHOD_NOT_FOUND, f"There is no {shortened(method)} in this version of the protocol."
+            )
         try:
             return self._begin(method, exchange)
         except McpzipError as error:
@@ -193,7 +195,7 @@ class Endpoint:
                 return passing.resource(exchange)
             case "completion/complete":
                 return passing.complete(exchange)
-        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {echo(method)}.")
+        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {shortened(method)}.")
 
     def finished(self, method: str, exchange: Exchange, result: bytes) -> bytes:
         """``result`` as the client's era has it."""
@@ -345,7 +347,9 @@ def fault_of(error: Exception) -> FaultError:
         case McpzipError():
             return FaultError(INTERNAL_ERROR, str(error))
         case _:  # a defect of ours must not leave the client waiting
-            return FaultError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {echo(str(error))}")
+            return FaultError(
+                INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {shortened(str(error))}"
+            )
 
 
 def _spoken_here(result: bytes) -> bytes:

@@ -153,7 +153,7 @@ def test_no_command_lets_a_server_at_the_terminal(config: Path) -> None:
         assert (argv, code) == (argv, wanted), written
         judged(written)
     _, told = at_a_terminal(["servers", "--config", str(config)])
-    assert "no \\x1b]52" in told
+    assert "“no ]52;" in told
     assert "[/boom] \\[/boom] [link=http://e/]x[/]" in " ".join(told.split())
 
 
