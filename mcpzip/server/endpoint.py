@@ -14,6 +14,7 @@ from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.model.errors import (
     InvalidCursorError,
+    LoginNeededError,
     McpzipError,
     UnknownPromptError,
     UnknownResourceError,
@@ -107,6 +108,10 @@ class Welcome:
     def by(cls, capabilities: bytes, info: bytes, said: str | None) -> "Welcome":
         """Of an upstream's."""
         return cls(capabilities, info, said, NO_TTL)
+
+
+_UNKNOWN_YET = Welcome.by(CAPABILITIES, SERVER_INFO, None)
+"""Of an upstream that says nothing of itself before somebody has signed in to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +278,13 @@ class Endpoint:
                 self._welcome = Welcome.by(*await self._proxy.greeting())
         except UpstreamRpcError:
             raise
-        except UpstreamError:
+        except UpstreamError as error:
             known = self._proxy.known_greeting()
-            if known is None:
-                raise
-            return Welcome.by(*known).discover
+            if known is not None:
+                return Welcome.by(*known).discover
+            if isinstance(error, LoginNeededError):
+                return _UNKNOWN_YET.discover
+            raise
         return _spoken_here(said) if modern else self._welcome.discover
 
     def _greeted(self, said: Callable[[Welcome], bytes]) -> Answer:
@@ -289,8 +296,12 @@ class Endpoint:
         return self._asked_for_greeting(said)
 
     async def _asked_for_greeting(self, said: Callable[[Welcome], bytes]) -> bytes:
-        # One that can't be reached is no server that has nothing: its client is told.
-        self._welcome = Welcome.by(*await self._proxy.greeting())
+        # One that can't be reached is no server that has nothing: its client is told. One that wants a
+        # sign-in is there: whoever calls a tool of it is told the command, and the session goes on after it.
+        try:
+            self._welcome = Welcome.by(*await self._proxy.greeting())
+        except LoginNeededError:
+            return said(_UNKNOWN_YET)
         return said(self._welcome)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
@@ -298,16 +309,19 @@ class Endpoint:
             return await self._proxy.passing.through(method, exchange, server)
         except UpstreamRpcError:
             raise
-        except UpstreamError:
-            # What is known is better than nothing, and instant while the server starts anew.
-            known = self._known(method, exchange)
+        except UpstreamError as error:
+            # What is known is better than nothing, and instant while the server starts anew. Of one that
+            # wants a sign-in that is an empty list: clients hear that it changed once somebody has signed in.
+            known = self._known(method, exchange, empty=isinstance(error, LoginNeededError))
             if known is None:
                 raise
             return known
 
-    def _known(self, method: str, exchange: Exchange) -> bytes | None:
+    def _known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
+        """The page of a list as it was last seen. empty: also of a server that never was listed."""
         record = self._proxy.catalog.servers.get(self._proxy.exposure.through or "")
-        if "cursor" in exchange.fields or record is None or record.fetched_at is None:
+        never = record is None or record.fetched_at is None
+        if "cursor" in exchange.fields or (never and not empty):
             return None
         return _PAGES[method](self._proxy.exposure, None) if method in _PAGES else None
 

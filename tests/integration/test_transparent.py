@@ -2,10 +2,15 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from driver import INITIALIZE, LEGACY_SCRIPT, Json, scripted, serving
+
+from fakes.launch import FakeServer
+
+Fake = Callable[..., FakeServer]
 
 MODERN_SCRIPT = """
 stamp = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
@@ -94,6 +99,19 @@ def test_a_server_that_is_dead_is_not_one_that_has_nothing(tmp_path: Path, era: 
         assert error["code"] == -32603
         assert error["message"].startswith("shop: ")
         assert client.ask("tools/list").error["message"].startswith("shop: ")
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_server_that_wants_a_sign_in_is_not_dead(fake_mcp: Fake, tmp_path: Path, era: str) -> None:
+    """`initialize` was refused, and nobody could be told by a call how to sign in."""
+    shop = fake_mcp(name="shop", transport="http", tools=["pay"], oauth={})
+    with serving(tmp_path, shop, begin=False, expose="transparent") as client:
+        if era == "legacy":
+            client.begin()
+        else:
+            assert client.begin_modern().ask("server/discover").result["supportedVersions"]
+        assert client.ask("tools/list").result["tools"] == []
+        assert "Run: mcpzip auth login shop" in client.use("pay").text
 
 
 def test_a_resource_that_nobody_watches_is_told_of_all_the_same(tmp_path: Path) -> None:
