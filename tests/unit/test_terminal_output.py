@@ -68,9 +68,9 @@ def judged(written: str, *texts: str) -> None:
     """Nothing of the hostile text acted, and none of it was eaten."""
     assert controls(written) == []
     assert FORGED not in written
-    said = "".join(plain(written).split())
     for text in texts:
-        assert "".join(text.split()) in said
+        said = iter("".join(plain(written).split()))  # a table breaks it, with other cells between its lines
+        assert [sign for sign in "".join(text.split()) if sign not in said] == []
 
 
 @pytest.mark.parametrize(
