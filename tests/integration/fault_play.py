@@ -31,7 +31,7 @@ from fault_table import LOGIN, OPEN, ROWS, STARTING, Absent, Answered, Cell, Fai
 
 from fakes.launch import Fakes, FakeServer
 
-ENOUGH = 15.0
+ENOUGH = 25.0
 """Seconds for a call that is not meant to run out of them."""
 SOON = 0.3
 """Seconds for one that is."""

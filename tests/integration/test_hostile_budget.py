@@ -72,7 +72,7 @@ def rows(times: int) -> list[Excess]:
             )
         ),
         Excess("flood", {"kind": "flood", "count": 300 * times, "size": 100, "what": "log"}, "", True),
-        Excess("many-keys", {"kind": "many-keys", "count": 300 * times}, "", True),
+        Excess("many-keys", {"kind": "many-keys", "count": 100 * times}, "", True),
     ]
 
 
