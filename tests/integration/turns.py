@@ -1,8 +1,8 @@
 """The watchdog: how long one turn of mcpzip's event loop may take, whatever a server sends.
 
 The rule: no callback takes more than `LONGEST` of processor time. Time on the clock is not judged: that says
-more of the machine than of the code. A busy machine makes processor time longer, too, if less so: a test fails
-at `SLOWEST` times as much, and what was longest is told at the end of the run.
+more of the machine than of the code. A busy machine makes processor time longer, too, if less so: a test
+fails at `SLOWEST` times as much, and what was longest is told at the end of the run.
 """
 
 import os
