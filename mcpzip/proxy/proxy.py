@@ -394,11 +394,10 @@ class Proxy:
 
     def pending(self) -> Pending:
         """Whose tools will be there in a moment."""
-        listed = {name for name, record in self.catalog.servers.items() if record.fetched_at is not None}
         starting = (
             name
             for name in self._enabled
-            if name not in listed
+            if self._never_listed(name)  # of one that failed it is told why, also while it is tried again
             and self._refresher.listing(name) is not None
             and self._pool.health(name).state not in FAILING
         )

@@ -278,6 +278,27 @@ async def test_a_call_waits_for_the_server_it_names_where_a_search_would_go_on(
     assert len(calls(shop)) == 1
 
 
+async def test_of_a_server_that_failed_the_reason_is_told_also_while_it_is_tried_again(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    # Once "it is still starting" came in the place of the reason, for as long as the next try took.
+    starts = tmp_path / "starts"
+    dies = {"kind": "exit-at-once", "text": "no token", "until": str(starts)}
+    slow = {"kind": "slow-start", "seconds": 30}
+    shop = fake_mcp(name="shop", tools=[tool("pay")], faults=[dies, slow])
+    async with proxy_of(tmp_path, shop) as proxy:
+        assert proxy.status()[0].state == "failing"
+        before = len(shop.record.events("start"))
+        starts.touch()
+        listing = asyncio.create_task(proxy.refresh())
+        await shop.record.until(lambda record: len(record.events("start")) > before)
+        assert "no token" in text_of(await executed(proxy, "shop__pay"))
+        found = text_of(await said_by(proxy, "search_tools", {"query": "pay"}))
+        assert "no token" in found
+        assert "still starting" not in found
+        listing.cancel()
+
+
 # Many at a time
 
 
