@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made harmless to whoever reads it on a terminal or in a log (pure).
+"""Text that somebody else wrote, made harmless to whoever reads it, a person or a model (pure).
 
 The rules:
 
@@ -56,6 +56,13 @@ def one_line(text: str, most: int = SHOWN_WORDS) -> str:
     return _SUSPECT.sub(_run, shown.replace("\r\n", "\n")).replace("\n", " ").replace("\t", " ")
 
 
+def spaced(text: str) -> str:
+    """``text`` on one line, with a space for each character that acts or hides."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _SUSPECT.sub(_run_spaced, text).replace("\n", " ").replace("\t", " ")
+
+
 def json_text(text: str) -> str:
     """``text``, which is JSON, with JSON's own escapes for what acts: it means the same."""
     if text.isascii() and text.isprintable():
@@ -89,18 +96,23 @@ def _run(found: re.Match[str], escape: "Escape" = _escape) -> str:
     shown: list[str] = []
     marks = 0
     for at, sign in enumerate(run):
-        marks = marks + 1 if unicodedata.category(sign).startswith(_MARK) else 0
+        kind = unicodedata.category(sign)
+        marks = marks + 1 if kind.startswith(_MARK) else 0
         if marks > SHOWN_MARKS:
             shown.append(escape(sign) if escape is _json_escape else "…" if marks == SHOWN_MARKS + 1 else "")
         elif sign.isprintable():
             shown.append(escape(sign) if _HIDDEN.match(sign) else sign)
-        elif unicodedata.category(sign) == _SPACE:
+        elif kind == _SPACE:
             shown.append(sign if escape is _json_escape else " ")
         elif sign in _JOINERS and _joins(run, at):
             shown.append(sign)
         else:
             shown.append(escape(sign))
     return "".join(shown)
+
+
+def _run_spaced(found: re.Match[str]) -> str:
+    return _run(found, lambda _: " ")
 
 
 def _joins(run: str, at: int) -> bool:

@@ -5,6 +5,7 @@ characters, so that it can forge none; it is cut at `limits.ECHO`; and no secret
 client as a server's own words never comes through here.
 """
 
+from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import ECHO
 from mcpzip.model.secrecy import conceal
 
@@ -33,7 +34,5 @@ def shortened(text: str, limit: int = ECHO) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` without control characters, line ends and marks that turn the direction of writing."""
-    if text.isprintable() and "  " not in text:
-        return text.strip()
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    """``text`` without line ends, control characters and what hides or reorders the text around it."""
+    return " ".join(spaced(text).split())

@@ -23,10 +23,11 @@ from itertools import accumulate
 import msgspec
 
 from mcpzip.model.entry import Entry
+from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import NAME, SIGNATURE
+from mcpzip.model.quoting import one_line
 from mcpzip.model.reading import Reader
-from mcpzip.model.typewords import NEEDS_QUOTES, one_line, quoted
-from mcpzip.model.typewords import printable as printable
+from mcpzip.model.typewords import NEEDS_QUOTES, quoted
 
 BUDGET = 240
 """Characters a line may take, about 60 tokens. Only its name and required parameters can make it longer, and
@@ -43,7 +44,7 @@ def signature(entry: Entry, budget: int = BUDGET, description: int = DESCRIPTION
 
     description: how many of them what it does may take; 0 leaves that out.
     """
-    name = printable(entry.name)
+    name = spaced(entry.name)
     names = _Parameters.of(_schema(entry))
     said = ""
     if description:
@@ -175,7 +176,7 @@ def _first(parts: tuple[str, ...], most: int) -> tuple[str, ...]:
 
 def _name(name: str) -> str:
     name = name if len(name) <= NAME else name[: NAME - 1] + "…"
-    return quoted(name) if NEEDS_QUOTES.search(name) else printable(name)
+    return quoted(name) if NEEDS_QUOTES.search(name) else spaced(name)
 
 
 def _schema(entry: Entry) -> object:

@@ -7,6 +7,9 @@ has, they come to a handful of words as soon as they are read.
 import re
 from collections.abc import Iterable, Mapping
 
+from mcpzip.model.harmless import spaced
+from mcpzip.model.quoting import one_line
+
 Alternatives = dict[str, str]
 """What a value may be: text -> "" for a type, or for a literal the name of its type."""
 
@@ -26,21 +29,6 @@ _LONGEST = 512
 NEEDS_QUOTES = re.compile(r'[\s,:|*\[\]()"…]|^$')
 _READS_AS_OTHER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
-)
-"""Controls, line breaks, and what hides or reorders the text around it."""
-
-
-def printable(text: str) -> str:
-    """``text`` with a space for what would break a line, or hide or reorder the text around it."""
-    return _UNPRINTABLE.sub(" ", text)
-
-
-def one_line(text: str) -> str:
-    """The same, with one space wherever there is any."""
-    return " ".join(printable(text).split())
 
 
 def quoted(text: str) -> str:
@@ -113,7 +101,7 @@ def _literal(value: object) -> Alternatives:
     if isinstance(value, str):
         text = value[:_LONGEST]
         plain = not NEEDS_QUOTES.search(text) and not _READS_AS_OTHER.fullmatch(text)
-        return {printable(text) if plain else quoted(text): "string"}
+        return {spaced(text) if plain else quoted(text): "string"}
     if isinstance(value, dict | list):
         return {_KINDS[type(value)]: ""}
     if value is None:

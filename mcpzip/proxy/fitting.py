@@ -16,7 +16,8 @@ from itertools import product
 from typing import NamedTuple
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.signature import printable, signature
+from mcpzip.model.harmless import spaced
+from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
 from mcpzip.search import Hit
 
@@ -41,7 +42,7 @@ _FORMS: tuple[Callable[[Entry], str], ...] = (
     signature,
     lambda entry: signature(entry, 160, 60),
     lambda entry: signature(entry, 120, 0),
-    lambda entry: printable(entry.name),
+    lambda entry: spaced(entry.name),
 )
 _NAME = len(_FORMS) - 1
 
@@ -81,4 +82,4 @@ def _line(hit: Hit, form: int, ours: Callable[[Entry], str | None]) -> Line:
     if not hit.also or form == _NAME:
         return line
     more = f" and {len(hit.also) - ALSO} more" if len(hit.also) > ALSO else ""
-    return Line.of(f"{line.text} (also on: {', '.join(map(printable, hit.also[:ALSO]))}{more})")
+    return Line.of(f"{line.text} (also on: {', '.join(map(spaced, hit.also[:ALSO]))}{more})")

@@ -16,7 +16,7 @@ from mcpzip.model.ages import age
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.limits import SERVERS_NAMED
-from mcpzip.model.signature import printable
+from mcpzip.model.quoting import one_line
 from mcpzip.proxy.fitting import Line, fitted
 from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
 from mcpzip.proxy.reply import text_result
@@ -349,7 +349,7 @@ def _not_live(catalog: Catalog, troubles: Mapping[str, str], now: float, detail:
 
 def shortened(text: str, most: int = _REASON_LENGTH) -> str:
     """``text`` on one line, cut to ``most`` characters."""
-    text = " ".join(printable(text[: 20 * most]).split())
+    text = one_line(text[: 20 * most])
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

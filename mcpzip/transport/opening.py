@@ -43,7 +43,10 @@ def _http_opener() -> _HttpOpener:
 
 def _sse_opener() -> _HttpOpener:
     with IMPORTING:
+        from mcpzip.system.network import tls
         from mcpzip.transport.sse import open_sse
+
+        tls()  # to read the certificates takes as long as a turn may
 
     return open_sse
 

@@ -47,7 +47,8 @@ async def all_pages(
     connection: Connection, method: str, key: str, timeout: float, origin: Origin = NOBODY
 ) -> tuple[list[bytes], float | None]:
     """The elements of every page's ``key``, each as JSON text, and how many seconds they are good for if the
-    server says so (spec 2026-07-28: server/utilities/caching).
+    server says so (spec 2026-07-28: server/utilities/caching). An element of over `limits.ITEM` bytes, which
+    nobody reads, is cut one byte after that many.
 
     timeout: seconds a page may take. origin: on whose behalf. Raises UpstreamError and its kinds;
     UpstreamListError for a list over a limit.
@@ -122,7 +123,8 @@ async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -
 
 
 async def _unpacked(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
-    if len(result) <= _AT_ONCE:
+    # With as many commas its elements may have to be counted, token by token.
+    if len(result) <= _AT_ONCE and result.count(b",") < most:
         return _read(result, key, most)
     return await in_thread(lambda: _read(result, key, most), "page")
 
@@ -152,23 +154,30 @@ def _read(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head
 def _strict(twin: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
     """twin: ``result``, or a text that has everything in the very same place."""
     head = _heads.decode(twin)
-    listed = bytes(getattr(_page.decode(twin), _FIELDS[key]))
-    if not listed or listed == b"null":
+    listed = getattr(_page.decode(twin), _FIELDS[key])
+    if len(listed) in (0, 4) and bytes(listed) in (b"", b"null"):
         return None, head
     # Each element but the first stands after a comma: with few of them there is nothing to count.
-    if listed.count(b",") >= most and _has_more_than(most, listed):
+    if twin.count(b",") >= most and _has_more_than(most, memoryview(listed)):
         raise _TooMany
-    elements = [bytes(one) for one in _elements.decode(listed)]
-    if len(elements) > most:
+    found = _elements.decode(listed)
+    if len(found) > most:
         raise _TooMany
-    if twin is not result:
-        start = twin.find(listed)
-        for number, element in enumerate(elements):
-            # Between two elements there are a comma and space, in which none can begin.
-            start = twin.find(element, start + 1 if number == 0 else start)
-            elements[number] = result[start : start + len(element)]
-            start += len(element)
+    if twin is result:
+        return list(map(_bounded, found)), head
+    elements: list[bytes] = []
+    start = twin.find(memoryview(listed))
+    for number, element in enumerate(found):
+        # Between two elements there are a comma and space, in which none can begin.
+        start = twin.find(memoryview(element), start + 1 if number == 0 else start)
+        elements.append(result[start : start + min(len(element), limits.ITEM + 1)])
+        start += len(element)
     return elements, head
+
+
+def _bounded(element: msgspec.Raw) -> bytes:
+    """The text of ``element``; of one that is too large, as much as shows that it is."""
+    return bytes(memoryview(element)[: limits.ITEM + 1])
 
 
 _SKIP = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
@@ -176,13 +185,13 @@ _TOP = re.compile(_SKIP + rb"|[][{},]", re.DOTALL)
 _INSIDE = re.compile(_SKIP + rb"|[][{}]", re.DOTALL)
 
 
-def _has_more_than(most: int, listed: bytes) -> bool:
+def _has_more_than(most: int, listed: bytes | memoryview) -> bool:
     """Whether the JSON array ``listed`` has more than ``most`` elements. Holds nothing, and stops there."""
     depth = at = 0
     commas = 0
     while token := (_TOP if depth == 1 else _INSIDE).search(listed, at):
         at = token.end()
-        kind = token[0][:1]
+        kind = bytes(token[0][:1])
         if kind in b"[{":
             depth += 1
         elif kind in b"]}":

@@ -167,7 +167,9 @@ class _Events(httpx2.AsyncByteStream):
             async for piece in pieces(self._response):
                 for at in range(0, len(piece), _STEP):
                     for event in reader.feed(piece[at : at + _STEP]):
-                        if shown := await self._event(event):
+                        shown = await self._event(event)
+                        del event  # it may be large, and the next may be hours away
+                        if shown:
                             yield shown
                         reader.work += 10
                         if reader.work - rested > _TURN:

@@ -59,7 +59,7 @@ def rows(times: int) -> list[Excess]:
         ),
         Excess(
             "ITEM",
-            {"kind": "endless-pages", "size": limits.ITEM * min(times, 5) + 1, "count": 1},
+            {"kind": "endless-pages", "size": limits.ITEM * min(times, 15) + 1, "count": 1},
             "larg|long",
         ),
         Excess("NAME", {"kind": "long-name", "size": limits.NAME * times + 1}, "name"),
@@ -73,7 +73,9 @@ def rows(times: int) -> list[Excess]:
                 ("deep", {"size": 20 * times, "count": 20}),
             )
         ),
-        Excess("flood", {"kind": "flood", "count": 300 * times, "size": 100, "what": "log"}, "", True),
+        Excess(
+            "flood", {"kind": "flood", "count": 300 * min(times, 100), "size": 100, "what": "log"}, "", True
+        ),
         Excess("many-keys", {"kind": "many-keys", "count": 100 * times}, "", True),
     ]
 
