@@ -59,7 +59,7 @@ def rows(times: int) -> list[Excess]:
         ),
         Excess(
             "ITEM",
-            {"kind": "endless-pages", "size": limits.ITEM * min(times, 15) + 1, "count": 1},
+            {"kind": "endless-pages", "size": limits.ITEM * min(times, 8) + 1, "count": 1},
             "larg|long",
         ),
         Excess("NAME", {"kind": "long-name", "size": limits.NAME * times + 1}, "name"),
