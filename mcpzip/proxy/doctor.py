@@ -98,7 +98,10 @@ def mend_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
     """
     if len(arguments) > MENDED or not (spelt := _spelling(entry.raw)).folded:
         return arguments, ()
-    given = _keys(arguments)
+    try:
+        given = split_object(arguments).keys()
+    except NotAnObject:  # it has more members than are looked into
+        return arguments, ()
     if given <= spelt.known:
         return arguments, ()
     meant: dict[str, list[str]] = {}
@@ -264,16 +267,6 @@ def _spelling(raw: bytes) -> _Spelling:
     for name in known:
         alike.setdefault(folded(name), []).append(name)
     return _Spelling(known, True, {key: names[0] for key, names in alike.items() if key and len(names) == 1})
-
-
-_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def _keys(arguments: bytes) -> frozenset[str]:
-    try:
-        return frozenset(_decode(arguments))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return frozenset(split_object(arguments))  # it has escapes that msgspec refuses
 
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> tuple[bytes, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.limits import PATIENT_MEMBERS
+from mcpzip.model.limits import MEMBERS
 from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.framing import TAIL, Frame, FrameTooLong
@@ -98,8 +98,8 @@ def _read_veiled(frame: bytes) -> Envelope:
         return _of({key: veil.lifted(value) for key, value in _known(_decode(veil.text)).items()})
     twin = without_surrogates(frame)
     known = _known(_decode(twin))
-    standing = list(islice(scan(twin, known), PATIENT_MEMBERS + 1))
-    if len(standing) > PATIENT_MEMBERS:
+    standing = list(islice(scan(twin, known), MEMBERS + 1))
+    if len(standing) > MEMBERS:
         reason = "a message has too many members beside lone surrogates"
         raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
     # The same to the byte but for the escapes: the same offsets.

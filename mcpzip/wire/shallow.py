@@ -12,30 +12,17 @@ import codecs
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
-from itertools import islice
-from typing import NamedTuple, cast
+from typing import cast
 
 import msgspec
 
-from mcpzip.model.limits import PATIENT_MEMBERS
+from mcpzip.model.limits import MEMBERS
+from mcpzip.wire.stepping import Member, TooManyError, members_of
 from mcpzip.wire.veiled import Veil
 
 
 class NotAnObject(ValueError):
     """The text isn't one JSON object in UTF-8."""
-
-
-class Member(NamedTuple):
-    """Where one member stands: its key, and the offsets of the key's quote, of the value, and of the value's
-    end.
-
-    ``end`` is -1 when the text breaks off inside the value.
-    """
-
-    key: str
-    start: int
-    value: int
-    end: int
 
 
 # A string that breaks off matches to the end of the text: were it no match, each quote in it would be tried
@@ -78,10 +65,7 @@ def _split_veiled(raw: bytes) -> dict[str, bytes]:
         values = {key: bytes(value) for key, value in _checked(veil.text).items()}
         if (found := veil.members(values)) is not None:
             return found
-    standing = list(islice(_walk(raw), PATIENT_MEMBERS + 1))
-    if len(standing) > PATIENT_MEMBERS:
-        raise NotAnObject("too many members beside lone surrogates")
-    return {member.key: raw[member.value : member.end] for member in standing}
+    return {member.key: raw[member.value : member.end] for member in _walk(raw)}
 
 
 def join_object(fields: Mapping[str, bytes]) -> bytes:
@@ -154,7 +138,8 @@ def _walk(raw: bytes) -> Iterator[Member]:
             raise
         twin = without_surrogates(raw)  # the same to the byte but for the escapes: the same offsets
         values = _checked(twin)
-    for member in scan(twin, values):
+    found = members_of(twin, MEMBERS) if _may_be_many(twin) else scan(twin, values)
+    for member in found:
         yield member if twin is raw else member._replace(key=_key_at(raw, member.start))
 
 
@@ -218,11 +203,21 @@ def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
 def _checked(raw: bytes) -> dict[str, msgspec.Raw]:
     try:
         check_utf8(raw)
-        return _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if not _may_be_many(raw):
+            return _decode(raw)
+        return {
+            member.key: msgspec.Raw(memoryview(raw)[member.value : member.end])
+            for member in members_of(raw, MEMBERS)
+        }
+    except (msgspec.DecodeError, UnicodeDecodeError, TooManyError) as error:
         raise NotAnObject(str(error)) from error
     except RecursionError as error:
         raise NotAnObject("nested too deeply") from error
+
+
+def _may_be_many(raw: bytes) -> bool:
+    """Whether the object ``raw`` may have more members than are made into Python's values without a look."""
+    return len(raw) > MEMBERS and raw.count(b":") > MEMBERS
 
 
 def may_hold_surrogates(raw: bytes) -> bool:
