@@ -44,7 +44,7 @@ LIST_ITEMS = 50_000
 """Items of one such list, over all pages. More is a failed listing: the last good one is kept."""
 LIST_BYTES = 64 * MiB
 """Bytes of one such list, over all pages. More is a failed listing: the last good one is kept."""
-ITEM = 4 * MiB
+ITEM = 1 * MiB
 """One tool, prompt, resource or template. A larger one is left out, and the server has a warning."""
 NAME = 1_024
 """Characters of the name of a tool or a prompt. One with a longer name is left out, and the server has a
@@ -64,13 +64,18 @@ UNKNOWN_WORDS = 12
 NAME_COMPARED = 128
 """Characters of a name, less separators, that are compared in search of the names nearest to one that is not
 there. In a longer name no slip of a letter is mended."""
+LOOKED_UP = 1_000
+"""Prompts, resources and templates, or tools that are shown by name, of all servers, among which one is
+looked up between two other things. Among more it is in a thread of its own."""
 READ_AT_ONCE = 64 * 1024
 """Bytes of a tool, or of arguments, that are read between two other things. What is longer is read in a
 thread of its own, while others are served."""
-MENDED = 1 * MiB
+MENDED = 256 * KiB
 """Bytes of a call's arguments in which the spelling of keys is mended, and of a tool whose spelling they are
 given. What is longer passes as it is."""
 
+VERSIONS = 64
+"""Protocol versions that a server says it speaks. With more it can't be talked to."""
 CURSOR = 16_384
 """Characters of the cursor to the next page of a list. A longer one is a failed listing."""
 INSTRUCTIONS = 65_536
@@ -120,6 +125,9 @@ AUTH_ANSWER = 1 * MiB
 NAMED_URIS = 16_384
 """URIs that results of one server named, remembered for one client (16 bytes each). After more, and of a
 longer result, that server may have named any URI: one that others named too is refused as ambiguous."""
+NAMED_BLOCKS = 4_096
+"""Blocks of content of such a result, or resources in an answer to ``resources/read``. Of a result with more
+it isn't known what it named; an answer with more can't be read by a URI that says the server."""
 NAMED_IN = 4 * MiB
 """A result that is looked through for URIs. As for `NAMED_URIS`."""
 WAITING = 16 * MiB

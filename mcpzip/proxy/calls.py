@@ -18,8 +18,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-import msgspec
-
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamRpcError
 from mcpzip.proxy.ability import URLS, has, lacking, needed
@@ -33,11 +31,14 @@ from mcpzip.wire import (
     RESOURCE_NOT_FOUND,
     URL_ELICITATION_REQUIRED,
     Era,
+    NotAnObject,
     RpcError,
     join_object,
     quote,
+    split_object,
     unquote,
 )
+from mcpzip.wire.stepping import elements_of
 
 NONE: Mapping[str, bytes] = MappingProxyType({})
 
@@ -262,7 +263,7 @@ class Caller:
             if turn == ROUNDS:
                 break
             answers = {}
-            if questions := members(said.get("inputRequests")):
+            if questions := _questions(server, said.get("inputRequests", b"{}")):
                 answers["inputResponses"] = await self._answers(call, questions)
             else:
                 await asyncio.sleep(pause)
@@ -369,6 +370,19 @@ class Caller:
         call.given_up()
 
 
+def _questions(server: str, requests: bytes) -> Mapping[str, bytes]:
+    """What a modern server wants to know, by its keys. Raises UpstreamError for more than may be asked."""
+    try:
+        found = split_object(requests)
+    except NotAnObject as error:
+        if not requests.startswith(b"{"):
+            return NONE
+        raise UpstreamError(server, f"it asked for input in a way that can't be read: {error}") from None
+    if len(found) > limits.ASKED:
+        raise UpstreamError(server, f"it asked for more than {limits.ASKED} things at once")
+    return found
+
+
 def _read(call: Call, question: bytes) -> tuple[str, bytes | None]:
     """Method and params of a question that the client can be asked. Raises RefusedError, UpstreamError."""
     said = members(question)
@@ -390,8 +404,8 @@ def _may_answer(client: Client, call: Call, request: Request) -> bool:
 
 def _elements(text: bytes | None) -> list[bytes]:
     try:
-        return [bytes(one) for one in msgspec.json.decode(text or b"[]", type=list[msgspec.Raw])]
-    except msgspec.DecodeError:
+        return elements_of(text or b"[]", limits.ASKED)
+    except ValueError:
         return []
 
 

@@ -23,6 +23,7 @@ from mcpzip.wire import (
     REQUEST_CANCELLED,
     REQUEST_KEYS,
     Era,
+    NotAnObject,
     RpcError,
     join_object,
     with_members,
@@ -124,7 +125,11 @@ class Call:
         """Hands on progress, under the client's own token."""
         exchange = self.exchange
         if exchange is not None and (token := exchange.progress_token) is not None:
-            exchange.tell("notifications/progress", with_members(params, {"progressToken": token}))
+            try:
+                told = with_members(params, {"progressToken": token})
+            except NotAnObject:
+                return  # nobody can make anything of it
+            exchange.tell("notifications/progress", told)
 
     @property
     def unanswered(self) -> dict[str, Question]:

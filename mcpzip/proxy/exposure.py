@@ -10,19 +10,29 @@ The rules:
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 from mcpzip.catalog import Catalog
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
+from mcpzip.model.limits import LOOKED_UP
 from mcpzip.model.names import shown_names
 from mcpzip.proxy import metatools
 from mcpzip.proxy.listing import Listing
 from mcpzip.proxy.offers import Offers, Route
+from mcpzip.system.threads import in_thread
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
+
+T = TypeVar("T")
+
+
+async def looked_up(exposure: "Exposure", look: Callable[[], T]) -> T:
+    """``look()``, which asks ``exposure`` something: in a thread if that may take long."""
+    return await in_thread(look, "look") if exposure.large else look()
 
 
 class Exposure:
@@ -37,6 +47,11 @@ class Exposure:
     def through(self) -> str | None:
         """The server that everything goes through untouched, in ``transparent``; None otherwise."""
         return self._enabled[0] if self._config.expose == "transparent" else None
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether there is so much that to look something up may take longer than others can wait."""
+        return self._offers.large or len(self._direct) > LOOKED_UP
 
     @property
     def fixed(self) -> bool:

@@ -14,10 +14,11 @@ from hashlib import blake2b
 
 import msgspec
 
-from mcpzip.model.limits import NAMED_IN, NAMED_URIS
+from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS
 from mcpzip.proxy.exchange import Client
 from mcpzip.wire import unquote
 from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
+from mcpzip.wire.stepping import elements_of
 
 _NEEDLES = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
 """What a result has in it that names a URI, by method: ``"resource"`` or ``"resource_link"``."""
@@ -125,15 +126,17 @@ def _named_in(result: bytes) -> Iterator[str]:
     if may_hold_surrogates(result):  # msgspec takes offence at a half of a pair
         result = without_surrogates(result)
     said = msgspec.json.decode(result, type=_Result)
-    for part in (*_elements(said.content), *_elements(said.contents)):
-        yield from _of_block(part)
+    parts = [*_elements(said.content), *_elements(said.contents)]
     for message in _elements(said.messages):
-        for part in _elements(msgspec.json.decode(message, type=_Message).content):
-            yield from _of_block(part)
+        parts += _elements(msgspec.json.decode(message, type=_Message).content)
+        if len(parts) > NAMED_BLOCKS:
+            raise ValueError("too many blocks")
+    for part in parts:
+        yield from _of_block(part)
 
 
-def _of_block(part: msgspec.Raw) -> Iterator[str]:
-    if not bytes(part).startswith(b"{"):
+def _of_block(part: bytes) -> Iterator[str]:
+    if not part.startswith(b"{"):
         return
     block = msgspec.json.decode(part, type=_Block)
     inside = bytes(block.resource)
@@ -142,12 +145,12 @@ def _of_block(part: msgspec.Raw) -> Iterator[str]:
             yield unquote(bytes(raw))
 
 
-def _elements(raw: msgspec.Raw) -> list[msgspec.Raw]:
-    """Of a list; an object stands for a list of it."""
+def _elements(raw: msgspec.Raw) -> list[bytes]:
+    """Of a list; an object stands for a list of it. Raises TooManyError."""
     text = bytes(raw)
     if text.startswith(b"["):
-        return msgspec.json.decode(text, type=list[msgspec.Raw])
-    return [msgspec.Raw(text)] if text.startswith(b"{") else []
+        return elements_of(text, NAMED_BLOCKS)
+    return [text] if text.startswith(b"{") else []
 
 
 def _digest(uri: str) -> bytes:

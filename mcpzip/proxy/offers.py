@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.nearest import Names
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
-from mcpzip.model.limits import ASKED_NAME, ASKED_URI, TEMPLATE_WORK
+from mcpzip.model.limits import ASKED_NAME, ASKED_URI, LOOKED_UP, TEMPLATE_WORK
 from mcpzip.model.names import join, join_uri, split, split_uri
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE, Kind, key_of
 from mcpzip.model.templates import matches
@@ -55,6 +55,12 @@ class Offers:
         """
         self._servers, self._catalog, self._through = tuple(servers), catalog, through
         self._configured = self._servers if configured is None else tuple(configured)
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether there are so many that to look one up may take longer than others can wait."""
+        records = self._catalog.servers.values()
+        return sum(len(it.prompts) + len(it.resources) + len(it.templates) for it in records) > LOOKED_UP
 
     def prompts_page(self, cursor: str | None = None) -> bytes:
         """The result of `prompts/list`. Raises InvalidCursorError."""

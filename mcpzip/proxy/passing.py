@@ -7,6 +7,7 @@ left out, and so every request passes, known to us or not.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -19,10 +20,12 @@ from mcpzip.proxy.audience import Audience, Place
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
-from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.mentions import Mentions
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
+from mcpzip.wire.stepping import TooManyError, elements_of
 
 WATCHING = 10.0
 """Seconds a server may take to subscribe us to a resource."""
@@ -52,7 +55,8 @@ class Passing:
 
     async def prompt(self, exchange: Exchange) -> bytes:
         """The answer to `prompts/get`. Raises RefusedError, UnknownPromptError, UpstreamError."""
-        server, name = self._shown.exposure.route_prompt(_text(exchange, "name"))
+        exposure, asked = self._shown.exposure, _text(exchange, "name")
+        server, name = await looked_up(exposure, lambda: exposure.route_prompt(asked))
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
         self.mentions.heard(exchange.client, server, "prompts/get", result)
         return result
@@ -61,17 +65,17 @@ class Passing:
         """The answer to `completion/complete`. Raises as `prompt` and `resource` do."""
         ref = members(exchange.fields.get("ref"))
         if "uri" in ref:
-            (server, own), key = self._whose(exchange.client, _unquoted(ref["uri"], "ref.uri")), "uri"
+            (server, own), key = await self._whose(exchange.client, _unquoted(ref["uri"], "ref.uri")), "uri"
         else:
-            exposure = self._shown.exposure
-            (server, own), key = exposure.route_prompt(_unquoted(ref.get("name"), "ref.name")), "name"
+            exposure, asked = self._shown.exposure, _unquoted(ref.get("name"), "ref.name")
+            (server, own), key = await looked_up(exposure, lambda: exposure.route_prompt(asked)), "name"
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
     async def resource(self, exchange: Exchange) -> bytes:
         """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
-        server, uri = self._whose(exchange.client, shown)
+        server, uri = await self._whose(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
@@ -84,13 +88,14 @@ class Passing:
         if shown == uri:
             self.mentions.heard(exchange.client, server, "resources/read", result)
             return result
-        return _renamed(result, lambda own: _ours(server, own, uri, shown))
+        renaming = partial(_renamed, server, result, lambda own: _ours(server, own, uri, shown))
+        return renaming() if len(result) <= limits.READ_AT_ONCE else await in_thread(renaming, "rename")
 
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
         client, shown = exchange.client, _text(exchange, "uri")
         # What it hears of already it means, whoever has named it since.
-        place = server, uri = self._audience.place_of(client, shown) or self._whose(client, shown)
+        place = server, uri = self._audience.place_of(client, shown) or await self._whose(client, shown)
         if wanted and not self._audience.may_watch(client, place):
             raise _too_many()
         result = b"{}"
@@ -131,7 +136,7 @@ class Passing:
             raise _too_many()
         for shown in wanted:
             try:
-                places[self._whose(client, shown)] = shown
+                places[await self._whose(client, shown)] = shown
             except McpzipError:
                 pass  # what is not granted is left out of the acknowledgement
         servers = {server for server, _ in places}
@@ -147,9 +152,10 @@ class Passing:
                 self._unwatching.add(task)
                 task.add_done_callback(self._unwatching.discard)
 
-    def _whose(self, client: Client, uri: str) -> Place:
+    async def _whose(self, client: Client, uri: str) -> Place:
         """Whose resource, or resource template, ``client`` means. Raises UnknownResourceError."""
-        return self._shown.exposure.route_uri(uri, *self.mentions.whose(client, uri))
+        exposure, named = self._shown.exposure, self.mentions.whose(client, uri)
+        return await looked_up(exposure, lambda: exposure.route_uri(uri, *named))
 
     async def _has_own(self, client: Client, server: str) -> bool:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
@@ -247,16 +253,19 @@ def _told_of(data: bytes | None, uri: str, shown: str) -> bytes | None:
     return with_members(data, {"uri": quote(shown)})
 
 
-def _renamed(result: bytes, rename: Callable[[str], str]) -> bytes:
-    """The result of `resources/read` with its URIs renamed; whatever isn't as it should be stays so."""
+def _renamed(server: str, result: bytes, rename: Callable[[str], str]) -> bytes:
+    """The result of `resources/read` with its URIs renamed; whatever isn't as it should be stays so. Raises
+    UpstreamError for more contents than are looked into.
+    """
     contents = members(result).get("contents", b"")
     try:
-        parts = msgspec.json.decode(contents, type=list[msgspec.Raw])
         renamed = []
-        for part in map(bytes, parts):
+        for part in elements_of(contents, limits.NAMED_BLOCKS):
             uri = members(part).get("uri")
             said = None if uri is None else unquote(uri)
             renamed.append(part if said is None else with_members(part, {"uri": quote(rename(said))}))
+    except TooManyError as error:
+        raise UpstreamError(server, f"its answer has {error} in 'contents'") from None
     except ValueError:
         return result
     return with_members(result, {"contents": b"[%b]" % b",".join(renamed)})

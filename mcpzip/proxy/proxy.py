@@ -29,7 +29,7 @@ from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.doctor import fit, mend_name, repair_meta
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.owners import may_mean, not_fully_known
@@ -234,12 +234,13 @@ class Proxy:
         try:
             if handler is not None:
                 return await handler(arguments, exchange)
-            entry = shown.target(name)
+            entry = await looked_up(shown, lambda: shown.target(name))
             if entry is None and self.config.expose != "meta":
                 for server in may_mean(name, self._enabled):
                     self._pool.starts.hurry(server)
                 await self._first_listings(self._enabled, lambda: FIRST_LISTING)
-                entry = self.exposure.target(name)
+                now = self.exposure
+                entry = await looked_up(now, lambda: now.target(name))
             if entry is not None:
                 return await self._direct(entry, exchange)
             if shown.through is not None:

@@ -8,8 +8,6 @@ one nothing of it.
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.model.errors import (
@@ -26,7 +24,7 @@ from mcpzip.model.quoting import shortened
 from mcpzip.proxy.calls import asks
 from mcpzip.proxy.counterpart import LOG_LEVELS, RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
@@ -36,7 +34,6 @@ from mcpzip.wire import (
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     Era,
-    NotAnObject,
     RpcError,
     join_object,
     negotiate,
@@ -44,6 +41,7 @@ from mcpzip.wire import (
     split_object,
     stamp_result,
     unquote,
+    versions_in,
     with_members,
 )
 
@@ -191,7 +189,7 @@ class Endpoint:
             case "tools/list" if proxy.exposure.fixed:
                 return proxy.exposure.tools_page(_cursor(exchange))
             case "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list":
-                if proxy.unsettled:
+                if proxy.unsettled or proxy.exposure.large:
                     return self._page(method, exchange)
                 return _PAGES[method](proxy.exposure, _cursor(exchange))
             case "prompts/get":
@@ -224,8 +222,16 @@ class Endpoint:
         """What reads the input schema of the tool that is shown under ``name``, if that may want arguments
         repeated in headers (2026-07-28 `server/tools`, "x-mcp-header"). It takes as long as the schema is.
         """
-        entry = self._proxy.exposure.target(name)
-        return None if entry is None or b"x-mcp-header" not in entry.raw else entry.input_schema
+        exposure = self._proxy.exposure
+
+        def schema() -> dict[str, object]:
+            entry = exposure.target(name)
+            return {} if entry is None or b"x-mcp-header" not in entry.raw else entry.input_schema()
+
+        if exposure.large:
+            return schema
+        entry = exposure.target(name)
+        return None if entry is None or b"x-mcp-header" not in entry.raw else schema
 
     def told_first(self) -> "FirstWords | None":
         """What `begin` and `finished` make of the first requests of every client, as far as it stays so for
@@ -312,22 +318,24 @@ class Endpoint:
         except UpstreamError as error:
             # What is known is better than nothing, and instant while the server starts anew. Of one that
             # wants a sign-in that is an empty list: clients hear that it changed once somebody has signed in.
-            known = self._known(method, exchange, empty=isinstance(error, LoginNeededError))
+            known = await self._known(method, exchange, empty=isinstance(error, LoginNeededError))
             if known is None:
                 raise
             return known
 
-    def _known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
+    async def _known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
         """The page of a list as it was last seen. empty: also of a server that never was listed."""
         record = self._proxy.catalog.servers.get(self._proxy.exposure.through or "")
         never = record is None or record.fetched_at is None
         if "cursor" in exchange.fields or (never and not empty):
             return None
-        return _PAGES[method](self._proxy.exposure, None) if method in _PAGES else None
+        exposure = self._proxy.exposure
+        return await looked_up(exposure, lambda: _PAGES[method](exposure, None)) if method in _PAGES else None
 
     async def _page(self, method: str, exchange: Exchange) -> bytes:
         cursor = _cursor(exchange)
-        return _PAGES[method](await self._proxy.listed(), cursor)
+        exposure = await self._proxy.listed() if self._proxy.unsettled else self._proxy.exposure
+        return await looked_up(exposure, lambda: _PAGES[method](exposure, cursor))
 
     async def _set_level(self, exchange: Exchange) -> bytes:
         level = _text(exchange.fields.get("level"))
@@ -369,8 +377,8 @@ def fault_of(error: Exception) -> FaultError:
 def _spoken_here(result: bytes) -> bytes:
     """The result of `server/discover`, less the versions that we don't speak."""
     try:
-        versions = msgspec.json.decode(split_object(result)["supportedVersions"], type=list[str])
-    except (KeyError, NotAnObject, msgspec.DecodeError):
+        versions = versions_in(split_object(result)["supportedVersions"])
+    except (KeyError, ValueError):
         return result
     ours = [version for version in versions if version in (*LEGACY_VERSIONS, *MODERN_VERSIONS)]
     if ours == versions:

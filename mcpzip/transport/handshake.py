@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mcpzip.model.limits import ECHO
+from mcpzip.model.limits import SELF
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import Channel, ChannelClosedError, Dialect, RpcFaultError
@@ -28,6 +28,7 @@ from mcpzip.wire import (
     initialize_params,
     split_object,
     stamp_request,
+    versions_in,
 )
 
 PROBE_TIMEOUT = 2.0
@@ -81,7 +82,7 @@ class Offers(msgspec.Struct, frozen=True):
     tools: Promise | None = None
     prompts: Promise | None = None
     resources: Promise | None = None
-    logging: dict[str, object] | None = None
+    logging: "_Anything | None" = None
 
     @property
     def tells(self) -> bool:
@@ -89,9 +90,13 @@ class Offers(msgspec.Struct, frozen=True):
         return any(one is not None and one.list_changed for one in (self.tools, self.prompts, self.resources))
 
 
+class _Anything(msgspec.Struct, frozen=True):
+    """An object, whatever is in it."""
+
+
 class _Opening(msgspec.Struct, rename="camel"):
     protocol_version: str | None = None
-    supported_versions: list[str] = []
+    supported_versions: msgspec.Raw = msgspec.Raw(b"[]")
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     instructions: str | None = None
     server_info: msgspec.Raw = msgspec.Raw(b"")
@@ -200,13 +205,13 @@ def _names_our_version(error: RpcError) -> bool:
     if error.code != UNSUPPORTED_PROTOCOL_VERSION or error.data is None:
         return False
     try:
-        return MODERN_VERSION in msgspec.json.decode(error.data, type=_Refusal).supported
-    except msgspec.DecodeError:
+        return MODERN_VERSION in versions_in(bytes(msgspec.json.decode(error.data, type=_Refusal).supported))
+    except ValueError:
         return False
 
 
 class _Refusal(msgspec.Struct):
-    supported: list[str] = []
+    supported: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _OtherEraError(ChannelClosedError):
@@ -244,8 +249,12 @@ async def _stop(future: "asyncio.Future[Greeting]") -> None:
 async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
     params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
     opening = _read(await channel.request("server/discover", params, cancellable=False))
-    if MODERN_VERSION not in opening.supported_versions:
-        spoken = shortened(", ".join(opening.supported_versions[:ECHO]))
+    try:
+        versions = versions_in(bytes(opening.supported_versions))
+    except ValueError as error:
+        raise _senseless(error) from error
+    if MODERN_VERSION not in versions:
+        spoken = shortened(", ".join(versions))
         raise _OtherEraError(
             f"it speaks only protocol versions {spoken or 'we do not know'}",
             sent=False,
@@ -255,7 +264,7 @@ async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
         info = split_object(bytes(opening.meta)).get(SERVER_INFO_KEY, b"")
     except NotAnObject:
         info = b""
-    return Greeting(channel.dialect, bytes(opening.capabilities), opening.instructions or "", info)
+    return Greeting(channel.dialect, _bounded(opening.capabilities), opening.instructions or "", info)
 
 
 async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
@@ -268,7 +277,10 @@ async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
     channel.dialect = Dialect(Era.LEGACY, version)
     await channel.notify("notifications/initialized")
     return Greeting(
-        channel.dialect, bytes(opening.capabilities), opening.instructions or "", bytes(opening.server_info)
+        channel.dialect,
+        _bounded(opening.capabilities),
+        opening.instructions or "",
+        _bounded(opening.server_info),
     )
 
 
@@ -276,6 +288,15 @@ def _read(result: bytes) -> _Opening:
     try:
         return msgspec.json.decode(result, type=_Opening)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ChannelClosedError(
-            f"its answer to the handshake makes no sense ({shortened(str(error))})", sent=False
-        ) from error
+        raise _senseless(error) from error
+
+
+def _bounded(raw: msgspec.Raw) -> bytes:
+    """What a server says of itself; of what is too large to be kept, as much as shows that it is."""
+    return bytes(memoryview(raw)[: SELF + 1])
+
+
+def _senseless(error: Exception) -> ChannelClosedError:
+    return ChannelClosedError(
+        f"its answer to the handshake makes no sense ({shortened(str(error))})", sent=False
+    )

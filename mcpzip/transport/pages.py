@@ -7,7 +7,6 @@ page is unpacked before it is known to be within the limits.
 
 import asyncio
 import hashlib
-import re
 
 import msgspec
 
@@ -20,6 +19,7 @@ from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
 from mcpzip.wire import METHOD_NOT_FOUND, quote
 from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
+from mcpzip.wire.stepping import has_more_elements
 
 _AT_ONCE = 1 << 20
 """Bytes of a page that are looked at on the event loop; a larger one is, in a thread."""
@@ -123,7 +123,7 @@ async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -
 
 
 async def _unpacked(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
-    # With as many commas its elements may have to be counted, token by token.
+    # With as many commas its elements may have to be counted, one by one.
     if len(result) <= _AT_ONCE and result.count(b",") < most:
         return _read(result, key, most)
     return await in_thread(lambda: _read(result, key, most), "page")
@@ -158,7 +158,7 @@ def _strict(twin: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes
     if len(listed) in (0, 4) and bytes(listed) in (b"", b"null"):
         return None, head
     # Each element but the first stands after a comma: with few of them there is nothing to count.
-    if twin.count(b",") >= most and _has_more_than(most, memoryview(listed)):
+    if twin.count(b",") >= most and has_more_elements(memoryview(listed), most):
         raise _TooMany
     found = _elements.decode(listed)
     if len(found) > most:
@@ -178,26 +178,3 @@ def _strict(twin: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes
 def _bounded(element: msgspec.Raw) -> bytes:
     """The text of ``element``; of one that is too large, as much as shows that it is."""
     return bytes(memoryview(element)[: limits.ITEM + 1])
-
-
-_SKIP = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-_TOP = re.compile(_SKIP + rb"|[][{},]", re.DOTALL)
-_INSIDE = re.compile(_SKIP + rb"|[][{}]", re.DOTALL)
-
-
-def _has_more_than(most: int, listed: bytes | memoryview) -> bool:
-    """Whether the JSON array ``listed`` has more than ``most`` elements. Holds nothing, and stops there."""
-    depth = at = 0
-    commas = 0
-    while token := (_TOP if depth == 1 else _INSIDE).search(listed, at):
-        at = token.end()
-        kind = bytes(token[0][:1])
-        if kind in b"[{":
-            depth += 1
-        elif kind in b"]}":
-            depth -= 1
-        elif kind == b",":
-            commas += 1
-            if commas >= most:
-                return True
-    return False

@@ -42,8 +42,17 @@ from mcpzip.transport.base import (
     Signing,
 )
 from mcpzip.transport.witness import Fault, Witness
-from mcpzip.wire import INTERNAL_ERROR, Era, NotAnObject, RpcError, split_object, with_progress_token
-from mcpzip.wire.envelope import own_id, read_error
+from mcpzip.wire import (
+    INTERNAL_ERROR,
+    Era,
+    NotAnObject,
+    RpcError,
+    split_object,
+    with_members,
+    with_progress_token,
+)
+from mcpzip.wire.envelope import own_id, read_error, text_of
+from mcpzip.wire.stepping import elements_of
 
 MIRRORS = b"x-mcp-header"
 """What a schema says of a parameter that is to be repeated in a header."""
@@ -122,10 +131,10 @@ class SdkChannel:
         if on_progress is not None:
             params = with_progress_token(params, b"%d" % number)
             self._progress[number] = on_progress
-        body = cast(dict[str, object], json.loads(params)) if params else {}
+        fields = _members(params)
         options: CallOptions = {
             "request_id": number,
-            "headers": {**self._headers(method, body), **self._mirrored(definition, body)},
+            "headers": {**self._headers(method, fields), **await self._mirrored(definition, fields)},
             "cancel_on_abandon": cancellable,
         }
         self._witness.verbatim.params[number] = params or b"{}"
@@ -202,7 +211,7 @@ class SdkChannel:
         if self._gone is not None:
             return
         body = cast(dict[str, object], json.loads(params)) if params else None
-        await self._dispatcher.notify(method, body, {"headers": self._headers(method, body or {})})
+        await self._dispatcher.notify(method, body, {"headers": self._headers(method, _members(params))})
 
     def diagnosis(self) -> str:
         return ""
@@ -216,20 +225,20 @@ class SdkChannel:
             self._gone = self._witness.gone or reason
             self._incoming.ended(self._gone)
 
-    def _headers(self, method: str, params: Mapping[str, object]) -> dict[str, str]:
-        version = self.dialect.version if self.dialect else _claimed_version(params)
+    def _headers(self, method: str, fields: Mapping[str, bytes]) -> dict[str, str]:
+        version = self.dialect.version if self.dialect else _claimed_version(fields)
         if version is None:
             return {}
         headers = {MCP_PROTOCOL_VERSION_HEADER: version}
         if self.dialect is None or self.dialect.era is Era.MODERN:
             headers[MCP_METHOD_HEADER] = method
             key = NAME_BEARING_METHODS.get(method)
-            name = params.get(key) if key else None
-            if isinstance(name, str):
+            name = text_of(fields.get(key, b"")) if key else None
+            if name is not None:
                 headers[MCP_NAME_HEADER] = encode_header_value(name)
         return headers
 
-    def _mirrored(self, definition: bytes | None, params: Mapping[str, object]) -> dict[str, str]:
+    async def _mirrored(self, definition: bytes | None, fields: Mapping[str, bytes]) -> dict[str, str]:
         """The arguments that the tool's schema wants repeated in headers (spec 2026-07-28: basic/transports/
         streamable-http, "Custom headers from tool parameters").
         """
@@ -237,18 +246,17 @@ class SdkChannel:
             return {}
         if self.dialect is None or self.dialect.era is Era.LEGACY:
             return {}
-        schema = json.loads(definition).get("inputSchema")
-        arguments = params.get("arguments")
-        if not isinstance(schema, dict):
-            return {}
-        return mcp_param_headers(x_mcp_header_map(schema), arguments if isinstance(arguments, dict) else {})
+        arguments, tool = fields.get("arguments", b"{}"), definition
+        if len(tool) + len(arguments) <= limits.READ_AT_ONCE:
+            return _repeated(tool, arguments)
+        return await in_thread(lambda: _repeated(tool, arguments), "mirror")
 
     def _heard(self, method: str, params: bytes | None) -> None:
         """A notification, in wire order: progress stays ahead of its result."""
         if self._gone is not None:
             return
         if method == _PROGRESS and params is not None:
-            number = own_id(_member(params, "progressToken"))
+            number = own_id(_members(params).get("progressToken", b""))
             if number is not None and (sink := self._progress.get(number)) is not None:
                 sink(params)
                 return
@@ -278,37 +286,49 @@ class SdkChannel:
         return cast(dict[str, object], json.loads(reply))
 
 
+def _repeated(definition: bytes, arguments: bytes) -> dict[str, str]:
+    """The headers that repeat those of ``arguments`` which the tool wants repeated."""
+    schema = json.loads(definition).get("inputSchema")
+    wanted = x_mcp_header_map(schema) if isinstance(schema, dict) else {}
+    given = json.loads(arguments) if wanted else {}
+    return mcp_param_headers(wanted, given if isinstance(given, dict) else {})
+
+
 def _without_invalid(text: bytes) -> bytes:
     """The listing ``text`` without the tools whose schema asks for headers that can't be: a client over HTTP
     must leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom headers from tool
     parameters").
     """
     try:
-        listing = json.loads(text)
-    except (ValueError, RecursionError):
+        tools = elements_of(_members(text).get("tools", b""), limits.LIST_ITEMS)
+    except ValueError:
         return text  # whoever reads it says why it can't be read
-    tools = listing.get("tools") if isinstance(listing, dict) else None
-    if not isinstance(tools, list):
+    kept = list(filter(_can_be_mirrored, tools))
+    if len(kept) == len(tools):
         return text
-    kept = [
-        tool
-        for tool in tools
-        if not isinstance(tool, dict) or find_invalid_x_mcp_header(tool.get("inputSchema")) is None
-    ]
-    return encode_json({**listing, "tools": kept}) if len(kept) < len(tools) else text
+    return with_members(text, {"tools": b"[%b]" % b",".join(kept)})
 
 
-def _member(text: bytes, key: str) -> bytes:
+def _can_be_mirrored(tool: bytes) -> bool:
+    """Whether the headers that ``tool`` asks for can be. One that is too large is left out elsewhere."""
+    if MIRRORS not in tool or len(tool) > limits.ITEM:
+        return True
     try:
-        return split_object(text).get(key, b"")
+        said = json.loads(tool)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(said, dict) or find_invalid_x_mcp_header(said.get("inputSchema")) is None
+
+
+def _members(text: bytes | None) -> dict[str, bytes]:
+    try:
+        return split_object(text) if text else {}
     except NotAnObject:
-        return b""
+        return {}
 
 
-def _claimed_version(params: Mapping[str, object]) -> str | None:
-    meta = params.get("_meta")
-    version = meta.get("io.modelcontextprotocol/protocolVersion") if isinstance(meta, dict) else None
-    return version if isinstance(version, str) else None
+def _claimed_version(fields: Mapping[str, bytes]) -> str | None:
+    return text_of(_members(fields.get("_meta")).get("io.modelcontextprotocol/protocolVersion", b""))
 
 
 _PROGRESS = "notifications/progress"

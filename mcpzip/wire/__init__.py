@@ -53,6 +53,7 @@ from mcpzip.wire.eras import (
     stamp_result,
     unstamp_request,
     unsupported_version_error,
+    versions_in,
     with_progress_token,
     without_progress_token,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "unquote",
     "unstamp_request",
     "unsupported_version_error",
+    "versions_in",
     "with_members",
     "with_progress_token",
     "without_members",

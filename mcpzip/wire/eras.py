@@ -14,6 +14,7 @@ from enum import Enum
 
 import msgspec
 
+from mcpzip.model import limits
 from mcpzip.wire.codes import UNSUPPORTED_PROTOCOL_VERSION
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.shallow import (
@@ -25,6 +26,7 @@ from mcpzip.wire.shallow import (
     with_members,
     without_members,
 )
+from mcpzip.wire.stepping import elements_of
 
 
 class Era(Enum):
@@ -137,6 +139,11 @@ def stamp_request(
     A log level that stands there stays when none is given. Raises NotAnObject when ``params`` is an array.
     """
     return _with_meta(params, _request_fields(version, client_info, capabilities, log_level))
+
+
+def versions_in(raw: bytes) -> list[str]:
+    """The protocol versions in a JSON array. Raises ValueError for what is none, or has too many."""
+    return [unquote(version) for version in elements_of(raw, limits.VERSIONS)]
 
 
 def unstamp_request(params: bytes) -> bytes:

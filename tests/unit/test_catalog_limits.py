@@ -29,7 +29,7 @@ def test_a_tool_larger_than_any_may_be_is_left_out():
     big = tool("big", description="x" * limits.ITEM)
     record = catalog_of(tools=(big, tool("fits")))
     assert [entry.tool for entry in record.entries] == ["fits"]
-    assert record.warnings == ("a tool of 'evil' is larger than 4,194,304 bytes; the tool is left out.",)
+    assert record.warnings == ("a tool of 'evil' is larger than 1,048,576 bytes; the tool is left out.",)
 
 
 @pytest.mark.parametrize("over", [0, 1, 1000 * limits.NAME])

@@ -17,6 +17,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamListError
 from mcpzip.proxy.refresh import FIRST_RETRY, LAST_RETRY, Refresher
 from mcpzip.transport import pages
+from mcpzip.wire.stepping import has_more_elements
 
 
 class Server:
@@ -114,7 +115,7 @@ JSON = st.recursive(
 @given(st.lists(JSON, max_size=6), st.integers(1, 6), st.booleans())
 def test_elements_are_counted_as_they_stand(elements, most, ascii_only):
     text = json.dumps(elements, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    assert pages._has_more_than(most, text) == (len(elements) > most)
+    assert has_more_elements(text, most) == (len(elements) > most)
 
 
 async def test_what_stands_beside_a_lone_surrogate_comes_as_it_was_sent():

@@ -85,6 +85,8 @@ def test_so_does_one_that_changed_tool_by_tool(
         if place in held and held[place] == entry:
             del held[place]
         else:
+            # A catalog has no two tools of one name.
+            held = {other: each for other, each in held.items() if each.name != entry.name}
             held[place] = entry
         grown.index(held.values(), "1")
     same_answers(grown, searcher(*held.values(), table=table), query, Filters())
