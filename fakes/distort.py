@@ -91,12 +91,15 @@ def _endless(fault: Fault, steps: list[Step]) -> list[Step]:
 
 
 def _many_keys(fault: Fault, steps: list[Step]) -> list[Step]:
-    keys = b"".join(b'"key-%d":%d,' % (number, number) for number in range(int(fault.number("count"))))
-    more = b'"result":{%b"lone":"\\ud800",' % keys
-    return [
-        Write(step.data.replace(b'"result":{', more, 1)) if isinstance(step, Write) else step
-        for step in steps
-    ]
+    count = int(fault.number("count"))
+    keys = b"".join(b'"key-%d":%d,' % (number, number) for number in range(count))
+    before, more = {
+        "result": (b'"result":{', b'"result":{%b"lone":"\\ud800",' % keys),
+        "meta": (b'"result":{', b'"result":{"_meta":{%b"lone":"\\ud800"},' % keys),
+        "content": (b'"content":[', b'"content":[%b{"type":"text","text":"\\ud800"},' % (b"{}," * count)),
+        "error": (b'"result":{', b'"error":{%b"code":-32000,"message":"\\ud800"},"was":{' % keys),
+    }[fault.string("where")]
+    return [Write(step.data.replace(before, more, 1)) if isinstance(step, Write) else step for step in steps]
 
 
 def _torn(fault: Fault, steps: list[Step]) -> list[Step]:

@@ -127,8 +127,8 @@ KINDS: Mapping[str, Kind] = {
     "flood": Kind(
         "answer",
         EVERY,
-        "before it answers it sends count messages of what, each with a text of size characters",
-        {"what": "progress", "count": 1_000, "size": 100},
+        "before it answers it sends count messages of what, each with size characters and keys members",
+        {"what": "progress", "count": 1_000, "size": 100, "keys": 0},
         only="tools/call",
     ),
     "hostile-text": Kind(
@@ -187,8 +187,8 @@ KINDS: Mapping[str, Kind] = {
     "many-keys": Kind(
         "reply",
         EVERY,
-        "the result has count members more, and one text that is a lone surrogate",
-        {"count": 100_000},
+        "the result, its _meta, its content or an error has count members more, and a lone surrogate",
+        {"count": 100_000, "where": "result"},
         only="tools/call",
     ),
     "torn": Kind(
@@ -222,12 +222,15 @@ _OPTIONS = (
     "shape",
     "name",
     "what",
+    "keys",
+    "where",
 )
 _WORDS = {
     "when": ("before", "middle", "after"),
     "to": ("same", "other"),
     "shape": ("refs", "all-of", "pointer", "anchor", "deep"),
     "what": ("progress", "log", "list-changed", "ping", "request-roots"),
+    "where": ("result", "meta", "content", "error"),
 }
 """What an option that takes a word may say."""
 _CARRIED = frozenset({"hang", "status", "redirect", "token"})
@@ -273,6 +276,8 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     shape: str | None = None
     name: str | None = None
     what: str | None = None
+    keys: int | None = None
+    where: str | None = None
 
     def __post_init__(self) -> None:
         row = KINDS.get(self.kind)

@@ -80,7 +80,8 @@ async def flood(request: Request) -> None:
     if fault is None:
         return
     method, count = _FLOODS[fault.string("what")], int(fault.number("count"))
-    params: JsonObject = {"_meta": {"text": "x" * int(fault.number("size"))}}
+    keys: JsonObject = {f"key-{number}": number for number in range(int(fault.number("keys")))}
+    params: JsonObject = {"_meta": {"text": "x" * int(fault.number("size"))}, **keys}
     if method in ("ping", "roots/list"):
         asks = (request.channel.ask(method, params) for _ in range(0 if request.modern else count))
         await asyncio.gather(*asks, return_exceptions=True)
@@ -93,11 +94,12 @@ async def flood(request: Request) -> None:
                     "progressToken": token,
                     "progress": number,
                     "message": "x" * int(fault.number("size")),
+                    **keys,
                 }
                 if token is None:
                     return
             case "notifications/message":
-                params = {"level": "info", "data": "x" * int(fault.number("size"))}
+                params = {"level": "info", "data": "x" * int(fault.number("size")), **keys}
         await request.channel.notify(method, params)
 
 

@@ -174,8 +174,13 @@ async def flood(stage: Stage) -> None:
 @check("resilience.many-keys", SHOULD, CONTRACT, needs=SEVERAL)
 async def many_keys(stage: Stage) -> None:
     """A result with very many members, one of them a lone surrogate, is answered, as it is or as an error;
-    calls of other servers are answered meanwhile."""
-    fault = {"kind": "many-keys", "tool": "pour", "count": 100_000}
+    calls of other servers are answered meanwhile. So it is with its ``_meta``, its content, and an error."""
+    for where in ("meta", "content", "error", "result"):
+        fault = {"kind": "many-keys", "tool": "pour", "count": 100_000, "where": where}
+        await _many_keys(stage, fault)
+
+
+async def _many_keys(stage: Stage, fault: dict[str, object]) -> None:
     player = await stage.through(WELL, server("bad", tools=[tool("pour")], faults=[fault]))
     await _answers(player, 1)
     number = player.begin("bad", "pour")

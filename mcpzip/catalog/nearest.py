@@ -9,7 +9,7 @@ finger and swapped words alike.
 import re
 from collections.abc import Collection, Iterable
 
-from mcpzip.model.limits import ASKED_NAME, NAME_COMPARED
+from mcpzip.model.limits import ASKED_NAME, NAME_COMPARED, NAME_LIKE
 from mcpzip.model.names import folded, join, split
 
 _LEAST = 0.45
@@ -20,12 +20,17 @@ _OTHER_SERVER, _NO_SERVER = 0.9, 0.95
 
 
 class Names:
-    """The names of a catalog, ready to be compared with: ``(server, tool)`` pairs."""
+    """The names of a catalog, ready to be compared with: ``(server, tool)`` pairs.
+
+    One longer than `NAME_LIKE` is like no other.
+    """
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._wholes: dict[str, list[str]] = {}
         self._tools: dict[str, list[str]] = {}
         for server, tool in names:
+            if len(tool) > NAME_LIKE:
+                continue
             name = join(server, tool)
             self._wholes.setdefault(folded(name), []).append(name)
             self._tools.setdefault(folded(tool), []).append(name)

@@ -61,6 +61,9 @@ TEMPLATE_WORK = 300_000
 more it isn't said whose it is."""
 UNKNOWN_WORDS = 12
 """Words of one search that no tool has and that are compared with all that tools have."""
+NAME_LIKE = 256
+"""Characters of a name, or a URI, that is looked for by others like it. A longer one has to be spelt as it
+is, and is never among the nearest."""
 NAME_COMPARED = 128
 """Characters of a name, less separators, that are compared in search of the names nearest to one that is not
 there. In a longer name no slip of a letter is mended."""

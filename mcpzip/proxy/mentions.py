@@ -9,7 +9,7 @@ The rules:
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 import msgspec
@@ -17,8 +17,9 @@ import msgspec
 from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS
 from mcpzip.proxy.exchange import Client
 from mcpzip.wire import unquote
-from mcpzip.wire.shallow import may_hold_surrogates, without_surrogates
+from mcpzip.wire.shallow import may_hold_surrogates
 from mcpzip.wire.stepping import elements_of
+from mcpzip.wire.veiled import Veil
 
 _NEEDLES = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
 """What a result has in it that names a URI, by method: ``"resource"`` or ``"resource_link"``."""
@@ -122,9 +123,17 @@ class _Named:
 
 
 def _named_in(result: bytes) -> Iterator[str]:
-    """Every URI that ``result`` names as a resource."""
-    if may_hold_surrogates(result):  # msgspec takes offence at a half of a pair
-        result = without_surrogates(result)
+    """Every URI that ``result`` names as a resource. Raises ValueError when it can't be looked through."""
+    try:
+        yield from _read_in(result, bytes)
+    except msgspec.DecodeError:  # at a half of a surrogate pair msgspec takes offence
+        if not may_hold_surrogates(result) or (veil := Veil.over(result)) is None:
+            raise
+        yield from _read_in(veil.text, veil.lifted)
+
+
+def _read_in(result: bytes, lifted: Callable[[bytes], bytes]) -> Iterator[str]:
+    """The same. lifted: gives the text of a URI in ``result`` as the server spelt it."""
     said = msgspec.json.decode(result, type=_Result)
     parts = [*_elements(said.content), *_elements(said.contents)]
     for message in _elements(said.messages):
@@ -132,17 +141,18 @@ def _named_in(result: bytes) -> Iterator[str]:
         if len(parts) > NAMED_BLOCKS:
             raise ValueError("too many blocks")
     for part in parts:
-        yield from _of_block(part)
+        for uri in _of_block(part):
+            yield unquote(lifted(uri))
 
 
-def _of_block(part: bytes) -> Iterator[str]:
+def _of_block(part: bytes) -> Iterator[bytes]:
     if not part.startswith(b"{"):
         return
     block = msgspec.json.decode(part, type=_Block)
     inside = bytes(block.resource)
     for raw in (block.uri, msgspec.json.decode(inside, type=_Link).uri if inside[:1] == b"{" else _ABSENT):
         if bytes(raw).startswith(b'"'):
-            yield unquote(bytes(raw))
+            yield bytes(raw)
 
 
 def _elements(raw: msgspec.Raw) -> list[bytes]:

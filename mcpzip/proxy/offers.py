@@ -112,9 +112,10 @@ class Offers:
             if having:
                 meant = [*sorted(having), *sorted(owners - having)][:_MEANT]
                 raise UnknownResourceError(uri, [join_uri(server, uri) for server in meant], several=True)
-        uris = {join(offer.server, offer.key): join_uri(offer.server, offer.key) for offer in self._resources}
         nearest = self._resource_names.nearest(join(*said) if said else uri, _NEAREST)
-        raise UnknownResourceError(uri, [uris[name] for name in nearest])
+        servers = {name: it.server for it in self._resources if (name := join(it.server, it.key)) in nearest}
+        near = [(servers[name], name.removeprefix(join(servers[name], ""))) for name in nearest]
+        raise UnknownResourceError(uri, [join_uri(server, key) for server, key in near])
 
     def _said(self, said: Route | None) -> Route | None:
         """The route that a name says itself: URL libraries write hosts in lower case, so case is forgiven."""

@@ -76,7 +76,24 @@ def rows(times: int) -> list[Excess]:
         Excess(
             "flood", {"kind": "flood", "count": 300 * min(times, 100), "size": 100, "what": "log"}, "", True
         ),
-        Excess("many-keys", {"kind": "many-keys", "count": 100 * times}, "", True),
+        *(
+            Excess(
+                "MEMBERS",
+                {"kind": "many-keys", "count": 5 * min(times, 100) * 1000, "where": where},
+                "",
+                True,
+            )
+            for where in ("result", "meta", "content", "error")
+        ),
+        *(
+            Excess(
+                "MEMBERS",
+                {"kind": "flood", "count": 20, "what": what, "keys": 5 * min(times, 20) * 1000},
+                "",
+                True,
+            )
+            for what in ("progress", "log")
+        ),
     ]
 
 

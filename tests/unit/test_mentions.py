@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcpzip.model.limits import NAMED_BLOCKS
 from mcpzip.proxy import mentions as mentioning
 from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.mentions import Mentions
@@ -48,6 +49,28 @@ async def test_every_way_to_name_a_resource_is_remembered(method: str, result: A
     assert mentions.whose(client, "f:é")[0] == {"files", "evil"}
     mentions.left(client)
     assert mentions.whose(client, "f:é") == (frozenset(), frozenset())
+
+
+@pytest.mark.parametrize("uri", ["f:\U0001f600", "f:\ud800", "f:\ud800\U0001f600"])
+async def test_however_a_uri_is_spelt_it_is_the_same(uri: str) -> None:
+    """An emoji as ``json.dumps`` spells it was remembered as two spaces: the read went to whoever spelt it
+    otherwise."""
+    mentions, client = Mentions(3), Client()
+    escaped = json.dumps({"content": [link(uri)], "lone": "\ud800"})
+    await told(mentions, client, "files", escaped.encode())
+    await told(
+        mentions, client, "upper", escaped.replace("\\ud8", "\\uD8").replace("\\ude", "\\uDE").encode()
+    )
+    assert mentions.whose(client, uri) == ({"files", "upper"}, frozenset())
+
+
+async def test_of_a_result_of_very_many_blocks_nobody_knows_what_it_named() -> None:
+    """4 MiB of them were looked through for 1.1 s, on the event loop."""
+    mentions, client = Mentions(2), Client()
+    blocks = b",".join([b"{}"] * (NAMED_BLOCKS + 1))
+    for result in (b'{"content":[%b],"x":"resource"}', b'{"messages":[{"content":[%b]}],"x":"resource"}'):
+        await told(mentions, client, "evil", result % blocks)
+        assert mentions.whose(client, "f:1") == (frozenset(), {"evil"})
 
 
 async def test_requests_that_cannot_be_told_apart_are_one_client() -> None:
