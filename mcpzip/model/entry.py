@@ -46,7 +46,7 @@ class Entry:
         """The entry for one element of a `tools/list` result.
 
         Raises InvalidToolError when ``raw`` is not a JSON object with a string ``name`` of `limits.NAME`
-        characters at most.
+        characters at most and `limits.MEMBERS` members.
         """
         try:
             tool = msgspec.json.decode(raw)
@@ -54,6 +54,8 @@ class Entry:
             raise InvalidToolError(f"a tool of {server!r} is not JSON: {error}") from error
         if not isinstance(tool, dict):
             raise InvalidToolError(f"a tool of {server!r} is not a JSON object")
+        if len(tool) > limits.MEMBERS:
+            raise InvalidToolError(f"a tool of {server!r} has more than {limits.MEMBERS:,} members")
         name = tool.get("name")
         if not isinstance(name, str) or not name:
             raise InvalidToolError(f"a tool of {server!r} has no name")

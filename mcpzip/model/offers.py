@@ -40,6 +40,8 @@ def key_of(kind: Kind, server: str, raw: bytes) -> str:
         raise InvalidOfferError(f"a {kind.word} of {server!r} is not JSON: {error}") from error
     if not isinstance(offer, dict):
         raise InvalidOfferError(f"a {kind.word} of {server!r} is not a JSON object")
+    if len(offer) > limits.MEMBERS:
+        raise InvalidOfferError(f"a {kind.word} of {server!r} has more than {limits.MEMBERS:,} members")
     key = offer.get(kind.key)
     if not isinstance(key, str) or not key:
         raise InvalidOfferError(f"a {kind.word} of {server!r} has no {kind.key}")

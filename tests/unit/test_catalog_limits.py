@@ -60,6 +60,20 @@ def test_an_offer_with_a_long_key_or_too_large_is_left_out(kind, key, longest):
     assert all(len(warning) < 300 for warning in record.warnings)
 
 
+def test_a_tool_or_an_offer_of_very_many_members_is_left_out():
+    """Three of 350,000 members held the event loop for 2.9 s whenever they were listed."""
+    many = {f"x{number}": 0 for number in range(limits.MEMBERS)}
+    tools = (tool("many", **many), tool("fits"))
+    prompts = (json.dumps({"name": "many", **many}).encode(), b'{"name":"fits"}')
+    record = catalog_of(tools=tools, prompts=prompts)
+    assert [entry.tool for entry in record.entries] == ["fits"]
+    assert record.prompts == prompts[1:]
+    assert record.warnings == (
+        "a tool of 'evil' has more than 4,096 members; the tool is left out.",
+        "a prompt of 'evil' has more than 4,096 members; it is left out.",
+    )
+
+
 def test_fifty_thousand_bad_tools_are_a_few_warnings():
     tools = [b'{"x":%d}' % number for number in range(10)] + [
         tool("n" * (limits.NAME + 1 + number)) for number in range(50_000 // 100)
