@@ -15,11 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mcpzip.model.errors import LoginError
+from mcpzip.model.limits import RESOLVE_TIME
 from mcpzip.model.quoting import shortened
 from mcpzip.system.network import on_this_machine
-
-RESOLVE_TIME = 5.0
-"""Seconds that looking up a name may take."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 

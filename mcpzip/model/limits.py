@@ -120,6 +120,11 @@ RETRY_SHORTEST = 0.1
 """Seconds that we wait at least before an event stream is opened again, whatever it says."""
 RETRY_LONGEST = 3_600.0
 """Seconds that we wait at most before an event stream is opened again, whatever it says."""
+EVENT_FIELD = 1_024
+"""Bytes of a line of an event that is no data: an id comes back in a header. A longer one is as if it were
+not there."""
+RESOLVE_TIME = 5.0
+"""Seconds that looking up the name of an authorization server may take."""
 AUTH_ANSWER = 1 * MiB
 """An answer of an authorization server. A longer one ends the sign-in with a sentence that says so."""
 

@@ -201,9 +201,7 @@ class StdioChannel:
             case Request(id=id_) if self._full:
                 self._peer.error(id_, INTERNAL_ERROR, "")  # it reads none of what it is answered
             case Request(id=id_) if len(self._asked) >= limits.ASKED:
-                self._in.write(
-                    self._peer.error(id_, INTERNAL_ERROR, "There are too many requests under way.")
-                )
+                self._in.write(self._peer.error(id_, INTERNAL_ERROR, _CROWDED))
             case Request(id=id_, method=method, params=params):
                 task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
                 self._asked[id_] = task

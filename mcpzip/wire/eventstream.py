@@ -7,10 +7,10 @@ looked at a constant number of times, however the input is split and however man
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mcpzip.model.limits import EVENT_FIELD
+
 _MARK = b"\xef\xbb\xbf"
 _KEPT = (b"id", b"event", b"retry")
-_LONGEST_FIELD = 1024
-"""Bytes of what is no data: an id comes back in a header. A longer one is as if it were not there."""
 
 
 class StreamEvent(NamedTuple):
@@ -89,7 +89,7 @@ class EventReader:
         else:
             whole = bytes(line[:16])
             kept = next((one for one in _KEPT if whole.startswith(one + b":")), None)
-            if kept is not None and len(line) <= _LONGEST_FIELD:
+            if kept is not None and len(line) <= EVENT_FIELD:
                 self._fields[kept] = bytes(line)
                 self._held += len(line)
         line.release()
