@@ -17,7 +17,7 @@ from conformance.mutants.relay.relay import Parts
 from conformance.mutants.relay.search import Finder
 from conformance.mutants.relay.session import Servers, Session
 from conformance.mutants.relay.upstream import Link
-from mcpzip.wire import Event, LineFramer, Request, RpcError, quote, with_members
+from mcpzip.wire import INVALID_PARAMS, Event, LineFramer, Request, RpcError, quote, with_members
 
 
 class Rescans(Link):
@@ -120,8 +120,10 @@ class SaysNamesBack(Session):
         try:
             return await super().called(request, servers)
         except RefusedError as refused:
-            name = text(members(request.params).get("name"))
             error = refused.error
+            if error.code != INVALID_PARAMS:  # it isn't about the name
+                raise
+            name = text(members(request.params).get("name"))
             raise RefusedError(RpcError(error.code, f"{error.message} It was {name}.", error.data)) from None
 
 
