@@ -50,11 +50,15 @@ async def call(
     return _show(_Result.read(result))
 
 
+_AMPLE = 20 * SHOWN_LINE
+"""Bytes of an error's data that are looked at for the few that are shown."""
+
+
 class _Refused(click.ClickException):
     exit_code = 1
 
     def __init__(self, error: UpstreamRpcError) -> None:
-        data = f" {error.data.decode('utf-8', 'replace')}" if error.data else ""
+        data = f" {error.data[:_AMPLE].decode('utf-8', 'replace')}" if error.data else ""
         told = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
         super().__init__(harmless.one_line(conceal(told), SHOWN_LINE))
 

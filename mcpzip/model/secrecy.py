@@ -1,8 +1,9 @@
 """Secrets are never said (pure).
 
 The rules: what is registered with `keep` is left out of everything that `conceal` is given, in whatever
-spelling it is likely to come back: as it is, percent-encoded, escaped for JSON or a repr, in base64, also as
-the tail of ``Basic`` credentials. What is shorter than `SHORTEST` is no secret: it would be found in ordinary
+spelling it is likely to come back: as it is, with the escapes of JSON, of a URL, of HTML or of a repr –
+whoever wrote them, and one inside another (`mcpzip.model.spelling`) –, in hexadecimal, in base64, also as the
+tail of ``Basic`` credentials. What is shorter than `SHORTEST` is no secret: it would be found in ordinary
 words. A text without a secret is given back as it is.
 
 What clients are sent of a server – results, schemas, descriptions – never passes through here.
@@ -11,10 +12,12 @@ What clients are sent of a server – results, schemas, descriptions – never p
 import re
 import threading
 
+from mcpzip.model.spelling import readings
+
 SHORTEST = 6
 """Characters a secret has at least."""
 LINE = 16
-"""Characters at which one line of a secret of several, such as a PEM file, is a secret itself."""
+"""Characters at which one line of a secret of several is a secret itself; in a PEM file it is every line."""
 MOST = 1_000
 """How many passing ones are remembered; beyond that the oldest are forgotten."""
 LEFT_OUT = "…"
@@ -33,6 +36,7 @@ PLAIN_HEADERS = frozenset(
 )
 """Headers whose values say nothing that others may not know."""
 
+_PEM = "-----BEGIN "
 _SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|passphrase|credential|bearer|cookie|signature|private|apikey|auth(?!or(?!iz))"
     r"|session(?![_-]?(?:timeout|ttl|limit|max|size|dir|name))|conn(?:ection)?[_ -]?str"
@@ -64,10 +68,8 @@ class Secrets:
 
         passing: as tokens are, which are followed by others without end.
         """
-        texts = [value.strip()]
-        if "\n" in texts[0]:
-            texts += [line.strip() for line in texts[0].splitlines() if len(line.strip()) >= LINE]
-        for text in texts:
+        value = value.strip()
+        for text in (value, *_lines(value)):
             if len(text) >= SHORTEST:
                 self._keep(text, passing)
 
@@ -103,7 +105,7 @@ class Secrets:
             forms = self._all()
         if not forms:
             return text
-        while spans := _spans(text, forms):
+        while spans := _merged(_found(text, forms)):
             pieces, end = [], 0
             for start, stop in spans:
                 pieces += [text[end:start], LEFT_OUT]
@@ -177,16 +179,30 @@ def looks_secret(name: str) -> bool:
     return _SECRET_NAME.search(_WORDS.sub("_", name)) is not None
 
 
+def _lines(value: str) -> list[str]:
+    """The lines of ``value`` that are secrets themselves, also where their ends are escapes (``\\n``)."""
+    for text in (value, *(undone for undone, _ in readings(value))):
+        if "\n" in text:
+            shortest = SHORTEST if _PEM in text else LINE
+            return [line.strip() for line in text.splitlines() if len(line.strip()) >= shortest]
+    return []
+
+
 def _forms(secret: str) -> tuple[str, ...]:
-    """How ``secret`` may be written."""
+    """How ``secret`` may be written where no escape is left, also of the escapes that it has itself; and with
+    those that Python writes, which are found too where what stands before makes another escape of the first.
+    """
     from base64 import b64encode, urlsafe_b64encode  # `serve` begins without any of these
     from json import dumps
     from urllib.parse import quote, quote_plus
 
     data = secret.encode("utf-8", "replace")
-    found = {secret, dumps(secret)[1:-1], dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
+    found = {secret, data.decode(), *(undone for undone, _ in readings(secret))}
+    found |= {dumps(secret)[1:-1], dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
     for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
         found |= {quoted, re.sub("%..", lambda escape: escape[0].lower(), quoted)}
+    found |= {form.replace(" ", "+") for form in found}
+    found |= {data.hex(), data.hex().upper()}
     for encode in (b64encode, urlsafe_b64encode):
         # What stands before it in what is encoded shifts it by 0, 1 or 2 bytes, and blurs its edges.
         for shift in range(3):
@@ -195,17 +211,28 @@ def _forms(secret: str) -> tuple[str, ...]:
     return tuple(form for form in found if len(form) >= SHORTEST)
 
 
+def _found(text: str, forms: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where ``forms`` are in ``text``, as it is and with its escapes undone."""
+    found = _spans(text, forms)
+    for undone, begins in readings(text):
+        found += [(begins[start], begins[stop]) for start, stop in _spans(undone, forms)]
+    return found
+
+
 def _spans(text: str, forms: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Where ``forms`` are in ``text``, in order, those that overlap or touch as one."""
     found: list[tuple[int, int]] = []
     for form in forms:
         at = text.find(form)
         while at >= 0:
             found.append((at, at + len(form)))
             at = text.find(form, at + 1)
-    found.sort()
+    return found
+
+
+def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """``found`` in order, those that overlap or touch as one."""
     merged: list[tuple[int, int]] = []
-    for start, stop in found:
+    for start, stop in sorted(found):
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(stop, merged[-1][1])
         else:

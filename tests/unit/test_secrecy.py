@@ -1,15 +1,18 @@
 """No registered secret is ever said, in any spelling; other words are left as they are."""
 
 import base64
+import html
 import json
 import threading
+import time
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcpzip.auth.grant import Grant
+from mcpzip.cli.call import _Refused
 from mcpzip.config import Secret, parse
 from mcpzip.model import secrecy
 from mcpzip.model.errors import ConfigError, LoginNeededError, McpzipError, UpstreamError, UpstreamRpcError
@@ -70,7 +73,7 @@ def test_basic_credentials_do_not_survive(user, value, around):
 @given(st.lists(secrets, max_size=4), texts)
 def test_other_words_are_left_as_they_are(values, text):
     found = kept(*values)
-    if not secrecy._spans(text, found._all()):
+    if not secrecy._found(text, found._all()):
         assert found.conceal(text) is text
 
 
@@ -84,6 +87,106 @@ def test_what_overlaps_is_left_out_whole():
 def test_a_file_of_several_lines_is_secret_line_by_line():
     key = f"-----BEGIN {KIND}-----\nMIGHAgEAMBMGByqGSM49\nAgEG\n-----END {KIND}-----\n"
     assert kept(key).conceal("it said MIGHAgEAMBMGByqGSM49, AgEG") == "it said …, AgEG"
+
+
+def test_of_a_pem_file_the_last_line_is_secret_too():
+    key = f"-----BEGIN {KIND}-----\nMIGHAgEAMBMGByqGSM49\nAgEGaB1==\n-----END {KIND}-----\n"
+    for written in (key, key.replace("\n", "\\n")):
+        assert kept(written).conceal("it said MIGHAgEAMBMGByqGSM49, AgEGaB1==") == "it said …, …"
+
+
+def php(text: str) -> str:
+    return json.dumps(text).replace("/", "\\/")
+
+
+def dot_net(text: str) -> str:
+    return "".join(
+        sign if sign.isascii() and sign.isalnum() else f"\\u{unit.hex().upper()}"
+        for sign in text
+        for unit in units(sign)
+    )
+
+
+def units(sign: str) -> list[bytes]:
+    data = sign.encode("utf-16-be")
+    return [data[at : at + 2] for at in range(0, len(data), 2)]
+
+
+def java_script(text: str) -> str:
+    return quote(text, safe="!'()*-._~")
+
+
+def form(text: str) -> str:
+    return quote_plus(text).replace("%2A", "*")
+
+
+def entities(text: str) -> str:
+    return "".join(f"&#{ord(sign)};" if sign in "+/'\"" else html.escape(sign) for sign in text)
+
+
+def octets(text: str) -> str:
+    return "".join(f"%{octet:02x}" for octet in text.encode())
+
+
+ESCAPING = [
+    json.dumps,
+    php,
+    dot_net,
+    lambda text: json.dumps(text, ensure_ascii=False).replace("&", "\\u0026"),  # Go
+    repr,
+    quote,
+    java_script,
+    form,
+    octets,
+    lambda text: "".join(f"\\u{{{ord(sign):x}}}" for sign in text),
+    lambda text: "".join(f"\\x{ord(sign):02X}" if sign < "\x80" else sign for sign in text),
+    html.escape,
+    entities,
+    lambda text: "".join(f"&#x{ord(sign):X};" for sign in text),
+]
+ENCODING = [
+    lambda text: base64.b64encode(text.encode()).decode(),
+    lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    lambda text: text.encode().hex(),
+]
+printable = st.text(
+    st.sampled_from("abcXYZ019 +/\\\"'%&;#<>=é€𝄞") | st.characters(min_codepoint=33, max_codepoint=0x2FF),
+    min_size=8,
+    max_size=20,
+).filter(lambda text: text.isprintable() and text.strip() == text)
+
+
+@settings(max_examples=300)
+@given(
+    printable,
+    st.lists(st.sampled_from(ESCAPING), max_size=2)
+    | st.tuples(st.sampled_from(ENCODING), st.sampled_from(ESCAPING)),
+    st.sampled_from(["", "x ", "é="]),
+)
+def test_no_escape_hides_a_secret(value, spellings, before):
+    spelt = value
+    for spell in spellings:
+        spelt = spell(spelt)
+    shown = kept(value).conceal(f"{before}{spelt}, and so on")
+    assert value not in shown
+    assert spelt not in shown
+
+
+def test_of_an_escaped_text_only_the_secret_is_left_out():
+    found = kept("k/é+1234")
+    said = 'C:\\users\\new %41 100% R&D &amp; "k\\/\\u00E9\\u002b1234" &nosuch; \\ud83d k%2f%c3%A9%2B1234\\n'
+    assert found.conceal(said) == 'C:\\users\\new %41 100% R&D &amp; "…" &nosuch; \\ud83d …\\n'
+
+
+@pytest.mark.parametrize(
+    "unit", ["%25", "\\\\", "&amp;", "\\u005c", "%", "\\", "&", "%41", "\\u{5c}", "&#38;#"]
+)
+def test_the_time_to_undo_escapes_is_linear(unit):
+    found = kept("k/é+1234")
+    text = unit * (500_000 // len(unit))
+    begun = time.process_time()
+    assert found.conceal(text) is text
+    assert time.process_time() - begun < 5
 
 
 def test_what_is_short_or_blank_is_no_secret():
@@ -176,6 +279,13 @@ def test_errors_are_built_without_secrets():
     assert SECRET not in told.reason + told.remedy
     assert isinstance(passed_on, UpstreamRpcError)
     assert passed_on.message == f"no such {SECRET}"  # its words are the server's, and pass byte for byte
+
+
+@pytest.mark.parametrize("data", [rb'"Q7\/9\u002B\u00C4x"', b'{"a": ["Q7%2F9%2b%c3%84x"]}'])
+def test_the_data_of_an_error_is_shown_without_secrets(data):
+    keep("Q7/9+Äx")
+    told = _Refused(UpstreamRpcError("s", -1, "no", data)).message
+    assert told.endswith(' no "…"' if data[:1] == b'"' else ' no {"a": ["…"]}')
 
 
 def test_secrets_of_grants_and_configs_are_kept():
