@@ -20,15 +20,16 @@
         └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
 
 The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
-No secret is in it, whoever said what it quotes, and what an upstream said in it is one line, in quotation
-marks and cut; an upstream's own JSON-RPC error is passed on as it came, by its ``code``, ``message``,
-``data`` and whatever else it has.
+It is one line of printable characters, whatever is put in it; no secret is in it, whoever said what it
+quotes; what an upstream said in it is in quotation marks and cut. An upstream's own JSON-RPC error is passed
+on as it came, by its ``code``, ``message``, ``data`` and whatever else it has.
 """
 
 from collections.abc import Sequence
 
+from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import ASKED_URI
-from mcpzip.model.quoting import one_line, quoted, shortened
+from mcpzip.model.quoting import names, one_line, quoted, shortened
 from mcpzip.model.secrecy import conceal
 
 
@@ -36,7 +37,7 @@ class McpzipError(Exception):
     """The root: whoever catches it has a sentence to show."""
 
     def __init__(self, sentence: str = "") -> None:
-        super().__init__(conceal(sentence))
+        super().__init__(spaced(conceal(sentence)))
 
 
 class ConfigError(McpzipError):
@@ -75,7 +76,7 @@ class UnknownToolError(McpzipError):
     ) -> None:
         """otherwise: what to do where no name is near."""
         self.name, self.nearest = name, tuple(nearest)
-        hint = f"The nearest: {', '.join(self.nearest)}." if self.nearest else otherwise
+        hint = f"The nearest: {names(self.nearest)}." if self.nearest else otherwise
         super().__init__(f"There is no tool {shortened(name)!r}. {hint}")
 
 
@@ -94,9 +95,9 @@ class UnknownOfferError(McpzipError):
         shown = repr(shortened(name))
         if several:
             sentence = f"More than one server may have the {self.word} {shown}. Ask for one of these: "
-            super().__init__(f"{sentence}{', '.join(self.nearest)}.")
+            super().__init__(f"{sentence}{names(self.nearest)}.")
         else:
-            hint = f"The nearest: {', '.join(self.nearest)}" if self.nearest else f"List the {self.word}s"
+            hint = f"The nearest: {names(self.nearest)}" if self.nearest else f"List the {self.word}s"
             super().__init__(f"There is no {self.word} {shown}. {hint}.")
 
 
@@ -126,7 +127,7 @@ class UpstreamError(McpzipError):
     """
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
-        self.server, self.reason, self.remedy = server, one_line(conceal(reason)), conceal(remedy)
+        self.server, self.reason, self.remedy = server, one_line(conceal(reason)), spaced(conceal(remedy))
         stop = "" if self.reason.rpartition(". ")[2].startswith(RUN) else "."
         super().__init__(f"{server}: {self.reason}{stop}" + (f" {self.remedy}" if remedy else ""))
 

@@ -1,9 +1,12 @@
 """What somebody else wrote, inside a sentence of ours (pure).
 
 The rules: it stands in quotation marks, so that nobody takes it for ours; it is one line of printable
-characters, so that it can forge none; it is cut at `limits.ECHO`; and no secret is in it. What passes to a
-client as a server's own words never comes through here.
+characters, so that it can forge none; it is cut at `limits.ECHO`; and no secret is in it. A name that is one
+harmless word needs no marks and is whole, since somebody may want to use it. What passes to a client as a
+server's own words never comes through here.
 """
+
+from collections.abc import Iterable
 
 from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import ECHO
@@ -19,6 +22,16 @@ _MARKS = str.maketrans({"“": '"', "”": '"'})
 def quoted(text: str, limit: int = ECHO) -> str:
     """``text`` as a quotation. limit: characters that are shown of it."""
     return f"“{shortened(text, limit).translate(_MARKS)}”"
+
+
+def named(name: str) -> str:
+    """A foreign ``name`` in a sentence of ours: as it is if it is one harmless word, else as a quotation."""
+    return name if len(name.split()) == 1 and one_line(name) == name else quoted(name)
+
+
+def names(found: Iterable[str]) -> str:
+    """Foreign names in a sentence of ours, one after another (`named`)."""
+    return ", ".join(map(named, found))
 
 
 def shortened(text: str, limit: int = ECHO) -> str:

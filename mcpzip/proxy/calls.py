@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamRpcError
+from mcpzip.model.quoting import shortened
 from mcpzip.proxy.ability import URLS, has, lacking, needed
 from mcpzip.proxy.counterpart import LOG_LEVELS, Call, Counterpart, RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
@@ -341,7 +342,8 @@ class Caller:
         answers = {key: responses[key] for key in call.unanswered if key in responses}
         for key, answer in answers.items():
             if not answer.startswith(b"{"):
-                raise RefusedError(RpcError(INVALID_PARAMS, f"inputResponses.{key} must be an object."))
+                told = f"inputResponses.{shortened(key)} must be an object."
+                raise RefusedError(RpcError(INVALID_PARAMS, told))
         del self._parked[handle]
         timer.cancel()
         call.goes_on(exchange, answers)
