@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcpzip.config.node import Node
 from mcpzip.config.schema import ServerConfig
 from mcpzip.config.variables import used
-from mcpzip.model.secrecy import ORDINARY, keep, keep_header, keep_spelt, looks_secret, pairs
+from mcpzip.model.secrecy import ORDINARY, is_ordinary, keep, keep_header, keep_spelt, looks_secret, pairs
 
 _PLAIN_VARIABLES = frozenset(
     {"HOME", "USERPROFILE", "USER", "USERNAME", "LOGNAME", "HOSTNAME", "PWD", "PATH", "SHELL", "LANG", "TZ"}
@@ -37,10 +37,28 @@ _OF_A_SECRET = re.compile(
     re.IGNORECASE,
 )
 """How options end that say something about a secret, and not the secret."""
+_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*|/[A-Za-z][\w-]*)[=:](.*)", re.DOTALL)
+"""An option with its value in one word, also as Windows and .NET write them."""
+_FLAG = re.compile(r"--?[a-z]+(?:[-_][a-z]+)*(?:=.*)?", re.DOTALL)
+"""What is another option also behind one whose value is secret."""
+_HEADER = re.compile(r"\s*([A-Za-z][\w-]*)\s*:(?!//)\s*(\S.*?)\s*")
+_WORDS_OF_A_HEADER = 2
+"""A scheme and credentials: more is a sentence, where nothing says that it is a header."""
+_CREDENTIALS = re.compile(
+    r"\b(?:bearer|basic|dpop)\s+([^\s\"',;]+)|\A\s*(?:token|apikey|key)\s+(\S+)\s*\Z", re.I
+)
+_USER = re.compile(
+    r"(?:^|(?<=[\s\"'=,;]))([\w.+%-]*):([^\s\"'/@:][^\s\"']*)@(?=(\w*\(|[\w-]+(?:\.[\w-]+)+|localhost|(?!sha\d)[\w-]+:\d{1,5}\b))"
+)
+"""``user:password@host``, and ``user:password@tcp(host)`` as Go has it."""
+_NO_USERS = frozenset(
+    {"npm", "jsr", "mailto", "acct", "sip", "sips", "xmpp", "file", "git", "workspace", "oci"}
+)
+"""What stands before a colon and an ``@`` and is a scheme."""
 _USERS = ("-u", "--user", "--proxy-user")
 _LEAST_TOKEN = 20
 """Characters that a name in a URL has, from which on it may be a token."""
-_DEEPEST = 4
+_DEEPEST = 6
 """Texts in one another: a command in an argument, a JSON in its option, a URL in that."""
 
 
@@ -54,9 +72,9 @@ def keep_secrets(server: ServerConfig, node: Node) -> None:
     written = _written(node, "env")
     for name, value in server.env.items():
         if looks_secret(name):
-            _keep_plain(value)
+            _keep_secret(value)
         _keep_variables(used(written.get(name, ""), node.source.env))
-        _keep_within(value)
+        _keep_within(value, headers=_names_headers(name))
     args = node.get("args")
     for raw in args.value if args and isinstance(args.value, list) else ():
         if isinstance(raw, str) and (setting := _SETTING.fullmatch(raw)) and not raw.startswith("--"):
@@ -85,11 +103,23 @@ def _keep_plain(value: str) -> None:
         keep(value)
 
 
+def _keep_secret(value: str) -> None:
+    """Keeps ``value``, which is called a secret, and the password of ``user:password``."""
+    _keep_plain(value)
+    user, colon, password = value.strip().partition(":")
+    if colon and user and not any(map(str.isspace, value.strip())) and "://" not in value:
+        _keep_plain(password)
+
+
 # ---- a text, and what stands in it
 
 
-def _keep_within(text: str, depth: int = 0) -> None:
-    """Keeps the secrets that ``text`` has in it: as a URL, as JSON, or as a list of ``name=value``."""
+def _keep_within(text: str, depth: int = 0, *, headers: bool = False) -> None:
+    """Keeps the secrets that ``text`` has in it: a URL, JSON, lines of headers, credentials with their
+    scheme, ``user:password@host``, a list of ``name=value``, the options of a command line.
+
+    headers: whether it holds headers, says whatever holds it.
+    """
     if depth > _DEEPEST:
         return
     for url in _URL.findall(text) if "://" in text else ():
@@ -101,26 +131,61 @@ def _keep_within(text: str, depth: int = 0) -> None:
         except (ValueError, RecursionError):
             pass
         else:
-            _keep_document(document, depth)
+            _keep_document(document, depth, headers=headers)
             return
+    _keep_headers(text, headers)
+    for found in _CREDENTIALS.finditer(text):
+        if not is_ordinary(credentials := found[1] or found[2]):
+            keep_header("authorization", found[0])
+            keep_spelt(credentials)
+    for user, password, host in _USER.findall(text) if "@" in text else ():
+        if user.lower() not in _NO_USERS and (host.endswith("(") or not is_ordinary(password)):
+            keep_spelt(password)
     for name, value in pairs(text) if "=" in text else ():
-        if looks_secret(name):
-            _keep_plain(value)
+        if _says_secret(name) if name.startswith("-") else looks_secret(name):
+            _keep_secret(value)
+    words = _split(text) if any(map(str.isspace, text)) else [text]
+    if len(words) > 1 or (words and words[0] != text) or text.startswith(("-", "/")):
+        _keep_words(words, depth + 1)
 
 
-def _keep_document(document: object, depth: int) -> None:
-    """Keeps what the members hold that are called a secret, and looks into the others."""
-    waiting: list[tuple[object, bool]] = [(document, False)]
+def _keep_headers(text: str, headers: bool) -> None:
+    for line in text.splitlines():
+        if found := _HEADER.fullmatch(line):
+            name, value = found.groups()
+            if headers or (_says_secret(name) and len(value.split()) <= _WORDS_OF_A_HEADER):
+                keep_header(name, value)
+    if headers:
+        for name, value in pairs(text):
+            keep_header(name, value)
+
+
+def _keep_document(document: object, depth: int, *, headers: bool = False) -> None:
+    """Keeps what the members hold that are called a secret, all headers, and looks into the others."""
+    waiting: list[tuple[object, str, bool, bool]] = [(document, "", False, headers)]
     while waiting:
-        value, secret = waiting.pop()
+        value, name, secret, headers = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(each, secret or looks_secret(str(name))) for name, each in value.items()]
+            for each, member in value.items():
+                waiting.append((member, each, secret or looks_secret(each), headers or _names_headers(each)))
         elif isinstance(value, list):
-            waiting += [(each, secret) for each in value]
+            waiting += [(each, name, secret, headers) for each in value]
         elif isinstance(value, str):
             if secret:
-                _keep_plain(value)
-            _keep_within(value, depth + 1)
+                _keep_secret(value)
+            if headers:
+                keep_header(name, value)
+            _keep_within(value, depth + 1, headers=headers)
+
+
+def _names_headers(name: str) -> bool:
+    """Whether what is called so holds headers."""
+    return "header" in name.lower()
+
+
+def _says_secret(name: str) -> bool:
+    """Whether an option or a header of this name has a secret, and doesn't only say something about one."""
+    return looks_secret(name) and not _OF_A_SECRET.search(name)
 
 
 def _in_url(url: str) -> Iterator[str]:
@@ -146,46 +211,38 @@ def _in_url(url: str) -> Iterator[str]:
 
 
 def _keep_words(words: Iterable[str], depth: int = 0) -> None:
-    """Keeps the values of ``--token VALUE``, ``--api-key=VALUE``, ``--header 'Name: VALUE'`` and
-    ``-e NAME=VALUE``, and what stands in each word; a word of several is a command line in its turn.
+    """Keeps the values of ``--token VALUE``, ``--api-key=VALUE``, ``--otp:VALUE``, ``--header 'Name: VALUE'``
+    and ``-e NAME=VALUE``, and what stands in each word and behind its ``=``.
     """
     if depth > _DEEPEST:
         return
     option = ""
     for word in words:
-        given, value = option, word
-        option = ""
-        if word.startswith("-"):
-            option, found, value = word.partition("=")
-            given, option = (option, "") if found else ("", option)
-        if word.startswith("-H") and ":" in word:
-            given, value, option = "-H", word[2:], ""
-        _keep_value(given, value)
+        given, option = option, ""
+        if given and (not word.startswith("-") or (_says_secret(given) and not _FLAG.fullmatch(word))):
+            _keep_value(given, word, depth)
+        elif word.startswith("-H") and ":" in word:
+            _keep_value("-H", word[2:], depth)
+        elif found := _OPTION.fullmatch(word):
+            _keep_value(found[1], found[2], depth)
+        elif word.startswith("-"):
+            option = word
         if setting := _SETTING.fullmatch(word):
             if looks_secret(setting[1]):
-                _keep_plain(setting[2])
-            _keep_within(setting[2], depth)
-        _keep_within(word, depth)
-        if any(map(str.isspace, word)):
-            _keep_words(_split(word), depth + 1)
+                _keep_secret(setting[2])
+            _keep_within(setting[2], depth + 1, headers=_names_headers(setting[1]))
+        _keep_within(word, depth + 1)
 
 
-def _keep_value(option: str, value: str) -> None:
-    """Keeps ``value`` if ``option``, before it, says that it is one."""
-    if not option or not value:
-        return
-    name, colon, header = value.partition(":")
-    if option == "-H" or "header" in option.lower():
-        if not colon:
-            name, colon, header = value.partition("=")
-        if colon:
-            keep_header(name.strip(), header)
-            return
-    if option in _USERS and colon:
-        keep(header)
-    called = option.lstrip("-")
-    if looks_secret(called) and not _OF_A_SECRET.search(called):
-        _keep_plain(value)
+def _keep_value(option: str, value: str, depth: int) -> None:
+    """Keeps ``value`` if ``option``, before it, says that it is a secret, and what stands in it."""
+    called = option.lstrip("-/")
+    headers = option == "-H" or _names_headers(called)
+    if option in _USERS:
+        keep(value.partition(":")[2])
+    if _says_secret(called) and not headers:
+        _keep_secret(value)
+    _keep_within(value, depth + 1, headers=headers)
 
 
 def _split(line: str) -> list[str]:

@@ -40,7 +40,7 @@ _PEM = "-----BEGIN "
 _SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|passphrase|credential|bearer|cookie|signature|private|apikey|auth(?!or(?!iz))"
     r"|session(?![_-]?(?:timeout|ttl|limit|max|size|dir|name))|conn(?:ection)?[_ -]?str"
-    r"|(?:^|[^a-z])(?:keys?|pat|pass|jwts?|otp|totp|sid|sig|hmac)(?:$|[^a-z])"
+    r"|(?:^|[^a-z])(?:keys?|creds?|pat|pass|jwts?|otp|totp|sid|sig|hmac)(?:$|[^a-z])"
     r"|(?:account|access|shared|signing|encryption|master)key",
     re.IGNORECASE,
 )
@@ -152,6 +152,11 @@ def keep_header(name: str, value: str) -> None:
             return
         keep(pair)
         keep(pair.partition(":")[2])
+
+
+def is_ordinary(value: str) -> bool:
+    """Whether ``value`` only sets something, as far as can be told: small words, a date, a version."""
+    return value.strip() in ORDINARY or _PLAIN_VALUE.fullmatch(value.strip()) is not None
 
 
 def keep_spelt(value: str) -> None:
