@@ -84,9 +84,9 @@ def shown_names(names: Iterable[str]) -> dict[str, str]:
 
     The same set gives the same result, whatever its order.
     """
-    # A name that stays as it is comes first: no likeness may take it.
+    # A likeness comes first. That another tool is called so, hash and all, is no accident.
     shown: dict[str, str] = {}
-    for name in sorted(set(names), key=lambda name: (not _SHOWN.fullmatch(name), name)):
+    for name in sorted(set(names), key=lambda name: (_SHOWN.fullmatch(name) is not None, name)):
         attempt = 0
         while (likeness := _shown(name, attempt)) in shown:
             attempt += 1
@@ -95,7 +95,7 @@ def shown_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _shown(name: str, attempt: int) -> str:
-    if _SHOWN.fullmatch(name):
+    if not attempt and _SHOWN.fullmatch(name):
         return name
     hashed = f"{attempt or ''}{name}".encode("utf-8", "surrogatepass")
     ending = f"_{hashlib.blake2b(hashed, digest_size=4).hexdigest()}"

@@ -95,7 +95,7 @@ class Exposure:
         """The tool that ``name`` calls directly: one that is shown, by its shown or its whole name."""
         if self.through is not None:
             return self._untouched.get(name)
-        return self._direct.get(name) or self._shown.get(name)
+        return self._shown.get(name) or self._direct.get(name)
 
     def route_prompt(self, name: str) -> Route:
         """Whose prompt ``name`` is, and its own name there. Raises UnknownPromptError."""

@@ -20,9 +20,10 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
+from mcpzip.model.names import folded
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
-from mcpzip.proxy.arguments import Call, read_call, read_name
+from mcpzip.proxy.arguments import ARROW, Call, read_call, read_name
 from mcpzip.proxy.audience import Audience
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
@@ -417,20 +418,31 @@ class Proxy:
     async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
         for admin in ADMIN_TOOLS:
-            if name == admin.tool:
+            if self._ours(name) == admin.tool:
                 return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
         entry = await self.find(name)
         record = self.catalog.servers[entry.server]
         return await _aside(entry, lambda: described(entry, record, time.time()))
 
+    def _ours(self, name: str) -> str | None:
+        """Which of our own tools is called ``name``, case and separators aside; None where that may be a
+        server's. What a server calls its tools is no evidence that it was meant.
+        """
+        ours = (metatools.STATUS, metatools.REFRESH)
+        if name in ours:
+            return name
+        if len(name) > ASKED_NAME or may_mean(name, self.config.servers):
+            return None
+        return next((own for own in ours if folded(own) == folded(name)), None)
+
     async def _execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         call = read_call(arguments)
-        if call.name == metatools.STATUS:
-            return text_result(as_text(self.status(), time.time()))
-        if call.name == metatools.REFRESH:
-            if listings := [self._refresher.start(name) for name in self._enabled]:
+        if (ours := self._ours(call.name)) is not None:
+            listings = [self._refresher.start(name) for name in self._enabled if ours == metatools.REFRESH]
+            if listings:
                 await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
-            return text_result(as_text(self.status(), time.time()))
+            told = () if ours == call.name else (f"name: {call.name} {ARROW} {ours}",)
+            return repair_meta(text_result(as_text(self.status(), time.time())), told)
         entry, renamed = await self._meant(call.name, call.timeout)
         fitted = await _aside(entry, lambda: fit(call, entry), call)
         repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs

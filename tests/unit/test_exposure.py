@@ -76,6 +76,14 @@ def test_pinned_tools_stand_beside_the_three(pins, seen):
     assert [name for name in others if shown.target(name)] == []
 
 
+def test_a_shown_name_calls_the_tool_that_is_shown_by_it():
+    likeness = shown_name("a.b", "c")
+    both = catalog(**{"a.b": ["c"], "a_b": [likeness.removeprefix("a_b__")]})
+    shown = exposure(config("direct", **{"a.b": {}, "a_b": {}}), both)
+    assert shown.target(likeness) == both.get("a.b__c")
+    assert len({*tools(shown)}) == 2
+
+
 def test_a_pinned_tool_that_is_hidden_is_hidden():
     for fields in ({"tools_deny": ("send",)}, {"tools_allow": ("get_*",)}, {"disabled": True}):
         shown = exposure(config(slack={"pin": ("send",), **fields}), TWO)

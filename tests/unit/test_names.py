@@ -146,15 +146,14 @@ def test_shown_names_are_the_same_in_every_run(server, tool, shown):
     assert shown_name(server, tool) == shown
 
 
-def test_a_likeness_gives_way_to_a_tool_that_is_really_called_so():
-    taken = shown_name("a", "b.c")
-    names = {"a__b.c", taken}
-    assert taken.startswith("a__b_c_")
-    shown = shown_names(names)
-    assert shown.pop(taken) == taken
+def test_a_tool_that_is_called_as_the_likeness_of_another_is_gives_way():
+    """The server `a_b` could list a tool by which that of `a.b` was shown, and be called in its place."""
+    likeness = shown_name("a.b", "c")
+    assert likeness.startswith("a_b__c_")
+    shown = shown_names({"a.b__c", likeness})
+    assert shown.pop(likeness) == "a.b__c"
     ((other, joined),) = shown.items()
-    assert joined == "a__b.c"
-    assert other != taken
-    assert other.startswith("a__b_c_")
+    assert joined == likeness
+    assert HOSTS_TAKE.fullmatch(other)
     # However many of its likenesses are taken.
-    assert len(shown_names({*names, other})) == 3
+    assert len(shown_names({"a.b__c", likeness, other})) == 3
