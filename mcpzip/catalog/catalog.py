@@ -231,6 +231,14 @@ def _bytes(text: str) -> bytes:
 
 
 def _listed(update: Listed) -> ServerRecord:
+    record = _checked(update)
+    for raws in (record.prompts, record.resources, record.templates):
+        digest_of(raws)  # which is remembered: what is compared later has it
+    digest_of_tools(record.entries)
+    return record
+
+
+def _checked(update: Listed) -> ServerRecord:
     entries: dict[str, Entry] = {}
     warnings = Amiss()
     for sentence in update.over:

@@ -42,8 +42,9 @@ LIST_PAGES = 1_000
 """Pages of one list of one server (its tools, prompts, resources or templates). More is a failed listing."""
 LIST_ITEMS = 50_000
 """Items of one such list, over all pages. More is a failed listing: the last good one is kept."""
-LIST_BYTES = 64 * MiB
-"""Bytes of one such list, over all pages. More is a failed listing: the last good one is kept."""
+LIST_BYTES = 32 * MiB
+"""Bytes of all tools of one server, over all pages; and of its prompts, resources and templates together.
+More is a failed listing: the last good one is kept."""
 ITEM = 1 * MiB
 """One tool, prompt, resource or template. A larger one is left out, and the server has a warning."""
 NAME = 1_024

@@ -23,7 +23,7 @@ import msgspec
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
-from mcpzip.model.limits import ASKED_NAME, MENDED, NAME_COMPARED
+from mcpzip.model.limits import ASKED_NAME, MEMBERS, MENDED, NAME_COMPARED
 from mcpzip.model.names import split
 from mcpzip.model.signature import signature
 from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
@@ -252,13 +252,15 @@ class _Spelling:
     folded: Mapping[str, str] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _spelling(raw: bytes) -> _Spelling:
     if len(raw) > MENDED:
         return _Spelling()
     try:
         schema = msgspec.json.decode(raw, type=_Tool).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Spelling()
+    if len(schema.properties) > MEMBERS:
         return _Spelling()
     known = frozenset(schema.properties)
     if not schema.closed:

@@ -39,25 +39,42 @@ class _Page(msgspec.Struct, rename="camel"):
     resource_templates: msgspec.Raw = msgspec.Raw()
 
 
+class _Room:
+    """What is left of the bytes that lists may have together."""
+
+    def __init__(self) -> None:
+        self._left = limits.LIST_BYTES
+
+    def takes(self, size: int) -> bool:
+        """Whether ``size`` bytes more still fit in."""
+        self._left -= size
+        return self._left >= 0
+
+
 class _TooMany(Exception):
     """More elements than a list may have."""
 
 
 async def all_pages(
-    connection: Connection, method: str, key: str, timeout: float, origin: Origin = NOBODY
+    connection: Connection,
+    method: str,
+    key: str,
+    timeout: float,
+    origin: Origin = NOBODY,
+    room: _Room | None = None,
 ) -> tuple[list[bytes], float | None]:
     """The elements of every page's ``key``, each as JSON text, and how many seconds they are good for if the
     server says so (spec 2026-07-28: server/utilities/caching). An element of over `limits.ITEM` bytes, which
     nobody reads, is cut one byte after that many.
 
-    timeout: seconds a page may take. origin: on whose behalf. Raises UpstreamError and its kinds;
-    UpstreamListError for a list over a limit.
+    timeout: seconds a page may take. origin: on whose behalf. room: what it shares with other lists (default:
+    with none). Raises UpstreamError and its kinds; UpstreamListError for a list over a limit.
     """
     name = connection.server.name
     what = "tool list" if key == "tools" else f"list of {key}"
     found: list[bytes] = []
     seen: set[bytes] = set()
-    size = 0
+    room = room or _Room()
     ttl: float | None = None
     cursor: str | None = None
 
@@ -68,8 +85,7 @@ async def all_pages(
         # An empty string is a cursor like any other.
         params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
         result = await connection.request(method, params, timeout=timeout, origin=origin)
-        size += len(result)
-        if size > limits.LIST_BYTES:
+        if not room.takes(len(result)):
             raise too_much(f"over {limits.LIST_BYTES:,} bytes")
         try:
             elements, head = await _unpacked(result, key, limits.LIST_ITEMS - len(found))
@@ -99,13 +115,14 @@ async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -
     assert connection.greeting is not None, "listed before it was greeted"
     offers = connection.greeting.offers
     over: list[str] = []
+    room = _Room()
 
     async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
         if promised is None:
             return ()
         try:
             async with asyncio.timeout(timeout):
-                return tuple((await all_pages(connection, method, key, timeout, origin))[0])
+                return tuple((await all_pages(connection, method, key, timeout, origin, room))[0])
         except UpstreamRpcError as error:
             return () if error.code == METHOD_NOT_FOUND else None
         except UpstreamListError as error:
