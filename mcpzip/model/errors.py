@@ -10,6 +10,7 @@
     │   ├── UnknownPromptError
     │   └── UnknownResourceError
     ├── InvalidArgumentsError  the arguments can't be made to fit without guessing
+    ├── CrowdedError           too much is being computed for clients already
     ├── LoginError             nobody could be signed in: why, and what to do
     └── UpstreamError          names its server
         ├── UpstreamUnavailableError   no connection could be made; nothing was sent
@@ -115,6 +116,13 @@ class UnknownResourceError(UnknownOfferError):
 
 class InvalidArgumentsError(McpzipError):
     """Arguments that would have to be guessed at."""
+
+
+class CrowdedError(McpzipError):
+    """So much waits to be computed for clients that this was not begun."""
+
+    def __init__(self) -> None:
+        super().__init__("Too much is being looked up already. Nothing was done: try again later.")
 
 
 class LoginError(McpzipError):

@@ -152,6 +152,11 @@ ID = 8_192
 no progress."""
 CALLS = 4_000
 """Requests of clients under way at once: of a client on stdio, of all clients over HTTP. More are refused."""
+COMPUTING = 2
+"""Threads that search, describe and look up for clients. The others wait their turn, client by client."""
+COMPUTATIONS = 256
+"""Searches, descriptions and look-ups that wait for such a thread. For one more the last of the client goes
+that has most waiting: it fails, and says so."""
 NOTICES = 1_000
 """Notifications of clients that are being handed on at once. More are dropped."""
 ASKED = 100

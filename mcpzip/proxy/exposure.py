@@ -24,7 +24,7 @@ from mcpzip.model.names import shown_names
 from mcpzip.proxy import metatools
 from mcpzip.proxy.listing import Listing
 from mcpzip.proxy.offers import Offers, Route
-from mcpzip.system.threads import in_thread
+from mcpzip.proxy.workers import computed
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 async def looked_up(exposure: "Exposure", look: Callable[[], T]) -> T:
     """``look()``, which asks ``exposure`` something: in a thread if that may take long."""
-    return await in_thread(look, "look") if exposure.large else look()
+    return await computed(look, "look") if exposure.large else look()
 
 
 class Exposure:

@@ -16,6 +16,7 @@ from mcpzip.config import Config, SearchConfig
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.search import ADMIN_TOOLS, Question, is_near
 from mcpzip.proxy.usage import Usage, succeeded, usage_path
+from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
 from mcpzip.search.fusion import LITERAL_SCORE
 from mcpzip.search.query import read
@@ -24,7 +25,6 @@ from mcpzip.search.searcher import KEPT
 from mcpzip.search.semantic import local_table
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import Absence, Answer
-from mcpzip.system.threads import in_thread
 
 SHORTLIST = 200
 """Tools that those who are asked elsewhere choose among."""
@@ -133,7 +133,7 @@ class Finder:
 
         def search(most: int, elsewhere: Sequence[Answer | Absence]) -> Awaitable[Results]:
             # How much there is to look through is for servers to say.
-            return in_thread(lambda: searcher.search(query, most, filters, elsewhere, signals), "search")
+            return computed(lambda: searcher.search(query, most, filters, elsewhere, signals), "search")
 
         if self._elsewhere is None:
             return _cut(await search(wanted, ()), limit)

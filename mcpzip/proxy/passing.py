@@ -22,7 +22,7 @@ from mcpzip.proxy.counterpart import RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.mentions import Mentions
-from mcpzip.system.threads import in_thread
+from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
 from mcpzip.wire.stepping import TooManyError, elements_of
@@ -89,7 +89,7 @@ class Passing:
             self.mentions.heard(exchange.client, server, "resources/read", result)
             return result
         renaming = partial(_renamed, server, result, lambda own: _ours(server, own, uri, shown))
-        return renaming() if len(result) <= limits.READ_AT_ONCE else await in_thread(renaming, "rename")
+        return renaming() if len(result) <= limits.READ_AT_ONCE else await computed(renaming, "rename")
 
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""

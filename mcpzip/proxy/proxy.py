@@ -39,8 +39,8 @@ from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result, text_result
 from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text, statuses
+from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
-from mcpzip.system.threads import in_thread
 from mcpzip.transport.accounts import FAILING, Rest
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
@@ -250,7 +250,7 @@ class Proxy:
             raise
         except McpzipError as error:
             return error_result(str(error))
-        raise await in_thread(lambda: self._not_shown(name), "name")
+        raise await computed(lambda: self._not_shown(name), "name")
 
     def _not_shown(self, name: str) -> UnknownToolError:
         """Nothing of this name is shown: what to call in its place."""
@@ -329,7 +329,7 @@ class Proxy:
                 self._ask_of(server)
         catalog, known, servers = self.catalog, self._keeper.catalog, self.config.servers
         unsure = not_fully_known(known, servers)
-        return await in_thread(  # it is compared with all there are
+        return await computed(  # it is compared with all there are
             lambda: mend_name(name, catalog, known=known, servers=servers, unsure=unsure), "name"
         )
 
@@ -411,7 +411,7 @@ class Proxy:
         most, catalog, troubles = self.config.search.max_tokens, self.catalog, self.troubles()
         pending = self.pending()
         # How long it takes to read the schemas of what was found is for those who wrote them to say.
-        return await in_thread(
+        return await computed(
             lambda: reply(question, results, catalog, troubles, time.time(), most, pending), "reply"
         )
 
@@ -484,4 +484,4 @@ async def _aside(entry: Entry, work: Callable[[], T], call: Call | None = None) 
     size = len(entry.raw) + (0 if call is None else len(call.arguments))
     if size <= READ_AT_ONCE and (call is None or not call.fault):
         return work()
-    return await in_thread(work, "aside")
+    return await computed(work, "aside")

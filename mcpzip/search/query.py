@@ -16,7 +16,7 @@ from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.syntax import Asked, asked
-from mcpzip.search.tokenizer import content, is_bigram, term_of, words
+from mcpzip.search.tokenizer import content, fold, is_bigram, term_of, words
 from mcpzip.search.verbs import families
 
 MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
@@ -26,7 +26,8 @@ RELATED = 0.5  # what a verb counts for that no tool has, where others of its fa
 EMPTY = frozenset(("a", "an", "the", "please", "kindly"))  # words that never change what is meant
 TRANSLATED = 0.85  # what a word of another language counts for, in English
 
-_LONGEST_QUERY = 20_000  # characters that are looked at
+_LONGEST_QUERY = 20_000  # characters that are looked at, as written and folded
+_MOST_SAID = 2_048  # words that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def understand(
 ) -> Understanding:
     """``query`` in terms of ``index``. Words that ``table`` knows mean what they say. Never raises."""
     signs = read(query) if isinstance(query, str) else query
-    everything = words(signs.text)
+    everything = words(signs.text)[:_MOST_SAID]
     looked_up = list(dict.fromkeys(content(everything)))[:MOST_WORDS]
     reading = _Reading(index, table)
     if not signs.text.isascii():
@@ -139,7 +140,10 @@ def understand(
 
 def read(query: str) -> Asked:
     """``query`` and its signs; of a very long one, the beginning."""
-    return asked(query[:_LONGEST_QUERY].strip())
+    query = query[:_LONGEST_QUERY]
+    while len(fold(query)) > _LONGEST_QUERY:
+        query = query[: len(query) // 2]
+    return asked(query.strip())
 
 
 def _servers(index: Index, signs: Asked, only: str | None) -> tuple[str, ...] | None:

@@ -69,6 +69,8 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 _LONGEST_TERM = 64  # characters; a longer run is an id or encoded data, and its beginning will do
 _LONGEST_REMEMBERED = 64  # characters
+_GROWTH, _LEAST_ROOM = 4, 8  # times, characters that a run may have in NFKC: U+FDFA becomes 18
+_MOST_MARKS = 30  # in a row (UAX #15, "Stream-Safe Text Format"): to order n of them takes n² steps
 
 _PUNCTUATION = '"`()[]{}<>.,;:!?*_-/#'  # ASCII that separates words
 _POSSESSIVE = re.compile(r"['’][sS](?!\w)")
@@ -95,6 +97,7 @@ class _Shapes(dict[int, str]):
 
 
 _SHAPES = _Shapes()
+_MANY_MARKS = re.compile(f"m{{{_MOST_MARKS + 1},}}")
 
 
 def tokenize(text: str, *, keep_stop_words: bool = False) -> list[str]:
@@ -135,12 +138,26 @@ def is_bigram(word: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """``text`` in NFKC without the diacritics of Latin letters. Its case is kept: `RULES` need it."""
+    """``text`` in NFKC without the diacritics of Latin letters. Its case is kept: `RULES` need it.
+
+    What grows to more than four times its length is cut there, and so are rows of marks that nobody writes.
+    """
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+    room = max(_GROWTH * len(text), _LEAST_ROOM)
+    if len(text) > _MOST_MARKS:
+        text = _with_fewer_marks(text)
+    text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text)[:room])
     text = _ARABIC_MARKS.sub("", _LATIN_MARKS.sub("", text)).translate(_LATIN_LETTERS)
     return unicodedata.normalize("NFKC", text)
+
+
+def _with_fewer_marks(text: str) -> str:
+    kept, start = [], 0
+    for many in _MANY_MARKS.finditer(text.translate(_SHAPES)):
+        kept.append(text[start : many.start() + _MOST_MARKS])
+        start = many.end()
+    return "".join((*kept, text[start:]))
 
 
 def _words(written: str) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,9 @@
 """Work off the event loop that never delays our exit.
 
 The rule: what runs here may be abandoned at any moment. `asyncio.to_thread` waits for its threads when the
-loop closes; these threads are daemons, and nobody waits.
+loop closes; these threads are daemons, and nobody waits. Each work has a thread of its own, however many
+there are: it is for what waits (a disk, a keyring, an import) and for what we begin ourselves, one at a time.
+What clients have us compute is for `mcpzip.proxy.workers`.
 """
 
 import _thread
@@ -42,15 +44,19 @@ async def in_thread(
         except RuntimeError:  # the loop is closed: nobody wants to know any more
             otherwise()
 
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    # `start` waits until the thread runs: on a busy machine long, and here that would be the event loop.
-    _thread.start_new_thread(_begin, (thread,))
+    begin_thread(threading.Thread(target=run, name=name, daemon=True))
     try:
         return await outcome
     except asyncio.CancelledError:  # perhaps in the very moment it was done
         if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
             unwanted(outcome.result())
         raise
+
+
+def begin_thread(thread: threading.Thread) -> None:
+    """Starts ``thread``, which is a daemon, without a moment's waiting."""
+    # `start` waits until the thread runs: on a busy machine long, and here that would be the event loop.
+    _thread.start_new_thread(_begin, (thread,))
 
 
 def _begin(thread: threading.Thread) -> None:

@@ -89,7 +89,7 @@ async def test_a_call_that_needs_nothing_read_starts_no_thread(
     async with proxy_of(tmp_path, shop) as proxy:
         await proxy.searcher()
         await executed(proxy, "shop__pay")
-        monkeypatch.setattr(proxying, "in_thread", None)  # it would be called
+        monkeypatch.setattr(proxying, "computed", None)  # it would be called
         assert "isError" not in await executed(proxy, "shop__pay", {"id": 1})
 
 

@@ -10,9 +10,9 @@ from searching import catalogs, concepts, filters, found, index_of, queries, sea
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.index import Index
-from mcpzip.search.query import MOST_WORDS, RELATED, REPAIRED, TRANSLATED, Understanding, understand
+from mcpzip.search.query import MOST_WORDS, RELATED, REPAIRED, TRANSLATED, Understanding, read, understand
 from mcpzip.search.syntax import asked
-from mcpzip.search.tokenizer import content, is_bigram, words
+from mcpzip.search.tokenizer import content, fold, is_bigram, words
 
 KNOWN = index_of(
     tool("slack", "send_message", "Send a message to a channel"),
@@ -187,3 +187,9 @@ def test_a_server_is_meant_by_its_name_or_a_word_of_it() -> None:
     assert said("x server:Mail server:box", index).plan.servers == ("Mail", "mail-box")
     assert said("x server:Mail", index, Filters(server="mail-box")).plan.servers == ()
     assert said("x", index).plan.servers is None
+
+
+def test_a_query_is_cut_after_it_has_grown_too() -> None:
+    """A query of 60 KB became 360,000 characters to look up, 18 for each of its own."""
+    assert len(fold(read("\ufdfa" * 20_000).text)) <= 20_000
+    assert read("a" * 20_001).text == "a" * 20_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcpzip.search.tokenizer import STOP_WORDS, by_rules, is_bigram, term_of, tokenize, words
+from mcpzip.search.tokenizer import STOP_WORDS, by_rules, fold, is_bigram, term_of, tokenize, words
 
 TABLE = [
     ("snake_case_name", ["snake", "case", "name"]),
@@ -107,3 +107,12 @@ def test_a_megabyte_without_white_space_is_a_text_like_any_other(unit: str) -> N
     terms = tokenize(unit * 200_000)
     assert all(len(term) <= 64 for term in terms)
     assert tokenize(" ".join(terms[:50])) == terms[:50]
+
+
+@pytest.mark.parametrize("unit", ["\ufdfa", "\ufdfa ", "\u3316", "\u0301\u0316"])
+def test_a_text_that_grows_when_it_is_folded_has_no_more_words_than_another(unit: str) -> None:
+    """One letter may stand for 18, and to order n marks takes n² steps: 20,000 of either took a second."""
+    text = unit * 10_000
+    assert sum(len(word) for word, _ in words(text)) <= 8 * len(text)  # a bigram repeats a character
+    assert len(fold(text)) <= 4 * len(text)
+    assert len(fold("a" + "\u0301\u0316" * 10_000)) <= 31

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from mcpzip.proxy.exchange import Ask, Client, Exchange, Tell
+from mcpzip.proxy.workers import Asker
 from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
@@ -259,7 +260,8 @@ class LegacySession:
             client.log_level,
         )
         work = self._endpoint.answer(request.method, exchange)
-        call.cancel = self._work.answer(work, partial(self._settled, call)).cancel
+        asker = Asker(self.id, lambda: outbox.closed)
+        call.cancel = self._work.answer(work, partial(self._settled, call), asker).cancel
         delivered = False
         try:
             delivered = await reply.deliver(outbox, receive, self._limits.event)

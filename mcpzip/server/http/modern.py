@@ -6,6 +6,7 @@ cancelled; an error that comes before anything else was said sets the HTTP statu
 """
 
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.workers import Asker
 from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http import routing
 from mcpzip.server.http.head import Head
@@ -101,7 +102,8 @@ class Modern:
         def settled(outcome: Outcome) -> None:
             outbox.finish(Answer(*_answer(peer, request.id, outcome)))
 
-        task = self._work.answer(self._endpoint.answer(request.method, exchange), settled)
+        work = self._endpoint.answer(request.method, exchange)
+        task = self._work.answer(work, settled, Asker(head.address))
         delivered = False
         try:
             delivered = await reply.deliver(outbox, receive)

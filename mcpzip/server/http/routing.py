@@ -9,14 +9,18 @@ import binascii
 import json
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from mcpzip.model.errors import CrowdedError
 from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.workers import computed
 from mcpzip.server.http.head import Head
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.opening import IMPORTING
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     MODERN_VERSIONS,
     PROTOCOL_VERSION_KEY,
@@ -24,6 +28,9 @@ from mcpzip.wire import (
     unquote,
     unsupported_version_error,
 )
+
+if TYPE_CHECKING:
+    from mcp.shared.inbound import InboundLadderRejection
 
 VERSION_HEADER, METHOD_HEADER, NAME_HEADER = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"
 PARAM_HEADERS = "Mcp-Param-"
@@ -78,7 +85,17 @@ async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> Rp
     if len(set(names)) < len(names):
         return _mismatch("An Mcp-Param header is there more than once.")
     arguments = exchange.fields.get("arguments", b"{}")
-    return await in_thread(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
+    await in_thread(_validator, "mirrors")  # where it has to be imported, that holds up nobody's turn
+    try:
+        return await computed(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
+    except CrowdedError as error:
+        return RpcError(INTERNAL_ERROR, str(error))
+
+
+def _validator() -> "Callable[[Any, Mapping[str, Any], Mapping[str, str]], InboundLadderRejection | None]":
+    with IMPORTING:  # half a second, for the few tools that ask for it
+        from mcp.shared.inbound import validate_mcp_param_headers
+    return validate_mcp_param_headers
 
 
 def _compared(schema: Schema, text: bytes, headers: Mapping[str, str]) -> RpcError | None:
@@ -88,9 +105,7 @@ def _compared(schema: Schema, text: bytes, headers: Mapping[str, str]) -> RpcErr
         return _UNREADABLE
     if not isinstance(arguments, dict | None):
         return None  # which is refused for that
-    with IMPORTING:  # half a second, for the few tools that ask for it
-        from mcp.shared.inbound import validate_mcp_param_headers
-    rejection = validate_mcp_param_headers(schema, arguments or {}, headers)
+    rejection = _validator()(schema, arguments or {}, headers)
     return None if rejection is None else _mismatch(rejection.message)
 
 

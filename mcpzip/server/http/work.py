@@ -1,9 +1,11 @@
 """What is done for the clients of a site, and its end."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Coroutine
 
 from mcpzip.model import limits
+from mcpzip.proxy.workers import ASKER, Asker
 from mcpzip.server.endpoint import fault_of
 from mcpzip.system.tasks import looked_at
 from mcpzip.wire import INTERNAL_ERROR, RpcError
@@ -27,10 +29,12 @@ class Work:
         self.over = False
 
     def answer(
-        self, work: Coroutine[None, None, bytes], settled: Callable[[Outcome], None]
+        self, work: Coroutine[None, None, bytes], settled: Callable[[Outcome], None], asker: Asker
     ) -> "asyncio.Task[bytes]":
-        """Does ``work`` and tells what came of it."""
-        task = asyncio.create_task(work)
+        """Does ``work`` for ``asker`` and tells what came of it."""
+        context = contextvars.copy_context()
+        context.run(ASKER.set, asker)
+        task = asyncio.create_task(work, context=context)
         self._answering.add(task)
 
         def done(task: "asyncio.Task[bytes]") -> None:
