@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 from driver import PATIENCE, comes_true
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from web import Connection, Script, echo, message, modern_message, site
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.http.access import access_to, read_address
+from mcpzip.server.http.connection import PIECE
 from mcpzip.server.http.reply import PING
 
 OPENING = {
@@ -16,6 +18,7 @@ OPENING = {
     "clientInfo": {"name": "t", "version": "1"},
 }
 INITIALIZE = message("initialize", OPENING, 1)
+TOKEN = "a-token-of-some-length"
 PAGE = "https://app.example.org"
 
 
@@ -32,8 +35,11 @@ async def test_there_is_an_end_to_connections_which_those_that_are_there_do_not_
     async with (
         site(Script(), connections=2, linger=0.01) as web,
         web.connected() as first,
-        web.connected(),
+        web.connected() as second,
     ):
+        for connection in (first, second):  # what is let in stays
+            await connection.write(web.request("POST", INITIALIZE))
+            assert (await connection.reply()).status == 200
         reply = await web.ask("POST", INITIALIZE)
         assert reply.status == 503
         assert reply.last["error"]["message"] == "There are too many connections; try again later."
@@ -43,12 +49,81 @@ async def test_there_is_an_end_to_connections_which_those_that_are_there_do_not_
 
 async def test_connections_far_beyond_the_limit_are_closed() -> None:
     async with (
-        site(Script(), connections=1, turned_away=1) as web,
-        web.connected(),
-        web.connected(),
-        web.connected() as third,
+        site(Script(), connections=1, turned_away=0) as web,
+        web.connected() as first,
+        web.connected() as second,
     ):
-        assert await third.ended()
+        assert await first.ended()  # nothing had come on it
+        await second.write(web.request("POST", INITIALIZE))
+        assert (await second.reply()).status == 200
+        async with web.connected() as third:
+            assert await third.ended()
+
+
+async def test_connections_without_a_token_make_room_for_others() -> None:
+    """Whoever opened 2,000 and said nothing, or nothing right, kept everybody else out."""
+    access = access_to(read_address("0"), TOKEN.encode(), (), ())
+    async with (
+        site(Script(), access, connections=2, turned_away=0) as web,
+        web.connected() as silent,
+        web.connected() as refused,
+    ):
+        await refused.write(web.request("GET"))
+        assert (await refused.reply()).status == 401
+        async with web.connected() as right, web.connected() as another:
+            assert await silent.ended()
+            assert await refused.ended()
+            for connection in (right, another):
+                await connection.write(web.request("POST", INITIALIZE, Authorization=f"Bearer {TOKEN}"))
+                assert (await connection.reply()).status == 200
+
+
+def in_chunks(body: bytes) -> bytes:
+    """``body``, each byte of it in a chunk of its own."""
+    return b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+
+
+IN_CHUNKS: dict[str, str | None] = {"Content_Length": None, "Transfer_Encoding": "chunked"}
+
+
+async def test_tiny_chunks_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 KiB of chunks of a byte each take a third of a second to read, in which nobody else was heard."""
+    at_once: list[int] = []
+    read = H11Protocol.data_received
+
+    def noted(connection: H11Protocol, data: bytes) -> None:
+        at_once.append(len(data))
+        read(connection, data)
+
+    monkeypatch.setattr(H11Protocol, "data_received", noted)
+    body = message("initialize", OPENING | {"padding": "x" * 20_000}, 1)
+    async with site(Script()) as web, web.connected() as connection:
+        await connection.write(web.request("POST", b"", **IN_CHUNKS) + in_chunks(body) + b"0\r\n\r\n")
+        assert (await connection.reply()).status == 200
+        assert max(at_once) <= PIECE
+        await connection.write(web.request("POST", message("ping", id=2)))  # it goes on as any other
+        assert (await connection.reply()).status == 400  # without a session
+
+
+async def test_what_frames_chunks_counts_as_part_of_a_body() -> None:
+    async with site(Script(), body=1_000, linger=0.05) as web, web.connected() as connection:
+        await connection.write(web.request("POST", b"", **IN_CHUNKS))
+        await connection.write(in_chunks(b" " * 600))
+        assert (await connection.reply()).status == 413
+        assert await connection.ended()
+
+
+async def test_of_a_body_in_chunks_that_is_refused_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = access_to(read_address("0"), TOKEN.encode(), (), ())
+    async with site(Script(), access) as web, web.connected() as connection:
+        await connection.write(web.request("POST", b"", **IN_CHUNKS))
+        assert (await connection.reply()).status == 401
+        read: list[bytes] = []
+        monkeypatch.setattr(H11Protocol, "data_received", lambda _, data: read.append(data))
+        await connection.write(in_chunks(b"x" * 50_000))
+        await connection.write(b"0\r\n\r\n")
+        assert await connection.ended()
+        assert read == []
 
 
 async def test_what_is_sent_ahead_of_an_answer_has_a_limit() -> None:

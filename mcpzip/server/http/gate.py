@@ -60,6 +60,7 @@ class Gate:
             elif refusal := self._refusal(head):
                 await reply.refuse(refusal, receive, self._limits.linger)
             else:
+                head.arrival.let_in()
                 await self._pass(head, reply, receive)
         except Exception as defect:
             self._warn(f"a request over HTTP failed: {type(defect).__name__}: {defect}")
@@ -96,7 +97,7 @@ class Gate:
                 self._posts.discard(task)
 
     async def _post(self, head: Head, reply: Reply, receive: Receive) -> None:
-        body = await self._body(receive)
+        body = await self._body(head, receive)
         if isinstance(body, Refusal):
             await reply.refuse(body, receive, self._limits.linger)
         elif body is not None:  # its sender isn't gone
@@ -132,7 +133,7 @@ class Gate:
         declared = head.text("Content-Length") or "0"
         return self._too_large if declared.isdecimal() and int(declared) > self._limits.body else None
 
-    async def _body(self, receive: Receive) -> bytes | Refusal | None:
+    async def _body(self, head: Head, receive: Receive) -> bytes | Refusal | None:
         """The whole body; None when its sender left."""
         pieces: list[bytes] = []
         size = 0
@@ -144,7 +145,7 @@ class Gate:
                         return None
                     pieces.append(message.get("body", b""))
                     size += len(pieces[-1])
-                    if size > self._limits.body:
+                    if max(size, head.arrival.raw) > self._limits.body:
                         return self._too_large
                     if not message.get("more_body", False):
                         return b"".join(pieces)

@@ -1,6 +1,7 @@
 """The head of an HTTP request, as far as we read it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,9 +19,20 @@ _ONCE = (
 """Headers that are judged, or say whose a request is: of two, another may have gone by the other."""
 
 
+@dataclass(slots=True)
+class Arrival:
+    """What its connection knows of a request. let_in: is called when it is let in. raw: bytes of its body
+    that have come, with what frames its chunks; 0 where it isn't in chunks.
+    """
+
+    let_in: Callable[[], object] = lambda: None
+    raw: int = 0
+
+
 class Head:
     """A request's head. verb: its method; host, path: of its target; session: its Mcp-Session-Id, None for
-    none; address: of whom it came from, "" where that isn't known.
+    none; address: of whom it came from, "" where that isn't known; arrival: what its connection
+    knows of it.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -28,6 +40,7 @@ class Head:
         self._headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
         self.host, self.path = _target(scope["raw_path"].decode("latin-1"), self.text("Host") or "")
         self.session = self.text("Mcp-Session-Id")
+        self.arrival: Arrival = scope.get("state", {}).get("arrival") or Arrival()
         client = scope.get("client")
         self.address: str = client[0] if client else ""
 

@@ -10,7 +10,7 @@ class Limits:
     """Sizes in bytes, times in seconds."""
 
     body: int = limits.MESSAGE
-    """A POSTed message: as long as a line over stdio may be."""
+    """A POSTed message, with what frames its chunks: as long as a line over stdio may be."""
     body_time: float = 60.0
     """Until a body is there: a client on this machine needs milliseconds, 64 MiB over 10 Mbit/s 54 s."""
     head: int = 64 * 1024
@@ -31,7 +31,7 @@ class Limits:
     connections: int = 2_000
     """Open at once; a session has one for its stream and one for each of its calls."""
     turned_away: int = 50
-    """Connections beyond those that are told so; any more are closed without a word."""
+    """Connections beyond those, all let in, that are told so; any more are closed without a word."""
     calls: int = limits.CALLS
     """Requests under way at once. A legacy client that hangs up has cancelled none of its own."""
     backlog: int = 512

@@ -11,12 +11,11 @@ import socket
 from collections.abc import Callable, Generator
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access
+from mcpzip.server.http.connection import Connection, Shared
 from mcpzip.server.http.downstream import Downstream
 from mcpzip.server.http.gate import Gate
 from mcpzip.server.http.limits import LIMITS, Limits
@@ -79,8 +78,10 @@ class _Server(uvicorn.Server):
     def __init__(self, app: Gate, limits: Limits) -> None:
         room = max(1, room_for(limits.connections + limits.turned_away) - limits.turned_away)
 
-        def protocol(*args: Any, **keys: Any) -> "_Protocol":
-            return _Protocol(app, limits, room, *args, **keys)
+        shared = Shared()
+
+        def protocol(*args: Any, **keys: Any) -> Connection:
+            return Connection(app, limits, room, shared, *args, **keys)
 
         config = uvicorn.Config(
             app,
@@ -133,101 +134,3 @@ class _Server(uvicorn.Server):
         if self._clock is not None:
             self._clock.cancel()
             await asyncio.wait({self._clock})
-
-
-_ARRIVING = bytearray(1 << 16)
-"""Where what arrives stands for a moment: whoever reads into it copies it before another does."""
-
-
-class _Protocol(H11Protocol, asyncio.BufferedProtocol):
-    """A connection. room: how many there may be; some more are told so, by ``gate``.
-
-    The head of a request has its time, so has what the client is to read; what it sends ahead of an answer
-    has its size.
-
-    What arrives is read into one buffer for all connections and copied: asyncio would take a block of 256 KiB
-    for each read and give back what was not filled, which leaves holes in memory, more with every call.
-    """
-
-    def __init__(self, gate: Gate, limits: Limits, room: int, *args: Any, **keys: Any) -> None:
-        super().__init__(*args, **keys)
-        self._gate, self._limits, self._room = gate, limits, room
-        self._late: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if len(self.connections) > self._room + self._limits.turned_away:
-            transport.abort()
-        elif len(self.connections) > self._room:
-            self.app = self._gate.turn_away
-        self._expect()
-
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return _ARRIVING
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(memoryview(_ARRIVING)[:nbytes]))
-
-    def data_received(self, data: bytes) -> None:
-        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE) and not data.strip(b"\r\n"):
-            return  # some clients end a body with a line of its own (RFC 9112, 2.2)
-        super().data_received(data)
-        if self.transport.is_closing():
-            self._forget()
-        elif self.conn.their_state is h11.DONE:
-            self._ahead()
-            self._forget()
-        elif self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
-            self._expect()  # part of a head is there, or a body comes that nobody waits for
-        else:
-            self._forget()
-
-    def _ahead(self) -> None:
-        """Looks at what came behind a request that isn't answered yet."""
-        ahead, _ = self.conn.trailing_data
-        if not ahead.strip(b"\r\n"):
-            self.flow.resume_reading()  # so that it is heard when the client leaves
-        elif len(ahead) > self._limits.head:
-            self.transport.abort()  # uvicorn reads on with each request that it begins
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._unread is None:
-            self._unread = self.loop.call_later(self._limits.unread, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._is_read()
-
-    def _is_read(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
-
-    def send_400_response(self, msg: str) -> None:
-        """Says that this is no HTTP, unless it came while something else was being said."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
-            self.transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        self._is_read()
-        super().connection_lost(exc)
-
-    def _expect(self) -> None:
-        if self._late is None:
-            self._late = self.loop.call_later(self._limits.head_time, self._give_up)
-
-    def _forget(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
-            said = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            self.transport.write(said)
-            self.transport.close()
