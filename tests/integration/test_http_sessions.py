@@ -135,6 +135,48 @@ async def test_there_is_an_end_to_requests() -> None:
         assert (await session.call("echo", 3)).status == 200
 
 
+async def test_one_session_leaves_as_many_requests_for_all_others() -> None:
+    """One that hung up on 4,000 calls had all there are: nobody else could begin, or call, for a day."""
+
+    begun: list[bytes] = []
+
+    async def waiting(exchange: Exchange) -> bytes:
+        begun.append(exchange.id)
+        return await forever(exchange)
+
+    async with site(Script(waiting=waiting, echo=echo), calls=6) as web:
+        greedy = await web.session()
+        async with AsyncExitStack() as stack:
+            for number in range(3):
+                await stack.enter_async_context(greedy.calling("waiting", number))
+            await comes_true(lambda: len(begun) == 3)
+            assert (await greedy.call("echo", 4)).status == 200  # three are left
+            await stack.enter_async_context(greedy.calling("waiting", 5))
+            await comes_true(lambda: len(begun) == 4)
+            assert "too many" in (await greedy.call("echo", 6)).last["error"]["message"]
+            another = await web.session()
+            assert "result" in (await another.call("echo", 7)).last
+            assert "result" in (await web.modern("tools/call", {"name": "echo"})).last
+
+
+async def test_what_a_client_asked_that_hung_up_ends_some_time() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def waiting(exchange: Exchange) -> bytes:
+        begun.set()
+        try:
+            return await forever(exchange)
+        finally:
+            ended.set()
+
+    async with site(Script(waiting=waiting, echo=echo), unheard=0.05) as web:
+        session = await web.session()
+        async with session.calling("waiting", 1):
+            await comes_true(begun.is_set)
+        await comes_true(ended.is_set)
+        assert "result" in (await session.call("echo", 1)).last  # its id is free again
+
+
 async def test_a_session_that_is_never_used_again_is_forgotten() -> None:
     script = Script(echo=echo)
     async with site(script, session_idle=0.5) as web:

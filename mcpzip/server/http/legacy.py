@@ -2,8 +2,8 @@
 `basic/transports/streamable-http`, "Session Management").
 
 The rules: a session begins with an `initialize` that was answered and ends by DELETE or by not being used; a
-client that hangs up has cancelled nothing, but isn't asked anything on that response any more; an id is in
-use until its request is answered.
+client that hangs up has cancelled nothing, but isn't asked anything on that response any more, and what it
+asked goes on for some minutes only; an id is in use until its request is answered.
 """
 
 import asyncio
@@ -57,6 +57,7 @@ _NO_OBJECT = RpcError(INVALID_PARAMS, "params is an object")
 _NO_HEADER = "MCP-Protocol-Version is not the version in _meta: it is not there."
 _NO_VERSION = "initialize needs a 'protocolVersion'."
 _WITHDRAWN = "The request was cancelled."
+_UNHEARD = "The client hung up long ago."
 _ENDED = "The session has ended."
 
 
@@ -188,12 +189,20 @@ class Legacy:
 
 
 class _Call:
-    """A request under way. withdrawn: why it was cancelled, if it was."""
+    """A request under way. withdrawn: why it was cancelled, if it was; clock: what ends it after its client
+    hung up.
+    """
 
     def __init__(self, id: bytes, limit: int) -> None:
         self.id, self.outbox = id, Outbox(limit)
         self.withdrawn: str | None = None
         self.cancel: Callable[[], object] = lambda: None
+        self.clock: asyncio.TimerHandle | None = None
+
+    def end_clock(self) -> None:
+        """It ends by itself."""
+        if self.clock is not None:
+            self.clock.cancel()
 
 
 class LegacySession:
@@ -227,6 +236,10 @@ class LegacySession:
         """When it was last used; the end of time while it is."""
         return math.inf if self.uses or self.busy else self.last_used
 
+    def _is_full_for(self, method: str) -> bool:
+        # A ping asks whether we are there; that takes no time.
+        return self._work.full if method == "ping" else self._work.full_for(self.id)
+
     async def post(self, body: bytes, reply: Reply, receive: Receive) -> None:
         """Answers a message of the client."""
         match event := self._peer.message(body):
@@ -234,7 +247,7 @@ class LegacySession:
                 await self._refuse(id, _NO_OBJECT, reply, 400)
             case Request(id=id, method="initialize"):
                 await self._refuse(id, _BEGUN, reply)
-            case Request(id=id) if self._work.full:
+            case Request(id=id, method=method) if self._is_full_for(method):
                 await self._refuse(id, BUSY, reply)
             case Request():
                 self.did_something = True
@@ -269,6 +282,9 @@ class LegacySession:
             if not delivered:
                 outbox.close()
                 self._questions.end(outbox.put)
+                if self._calls.get(call.id) is call:  # nobody will hear of it
+                    loop = asyncio.get_running_loop()
+                    call.clock = loop.call_later(self._limits.unheard, self._give_up, call)
         return delivered and outbox.answer is not None and not outbox.answer.failed
 
     async def _refuse(self, id: bytes, error: RpcError, reply: Reply, status: int = 200) -> None:
@@ -311,12 +327,18 @@ class LegacySession:
             case _:
                 pass  # progress, or an answer nobody waits for
 
+    def _give_up(self, call: _Call) -> None:
+        self._peer.error(call.id, REQUEST_CANCELLED, _UNHEARD)  # it is answered, though nobody hears of it
+        self._withdraw(call, _UNHEARD)
+
     def _withdraw(self, call: _Call, reason: str) -> None:
         del self._calls[call.id]  # whose id is free from now on
+        call.end_clock()
         call.withdrawn = reason
         call.cancel()
 
     def _settled(self, call: _Call, outcome: Outcome) -> None:
+        call.end_clock()
         if self._calls.get(call.id) is call:
             del self._calls[call.id]
         if call.withdrawn is not None:

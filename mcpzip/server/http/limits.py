@@ -33,7 +33,11 @@ class Limits:
     turned_away: int = 50
     """Connections beyond those, all let in, that are told so; any more are closed without a word."""
     calls: int = limits.CALLS
-    """Requests under way at once. A legacy client that hangs up has cancelled none of its own."""
+    """Requests under way at once. One session, or the modern clients of one address, have as many as they
+    leave for all others. A legacy client that hangs up has cancelled none of its own."""
+    unheard: float = 600.0
+    """Until what a legacy client asked is cancelled after it hung up: what is to be done may be done by then,
+    and its result is lost anyway."""
     backlog: int = 512
     """Connections that wait to be taken."""
     unread: float = 600.0

@@ -88,7 +88,7 @@ class Modern:
         client = Client(Era.MODERN, lasting=False, tell=tell)
         exchange = Exchange(client, request.id, request.params, tell)
         error = routing.misrouted(head, request.method, exchange)
-        if error is None and self._work.full:
+        if error is None and self._work.full_for(head.address):
             error = BUSY
         if error is None and request.method == "tools/call":
             error = await routing.mismirrored(head, exchange, self._endpoint.mirrored)

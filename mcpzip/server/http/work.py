@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+from collections import Counter
 from collections.abc import Callable, Coroutine
 
 from mcpzip.model import limits
@@ -25,6 +26,7 @@ class Work:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._answering: set[asyncio.Task[bytes]] = set()
+        self._of: Counter[object] = Counter()  # how many of them, by whose
         self._aside: set[asyncio.Task[None]] = set()
         self.over = False
 
@@ -36,9 +38,13 @@ class Work:
         context.run(ASKER.set, asker)
         task = asyncio.create_task(work, context=context)
         self._answering.add(task)
+        self._of[asker.whose] += 1
 
         def done(task: "asyncio.Task[bytes]") -> None:
             self._answering.discard(task)
+            self._of[asker.whose] -= 1
+            if not self._of[asker.whose]:
+                del self._of[asker.whose]
             settled(_outcome(task))
 
         task.add_done_callback(done)
@@ -50,6 +56,10 @@ class Work:
     def full(self) -> bool:
         """Whether there are as many requests as there may be."""
         return len(self._answering) >= self._limit
+
+    def full_for(self, whose: object) -> bool:
+        """Whether there are as many of ``whose``: there are always as many left for all others."""
+        return self.full or self._of[whose] > self._limit - len(self._answering)
 
     @property
     def crowded(self) -> bool:
