@@ -156,7 +156,7 @@ class Session:
             task = asyncio.create_task(self._answer(request, exchange, result, self._send))
             self._calls[request.id] = task
             self._under_way += 1
-            task.add_done_callback(partial(self._done, request.id))
+            task.add_done_callback(partial(self._done, request.id, result))
 
     def _exchange(self, request: Request) -> Exchange:
         client = self.client
@@ -170,8 +170,9 @@ class Session:
         exchange.log_level = client.log_level if opening is None else opening.log_level
         return exchange
 
-    def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
+    def _done(self, id: bytes, work: Coroutine[None, None, bytes], task: "asyncio.Task[None]") -> None:
         self._under_way -= 1
+        work.close()  # a request that was cancelled in the same breath has not begun
         if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now
             del self._calls[id]
 

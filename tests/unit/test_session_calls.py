@@ -1,6 +1,7 @@
 """A client's calls: concurrent, byte for byte, cancelled, with their progress."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable
 from typing import Any
@@ -343,6 +344,21 @@ def test_capabilities_are_an_object_or_none(capabilities: object, taken: bool) -
     opening = {**HELLO, "capabilities": capabilities}
     assert ("result" in talk.asks("initialize", opening)) == taken
     assert talk.session.client.capabilities.startswith(b"{")
+
+
+async def test_a_call_that_is_cancelled_in_the_same_breath_is_never_begun(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """Python said of it, on stderr, that it "was never awaited"."""
+    talk = Talk().begun()
+    talk.session.receive(
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"execute_tool"}}\n'
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}\n'
+    )
+    await talk.session.finish(5)
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+    talk.goes_on()
 
 
 def test_what_the_desk_answered_is_not_answered_again() -> None:
