@@ -164,8 +164,10 @@ class Caller:
                 return await self._once(call, None, exchange)
             if await self._speaks(server) is Era.MODERN:
                 return await self._once(call, None, exchange)
-            async with self._lanes.lane(server, exchange) as lane:
-                return await self._once(call, lane, exchange)
+            now, timeout = asyncio.get_running_loop().time, call.request.timeout
+            until = now() + timeout
+            async with self._lanes.lane(server, exchange, timeout) as lane:
+                return await self._once(call, lane, exchange, timeout=until - now())
         except UpstreamRpcError as error:
             if self._pool.speaks(server, Era.MODERN) is Era.MODERN:
                 raise  # it knows its era's errors itself
@@ -208,7 +210,9 @@ class Caller:
         counterpart: Counterpart | None,
         exchange: Exchange,
         answers: Mapping[str, bytes] = NONE,
+        timeout: float | None = None,
     ) -> bytes:
+        """timeout: what is left of it, where a part was spent waiting for a lane."""
         client, request = call.client, call.request
         modern = client.era is Era.MODERN
         rounds = (
@@ -228,7 +232,7 @@ class Caller:
             request.server,
             request.method,
             request.params(exchange.meta),
-            timeout=request.timeout,
+            timeout=request.timeout if timeout is None else timeout,
             on_progress=wants_progress,
             repeatable=request.repeatable,
             origin=origin,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 
+from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.proxy.counterpart import Counterpart
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.wire import Era
@@ -29,8 +30,8 @@ class Lanes:
     def __init__(
         self, forget: Callable[[Counterpart], Awaitable[None]], press: Callable[[str, float], None]
     ) -> None:
-        """forget: ends the connection of a lane. press: is called when a call to this server has waited for
-        a lane, to end one whose client has been away for so many seconds.
+        """forget: ends the connection of a lane. press: is called when a call to this server waits for a
+        lane, to end one whose client has been away for so many seconds.
         """
         self._forget, self._press = forget, press
         self._free: dict[str, list[Counterpart]] = defaultdict(list)
@@ -42,10 +43,12 @@ class Lanes:
         return self._taken.total() + sum(map(len, self._free.values()))
 
     @asynccontextmanager
-    async def lane(self, server: str, exchange: Exchange) -> AsyncIterator[Counterpart]:
-        """A lane to ``server`` for ``exchange``, once there is one."""
+    async def lane(self, server: str, exchange: Exchange, timeout: float) -> AsyncIterator[Counterpart]:
+        """A lane to ``server`` for ``exchange``, once there is one. Raises UpstreamUnavailableError when
+        there is none after ``timeout`` seconds.
+        """
         room = self._room.setdefault(server, asyncio.Semaphore(LANES))
-        await self._enter(room, server)
+        await self._enter(room, server, timeout)
         self._taken[server] += 1
         lane: Counterpart | None = None
         try:
@@ -57,14 +60,20 @@ class Lanes:
                 self._free[server].append(lane)
             room.release()
 
-    async def _enter(self, room: asyncio.Semaphore, server: str) -> None:
-        while True:
+    async def _enter(self, room: asyncio.Semaphore, server: str, timeout: float) -> None:
+        left = timeout
+        while room.locked():
+            self._press(server, YIELDING)
             try:
-                async with asyncio.timeout(YIELDING if room.locked() else None):
+                async with asyncio.timeout(min(YIELDING, left)):
                     await room.acquire()
                 return
             except TimeoutError:
-                self._press(server, YIELDING)
+                left -= YIELDING
+            if left <= 0:
+                reason = f"all {LANES} connections for clients of this kind were in use for {timeout:g} s"
+                raise UpstreamUnavailableError(server, f"{reason}, which is the timeout; nothing was sent")
+        await room.acquire()
 
     async def _found(self, server: str, kind: Kind) -> Counterpart:
         """One that was used for such a client before, or another."""

@@ -94,6 +94,19 @@ async def test_over_http_a_call_that_waited_long_makes_room(
         assert text_of(answer.last) == {"q": SAID}
 
 
+async def test_over_http_a_call_that_waits_for_its_turn_has_its_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for as long as others held all places, whatever its timeout."""
+    monkeypatch.setattr(lanes, "LANES", 1)
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
+        monkeypatch.setattr(bridge.proxy, "_timeout_of", lambda server: 0.2)
+        said = str((await over_web(web, [], {"sampling": {}}, None)).last["result"]["content"])
+        assert "were in use for 0.2 s" in said
+        assert "nothing was sent" in said
+
+
 async def test_over_http_nothing_is_kept_of_how_clients_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
