@@ -47,6 +47,7 @@ from mcpzip.auth.scopes import well_formed
 from mcpzip.auth.store import Store
 from mcpzip.auth.trouble import FIRST_PAUSE, Trouble, is_final, pause, retry_after
 from mcpzip.config.schema import ServerConfig
+from mcpzip.model.limits import SCOPES_TRIED
 from mcpzip.model.quoting import quoted
 from mcpzip.system.threads import in_thread
 
@@ -311,8 +312,10 @@ class OAuth(Provider):
 
     def _widens(self, lacked: str | None) -> bool:
         """Whether this machine can have what a call lacked granted by itself, and has not tried."""
-        if self._machine is None or not lacked or lacked in self._tried:
+        if self._machine is None or not lacked or lacked in self._tried or len(self._tried) >= SCOPES_TRIED:
             return False
+        if self.config.scope and not set(lacked.split()) <= set(self.config.scope.split()):
+            return False  # more than whoever wrote the config wanted it to have
         self._tried.add(lacked)
         return not set(lacked.split()) <= set(self.grant.scope.split() if self.grant is not None else ())
 

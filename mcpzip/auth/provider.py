@@ -158,6 +158,8 @@ class Provider(OAuthClientProvider):
     async def _perform_authorization(self) -> httpx2.Request:
         self._check_server()
         if self._machine is not None:
+            if self.config.scope:  # nobody is there to say yes to another, whatever the server asks for
+                self.context.client_metadata.scope = self.config.scope
             return await self._machine._perform_authorization()
         metadata = self.context.oauth_metadata
         if metadata is not None:  # a browser goes there, and asks nobody

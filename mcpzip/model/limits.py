@@ -126,6 +126,8 @@ EVENT_FIELD = 1_024
 not there."""
 RESOLVE_TIME = 5.0
 """Seconds that looking up the name of an authorization server may take."""
+SCOPES_TRIED = 64
+"""Scopes that a server says a call lacked and a machine has tried to have granted. Any others it doesn't."""
 AUTH_ANSWER = 1 * MiB
 """An answer of an authorization server. A longer one ends the sign-in with a sentence that says so."""
 

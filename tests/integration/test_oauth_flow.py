@@ -271,3 +271,23 @@ async def test_a_machine_has_a_wider_scope_granted_by_itself(store: Store, fake_
         assert await machine.status("tools/call", name="pay") == 200
     asked = [request.fields.get("scope") for request in shop.auth.requests("token")]
     assert asked == ["read", "read write"]
+
+
+async def test_a_machine_never_has_more_than_the_scope_of_its_config(store: Store, fake_mcp: Start) -> None:
+    """A server could say that any scope is lacking, and the machine's credentials had it granted."""
+    shop = fake_mcp(
+        tools=["pay"],
+        transport="http",
+        oauth={
+            "clients": [ROBOT],
+            "scopes": ["read", "write"],
+            "required_scopes": ["write"],
+            "tool_scopes": {"pay": ["write"]},
+        },
+    )
+    assert shop.auth is not None
+    async with caller(store, shop, shop.auth, **AS_ROBOT, scope="read") as machine:
+        assert await machine.status("tools/call", name="pay") in (401, 403)
+        assert machine.oauth.trouble is not None
+    asked = {request.fields.get("scope") for request in shop.auth.requests("token")}
+    assert asked == {"read"}
