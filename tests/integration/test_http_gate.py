@@ -179,6 +179,26 @@ async def test_an_oversized_body_that_is_not_announced_is_cut_off() -> None:
         assert await connection.ended()
 
 
+async def test_bodies_have_an_end_together_that_small_ones_do_not_feel() -> None:
+    """Each connection could hold 64 MiB for a minute, and there are 2,000."""
+    body = message("tools/call", {"name": "hello", "arguments": {"text": "x" * 900}}, 1)
+    async with (
+        site(Script(hello=hello), body=2_000, bodies=2_000, small_body=1_200, linger=0.05) as web,
+        web.connected() as first,
+        web.connected() as second,
+    ):
+        await first.write(web.request("POST", b"x" * 1_500, Content_Length="1900"))
+        await second.write(web.request("POST", b"x" * 1_500, Content_Length="1900"))
+        refusals = asyncio.create_task(first.reply()), asyncio.create_task(second.reply())
+        await asyncio.wait(refusals, return_when=asyncio.FIRST_COMPLETED)
+        late = next(each for each in refusals if each.done())
+        assert "Too much is being sent" in refused(late.result(), 503)["message"]
+        session = await web.session()
+        assert (await session.ask("POST", body)).status == 200
+        other = next(each for each in refusals if each is not late)
+        other.cancel()
+
+
 async def test_a_body_of_the_greatest_size_is_taken() -> None:
     body = message("tools/call", {"name": "hello", "arguments": {"text": "x" * 900}}, 1)
     script = Script(hello=hello)

@@ -34,6 +34,7 @@ _WRONG_TOKEN = Refusal(
 # Whoever passed it on may have gone by the other, and have let in what is inside (RFC 9112, 6.3).
 _TWO_LENGTHS = Refusal(400, "A request has a Content-Length or a Transfer-Encoding, not both.")
 _CROWDED = Refusal(503, "There are too many connections; try again later.", code=INTERNAL_ERROR)
+_FULL = Refusal(503, "Too much is being sent already; try again later.", code=INTERNAL_ERROR)
 _TOO_SLOW = Refusal(408, "The body of the request did not arrive in time.", patient=False)
 
 
@@ -44,6 +45,7 @@ class Gate:
         self, downstream: Downstream, access: Access, limits: Limits, warn: Callable[[str], None]
     ) -> None:
         self._downstream, self._access, self._limits, self._warn = downstream, access, limits, warn
+        self._held = 0  # bytes of bodies that aren't whole yet, but for small ones
         self._posts: set[asyncio.Task[object]] = set()
         self._too_large = Refusal(413, f"The body is larger than {limits.body:,} bytes.")
 
@@ -135,22 +137,28 @@ class Gate:
 
     async def _body(self, head: Head, receive: Receive) -> bytes | Refusal | None:
         """The whole body; None when its sender left."""
-        pieces: list[bytes] = []
-        size = 0
+        body = bytearray()
+        held = 0  # of what all bodies may have together
         try:
             async with asyncio.timeout(self._limits.body_time):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
                         return None
-                    pieces.append(message.get("body", b""))
-                    size += len(pieces[-1])
-                    if max(size, head.arrival.raw) > self._limits.body:
+                    body += message.get("body", b"")
+                    if max(len(body), head.arrival.raw) > self._limits.body:
                         return self._too_large
+                    if len(body) > self._limits.small_body:
+                        self._held += len(body) - held
+                        held = len(body)
+                        if self._held > self._limits.bodies:
+                            return _FULL
                     if not message.get("more_body", False):
-                        return b"".join(pieces)
+                        return bytes(body)
         except TimeoutError:
             return _TOO_SLOW
+        finally:
+            self._held -= held
 
 
 def _readable_by(page: str) -> tuple[Header, ...]:

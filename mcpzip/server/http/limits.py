@@ -13,6 +13,10 @@ class Limits:
     """A POSTed message, with what frames its chunks: as long as a line over stdio may be."""
     body_time: float = 60.0
     """Until a body is there: a client on this machine needs milliseconds, 64 MiB over 10 Mbit/s 54 s."""
+    bodies: int = 4 * limits.MESSAGE
+    """All bodies that aren't whole yet, together: four of the largest, as each may take a minute."""
+    small_body: int = 64 * 1024
+    """A body that counts in no sum: calls go on while others send much. Of 2,000 clients it is 125 MiB."""
     head: int = 64 * 1024
     """The request line and headers: tokens and mirrored parameters are some hundred bytes each."""
     head_time: float = 20.0
