@@ -27,7 +27,9 @@ from typing import IO
 from conformance.files import written
 from conformance.processes import end_group
 from conformance.transcript import printable
+from mcpzip.model import harmless
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.secrecy import conceal
 
 CACHE_VARIABLE = "MCPZIP_CONFORMANCE_CACHE"
 MARKER, LOG, LOCK = "installed.json", "pip.log", "lock"
@@ -38,7 +40,11 @@ _NOT_FOR_PIP = re.compile(r"PYTHON(PATH|HOME)|VIRTUAL_ENV|__PYVENV_LAUNCHER__|PI
 
 
 class InstallError(McpzipError):
-    """A proxy isn't installed, or couldn't be: why, and what to do."""
+    """A proxy isn't installed, or couldn't be: why, with the last lines of what pip said, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.args = (harmless.lines(conceal(text)),)
 
 
 @dataclass(frozen=True, slots=True)
