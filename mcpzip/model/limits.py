@@ -211,8 +211,12 @@ START_HELD = 5.0
 """Seconds for which a server that starts keeps its place. If it hasn't answered by then, or if it only waits
 for something, it is the next one's turn; its own 30 s to connect go on."""
 INDEXED_AT_ONCE = 500
-"""Tools that are taken into the search index before those that are in it can be searched; of a server that
-has more, all of them."""
+"""Tools that are taken into the search index before those that are in it can be searched, or a quarter as
+many as are in it, if that is more. The rest follows, servers with few first."""
+INDEXED_WORDS = 60_000
+"""Words of the tools of one server in the search index, each counted once a tool, those of the table of word
+vectors not at all. Of the tools beyond, in the order of their names, only the names are searched, and the
+server has a warning."""
 SERVERS_NAMED = 6
 """Servers that are still starting, or not indexed yet, that the answer to a search names; the others are
 counted."""

@@ -5,12 +5,16 @@ clients hear of a list that changed when what they are shown of it did.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from mcpzip.catalog import Catalog, ServerRecord, Update, View, merge, retain, snapshot
+from mcpzip.catalog.parts import Parts, digest_of_tools
 from mcpzip.config import Config, paths
 from mcpzip.model import limits
+from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.exposure import Exposure
@@ -61,6 +65,7 @@ class Keeper:
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
         self._searcher: Searcher | None = None
+        self._ending = threading.Event()
         self._indexed: Catalog | None = None
         self._indexing: asyncio.Task[None] | None = None
         self._keeping: asyncio.TimerHandle | None = None
@@ -115,6 +120,10 @@ class Keeper:
         known = {} if self._indexed is None else self._indexed.servers
         return [name for name, record in self.visible.servers.items() if not _same_tools(known, record)]
 
+    def in_brief(self) -> Mapping[str, int]:
+        """How many tools are found by their names only, by server."""
+        return {} if self._searcher is None else self._searcher.in_brief()
+
     def index_soon(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
         behind = self._indexed is None or self._indexed.version != self.visible.version
@@ -148,7 +157,7 @@ class Keeper:
                 kept = b""
             searcher.begin_with(kept, (*visible.entries, *ADMIN_TOOLS))
         part = self._part_of(visible, searcher)
-        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version)
+        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._ending.is_set)
         self._searcher = searcher
         return changed, part
 
@@ -156,16 +165,17 @@ class Keeper:
         """``visible``, of which only so many tools are new to ``searcher`` that it has them soon. Servers
         with few come first; another keeps the tools that it has there.
         """
-        work = {name: searcher.lacks(record.entries) for name, record in visible.servers.items()}
-        if sum(work.values()) <= INDEXED_AT_ONCE:
+        work = {name: searcher.lacking(record.entries) for name, record in visible.servers.items()}
+        left = max(INDEXED_AT_ONCE, len(searcher) // 4)
+        if sum(map(len, work.values())) <= left:
             return visible
         known = {} if self._indexed is None else self._indexed.servers
         servers: dict[str, ServerRecord] = {}
-        left = INDEXED_AT_ONCE
-        for name in sorted(work, key=lambda name: work[name]):
-            first = left == INDEXED_AT_ONCE
-            if work[name] <= left or first:
-                left -= work[name]
+        for name in sorted(work, key=lambda name: len(work[name])):
+            if left:
+                servers[name] = _without(visible.servers[name], work[name][left:])
+                left -= min(left, len(work[name]))
+            elif not work[name]:
                 servers[name] = visible.servers[name]
             elif name in known:
                 servers[name] = known[name]
@@ -188,6 +198,7 @@ class Keeper:
 
     async def stop_indexing(self) -> None:
         """Nobody will search any more."""
+        self._ending.set()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})
@@ -231,9 +242,17 @@ class Keeper:
                 self._warn(warning)
 
 
+def _without(record: ServerRecord, tools: Iterable[Entry]) -> ServerRecord:
+    """``record`` without those of its ``tools``."""
+    but = set(map(id, tools))
+    if not but:
+        return record
+    return replace(record, entries=Parts(entry for entry in record.entries if id(entry) not in but))
+
+
 def _same_tools(known: Mapping[str, ServerRecord], record: ServerRecord) -> bool:
     entries = known[record.name].entries if record.name in known else ()
-    return entries is record.entries or entries == record.entries
+    return entries is record.entries or digest_of_tools(entries) == digest_of_tools(record.entries)
 
 
 def _changes(before: Exposure, now: Exposure) -> list[str]:

@@ -387,7 +387,7 @@ class Proxy:
     def status(self) -> list[ServerStatus]:
         """How every configured server is doing."""
         health = {name: self._pool.health(name) for name in self.config.servers}
-        return statuses(self.config.servers, self.catalog, health)
+        return statuses(self.config.servers, self.catalog, health, self._keeper.in_brief())
 
     def troubles(self) -> dict[str, str]:
         """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""

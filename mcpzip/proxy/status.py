@@ -8,6 +8,7 @@ from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
 from mcpzip.model.ages import age
 from mcpzip.model.errors import NEEDS_LOGIN
+from mcpzip.model.limits import INDEXED_WORDS
 from mcpzip.model.names import join
 from mcpzip.model.quoting import one_line
 from mcpzip.model.secrecy import conceal
@@ -35,13 +36,21 @@ class ServerStatus:
 
 
 def statuses(
-    servers: Mapping[str, ServerConfig], catalog: Catalog, health: Mapping[str, Health]
+    servers: Mapping[str, ServerConfig],
+    catalog: Catalog,
+    health: Mapping[str, Health],
+    in_brief: Mapping[str, int],
 ) -> list[ServerStatus]:
-    """Every configured server, by name. ``catalog`` is the visible one."""
-    return [_status(server, catalog, health[name]) for name, server in sorted(servers.items())]
+    """Every configured server, by name. ``catalog`` is the visible one. in_brief: how many tools of a server
+    are found by their names only.
+    """
+    return [
+        _status(server, catalog, health[name], in_brief.get(name, 0))
+        for name, server in sorted(servers.items())
+    ]
 
 
-def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerStatus:
+def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: int) -> ServerStatus:
     record = catalog.servers.get(server.name)
     failed = record.error if record is not None else None
     state = health.state
@@ -56,11 +65,21 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health) -> ServerSta
         protocol=record.protocol if record else None,
         reason=one_line(conceal(failed or health.reason)),
         warnings=tuple(
-            one_line(conceal(warning)) for warning in (*record.warnings, *_of_no_use(server, record, catalog))
+            one_line(conceal(warning))
+            for warning in (*record.warnings, *_in_brief(in_brief), *_of_no_use(server, record, catalog))
         )
         if record
         else (),
     )
+
+
+def _in_brief(tools: int) -> Iterator[str]:
+    """A sentence about ``tools`` that are found by their names only, if there are any."""
+    if tools:
+        yield (
+            f"search: of {tools:,} of its tools only the names are searched, because all together have more "
+            f"than {INDEXED_WORDS:,} unusual words; hide those you don't need (tools.allow, tools.deny)."
+        )
 
 
 def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> Iterator[str]:

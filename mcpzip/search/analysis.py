@@ -50,6 +50,8 @@ FIELD_WEIGHTS: dict[str, FieldWeight] = {
 SATURATION = 1.2  # BM25's k1, at its textbook value; .9: −.002, 2: −.002
 
 _REMEMBERED = 16_384  # written words
+_LONGEST_REMEMBERED = 64  # characters
+_BRIEF = 6  # words of the name of a tool that is taken in by name only
 
 Term = tuple[str, str]
 """A word and its term, of `words`."""
@@ -58,14 +60,16 @@ Term = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """worths: by term, 0…1. name: the distinct terms of the tool's name in order, stop words too. verb: the
-    families of its verb. written: every word that stands in it, and the word's term. vector: what it means,
-    None where nothing can tell.
+    families of its verb. written: every word that stands in it, and the word's term. rare: how many of
+    these are in no table of words, all where there is none. vector: what it means, None where nothing can
+    tell.
     """
 
     worths: dict[str, float]
     name: tuple[str, ...]
     verb: int
     written: dict[str, str]
+    rare: int
     vector: bytes | None
 
 
@@ -76,10 +80,12 @@ class Analyst:
         self._describer = describer
         self._remembered: dict[str, Sequence[Term]] = {}
 
-    def analyse(self, entry: Entry, *, with_meaning: bool = True) -> Analysis:
-        """The analysis of ``entry``. Its vector is the better half of the work."""
-        fields = Fields.of(entry)
-        name = words(fields.name)
+    def analyse(self, entry: Entry, *, with_meaning: bool = True, brief: bool = False) -> Analysis:
+        """The analysis of ``entry``. Its vector is the better half of the work. brief: of the first words of
+        its name, and of its server, alone; such a one has no vector.
+        """
+        fields = Fields.named(entry) if brief else Fields.of(entry)
+        name = words(fields.name)[: _BRIEF if brief else None]
         written = dict(name)
         sums: dict[str, float] = {}
         for field, weight in FIELD_WEIGHTS.items():
@@ -95,7 +101,8 @@ class Analyst:
             name=tuple(dict.fromkeys(term for _, term in name)),
             verb=first_verb(term for _, term in name),
             written=written,
-            vector=self._describer.vector(fields) if self._describer and with_meaning else None,
+            rare=sum(word not in self._describer for word in written) if self._describer else len(written),
+            vector=self._describer.vector(fields) if self._describer and with_meaning and not brief else None,
         )
 
     def by_field(self, entry: Entry, rarities: Mapping[str, float]) -> dict[str, float]:
@@ -124,7 +131,9 @@ class Analyst:
             if pairs is None:
                 if len(self._remembered) >= _REMEMBERED:
                     self._remembered = {}
-                pairs = self._remembered[run] = _content(run)
+                pairs = _content(run)
+                if len(run) <= _LONGEST_REMEMBERED:
+                    self._remembered[run] = pairs
             found += pairs
         return found
 

@@ -56,6 +56,11 @@ class Fields:
             parameter_descriptions=_understood(" ".join(schema.descriptions)[:_LONGEST_TEXT]),
         )
 
+    @classmethod
+    def named(cls, entry: Entry) -> "Fields":
+        """The fields of ``entry`` when nothing is read of it but its name."""
+        return cls(entry.tool, entry.server, "", "", "", "", "")
+
 
 class _Schema:
     """The words of a JSON Schema: its parameters' names, descriptions and enum values."""

@@ -4,19 +4,23 @@ The rule: an index never changes; `updated` makes the next one, shares with it w
 only tools it had not. What it answers depends on the set of its tools alone: not on their order, nor on
 whether it was built at once, grew tool by tool, or was read from a file. A *document* is a number of a tool;
 which number means nothing.
+
+Rare words of one server are limited (`limits.INDEXED_WORDS`): in the order of their names its tools are taken
+in whole until one has too many; that one and those after it are there by name only, *in brief*.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from math import log
 
 from mcpzip.model.entry import Entry
+from mcpzip.model.limits import INDEXED_WORDS
 from mcpzip.search.analysis import Analysis, Analyst
 from mcpzip.search.names import Names
-from mcpzip.search.postings import Posting, Postings
+from mcpzip.search.postings import PAIR, Posting, Postings
 from mcpzip.search.semantic.vectors import Packed, Vectors
 from mcpzip.search.tokenizer import words
 from mcpzip.search.verbs import families, verbs
@@ -33,10 +37,16 @@ def key_of(entry: Entry) -> Key:
     return blake2b(b"%b\0%b" % (entry.server.encode(), entry.raw), digest_size=16).digest()
 
 
+def in_brief(key: Key) -> Key:
+    """The key that the tool of ``key`` has where it is taken in by name only; of that, ``key`` again."""
+    return bytes((key[0] ^ 1,)) + key[1:]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A tool in an index. name: as it is called. terms: the distinct terms of the tool's own name, in order,
-    stop words too. verb: the families of the name's verb. vector: what it means.
+    stop words too. verb: the families of the name's verb. vector: what it means. rare: how many of
+    its words are rare. brief: whether only its name was taken in.
     """
 
     entry: Entry
@@ -45,6 +55,8 @@ class Document:
     terms: tuple[int, ...]
     verb: int
     vector: Packed | None
+    rare: int
+    brief: bool
 
 
 @dataclass(frozen=True)
@@ -70,24 +82,36 @@ class Index:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def lacks(self, entries: Iterable[Entry]) -> int:
-        """How many of ``entries`` are not in it."""
-        return sum(key_of(entry) not in self.numbers for entry in entries)
+    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those of ``entries`` that are not in it, not in brief either."""
+        return [
+            entry
+            for entry in entries
+            if (key := key_of(entry)) not in self.numbers and in_brief(key) not in self.numbers
+        ]
 
-    def updated(self, entries: Iterable[Entry], analyst: Analyst) -> "Index":
-        """The index of exactly ``entries``."""
-        wanted = {key_of(entry): entry for entry in entries}
-        gone = [number for key, number in self.numbers.items() if key not in wanted]
-        new = {key: entry for key, entry in wanted.items() if key not in self.numbers}
-        if not gone and not new:
-            return self
-        change = _Change(self)
-        for number in gone:
-            change.remove(number, analyst)
-        for key, entry in new.items():
-            change.add(key, entry, analyst)
-        index = change.done()
+    def updated(
+        self, entries: Iterable[Entry], analyst: Analyst, stopped: Callable[[], bool] = lambda: False
+    ) -> "Index":
+        """The index of exactly ``entries``. stopped: asked before each, and when it says so, this index is
+        the outcome: nobody wants another.
+        """
+        wanted = sorted(
+            {key_of(entry): entry for entry in entries}.items(),
+            key=lambda pair: (pair[1].server, pair[1].tool, pair[0]),
+        )
+        change = _Change(self, analyst)
+        for key, entry in wanted:
+            if stopped():
+                return self
+            change.take(key, entry)
+        index = change.done(stopped)
         return index.packed() if index._loose > LOOSE * len(index) else index
+
+    @cached_property
+    def briefs(self) -> Counter[str]:
+        """How many tools there are by name only, by server."""
+        return Counter(document.entry.server for document in self.documents if document and document.brief)
 
     @property
     def followed(self) -> Mapping[Packed, Packed]:
@@ -109,10 +133,7 @@ class Index:
         documents = []
         for old in kept:
             document = self.document(old)
-            named = tuple(numbers[term] for term in document.terms)
-            documents.append(
-                Document(document.entry, document.name, document.key, named, document.verb, document.vector)
-            )
+            documents.append(replace(document, terms=tuple(numbers[term] for term in document.terms)))
         return Index(
             documents=documents,
             numbers={document.key: number for number, document in enumerate(documents)},
@@ -213,7 +234,53 @@ class Index:
 
 
 class _Change:
-    """The next index in the making."""
+    """The next index in the making. Tools are taken in by server, and those of a server by name."""
+
+    def __init__(self, index: Index, analyst: Analyst) -> None:
+        self._index, self._analyst = index, analyst
+        self._taken: set[Key] = set()
+        self._server, self._left = "", INDEXED_WORDS
+        self._draft: _Draft | None = None
+
+    def take(self, key: Key, entry: Entry) -> None:
+        """Have ``entry`` in the index, whole or in brief."""
+        if entry.server != self._server:
+            self._server, self._left = entry.server, INDEXED_WORDS
+        if self._left > 0:
+            analysis = None if key in self._index.numbers else self._analyst.analyse(entry)
+            self._left -= analysis.rare if analysis else self._rare(key)
+            if self._left >= 0:
+                self._have(key, entry, analysis)
+                return
+        key = in_brief(key)
+        known = key in self._index.numbers
+        self._have(key, entry, None if known else self._analyst.analyse(entry, brief=True), brief=True)
+
+    def done(self, stopped: Callable[[], bool]) -> Index:
+        """The next index; the one there was where nothing differs, or when it is ``stopped``."""
+        for key, number in self._index.numbers.items():
+            if stopped():
+                return self._index
+            if key not in self._taken:
+                self._changed().remove(number, self._analyst)
+        return self._index if self._draft is None else self._draft.done()
+
+    def _have(self, key: Key, entry: Entry, analysis: Analysis | None, *, brief: bool = False) -> None:
+        self._taken.add(key)
+        if analysis is not None:
+            self._changed().add(key, entry, analysis, brief)
+
+    def _rare(self, key: Key) -> int:
+        return self._index.document(self._index.numbers[key]).rare
+
+    def _changed(self) -> "_Draft":
+        if self._draft is None:
+            self._draft = _Draft(self._index)
+        return self._draft
+
+
+class _Draft:
+    """A copy of an index, to be changed."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -222,7 +289,7 @@ class _Change:
         self._terms = dict(index.terms)
         self._written = Counter(index.written)
         self._names = index.names.copy()
-        self._postings: dict[int, list[Posting]] = {}
+        self._postings: dict[int, bytes] = {}
         self._gone = Counter(index._gone)
         self._loose = index._loose
         self._dimension = index.dimension
@@ -230,7 +297,7 @@ class _Change:
     def remove(self, number: int, analyst: Analyst) -> None:
         """Take out a document. Analysing it once more is cheaper than keeping what it consists of."""
         document = self._index.document(number)
-        analysis = analyst.analyse(document.entry, with_meaning=False)
+        analysis = analyst.analyse(document.entry, with_meaning=False, brief=document.brief)
         self._gone.update([self._terms[term] for term in analysis.worths])
         self._written.subtract(analysis.written.keys())
         for word in analysis.written:
@@ -241,23 +308,24 @@ class _Change:
         del self._numbers[document.key]
         self._loose += 1
 
-    def add(self, key: Key, entry: Entry, analyst: Analyst) -> None:
+    def add(self, key: Key, entry: Entry, analysis: Analysis, brief: bool) -> None:
         """Take in a tool."""
-        analysis = analyst.analyse(entry)
         number = len(self._documents)
         for term, worth in analysis.worths.items():
-            self._postings.setdefault(self._number(term), []).append((number, worth))
+            place = self._number(term)
+            self._postings[place] = self._postings.get(place, b"") + PAIR.pack(number, worth)
         self._written.update(analysis.written.keys())
-        self._names.add(number, entry)
-        self._documents.append(self._document(key, entry, analysis))
+        self._names.add(number, entry, brief)
+        self._documents.append(self._document(key, entry, analysis, brief))
         self._numbers[key] = number
         self._loose += 1
         if analysis.vector:
             self._dimension = 2 * len(analysis.vector)
 
-    def _document(self, key: Key, entry: Entry, analysis: Analysis) -> Document:
+    def _document(self, key: Key, entry: Entry, analysis: Analysis, brief: bool) -> Document:
         terms = tuple(self._number(term) for term in analysis.name)
-        return Document(entry, entry.name, key, terms, analysis.verb, analysis.vector)
+        rest = analysis.verb, analysis.vector, analysis.rare, brief
+        return Document(entry, entry.name, key, terms, *rest)
 
     def _number(self, term: str) -> int:
         return self._terms.setdefault(term, len(self._terms))

@@ -7,6 +7,7 @@ before it or without. Only `Names.literal` looks at the characters themselves.
 from collections.abc import Iterable, Mapping
 
 from mcpzip.model.entry import Entry
+from mcpzip.model.limits import NAME_LIKE
 from mcpzip.search.tokenizer import content, words
 
 Pairs = list[tuple[str, str]]  # of `words`
@@ -45,9 +46,9 @@ class Names:
                 table.update((key, tuple([numbers[old] for old in old])) for key, old in its.items())
         return names
 
-    def add(self, number: int, entry: Entry) -> None:
-        """Take in ``entry``."""
-        for table, key in self._keys(entry):
+    def add(self, number: int, entry: Entry, brief: bool = False) -> None:
+        """Take in ``entry``. brief: to be found as it is written only."""
+        for table, key in self._keys(entry)[: 2 if brief else None]:
             _add(table, key, number)
 
     def remove(self, number: int, entry: Entry) -> None:
@@ -71,10 +72,12 @@ class Names:
         return self._spoken.get(_key(pairs), ())
 
     def _keys(self, entry: Entry) -> tuple[tuple[Spoken, str], ...]:
+        literal = ((self._literal, entry.tool), (self._literal, entry.name))
+        if len(entry.tool) > NAME_LIKE:
+            return literal
         tool = words(entry.tool)
         return (
-            (self._literal, entry.tool),
-            (self._literal, entry.name),
+            *literal,
             (self._spoken, _key(tool)),
             (self._spoken, _key([*words(entry.server), *tool])),
         )
@@ -86,5 +89,5 @@ def _key(pairs: Pairs) -> str:
 
 def _add(table: Spoken, key: str, number: int) -> None:
     known = table.get(key, ())
-    if key and number not in known:
+    if key and known[-1:] != (number,):  # numbers rise
         table[key] = (*known, number)

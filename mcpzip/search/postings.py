@@ -12,19 +12,26 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from struct import Struct
 
 Posting = tuple[int, float]
 """A document, and what a term is worth in it."""
+PAIR = Struct("=If")
+"""A posting as bytes. The garbage collector, which stops everybody, looks at every list and array there is,
+and at no bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The postings of all terms, by number. added: of some terms, the documents that came later."""
+    """The postings of all terms, by number. added: of some terms, the documents that came later,
+    as `PAIR`s.
+    """
 
     offsets: Sequence[int] = field(default_factory=lambda: array("I", (0,)))
     documents: Sequence[int] = field(default_factory=lambda: array("I"))
     worths: Sequence[float] = field(default_factory=lambda: array("f"))
-    added: Mapping[int, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
+    added: Mapping[int, bytes] = field(default_factory=dict)
 
     def of(self, term: int) -> Iterable[Posting]:
         """The postings of ``term``, documents rising."""
@@ -32,12 +39,12 @@ class Postings:
         packed = zip(self.documents[start:end], self.worths[start:end], strict=True)
         if term not in self.added:
             return packed
-        return chain(packed, zip(*self.added[term], strict=True))
+        return chain(packed, PAIR.iter_unpack(self.added[term]))
 
     def count(self, term: int) -> int:
         """In how many documents ``term`` stands."""
         start, end = self._span(term)
-        return end - start + (len(self.added[term][0]) if term in self.added else 0)
+        return end - start + len(self.added.get(term, b"")) // PAIR.size
 
     def has(self, term: int, document: int) -> bool:
         """Whether ``term`` stands in ``document``."""
@@ -45,19 +52,16 @@ class Postings:
         place = bisect_left(self.documents, document, start, end)
         if place < end and self.documents[place] == document:
             return True
-        later = self.added[term][0] if term in self.added else ()
+        later = memoryview(self.added.get(term, b"")).cast("I")[::2]  # between the worths
         place = bisect_left(later, document)
         return place < len(later) and later[place] == document
 
-    def with_added(self, more: Mapping[int, Sequence[Posting]]) -> "Postings":
+    def with_added(self, more: Mapping[int, bytes]) -> "Postings":
         """These and ``more``, by term; the documents of ``more`` are higher than any before."""
         added = dict(self.added)
         for term, postings in more.items():
-            documents, worths = added.get(term, ((), ()))
-            added[term] = (
-                array("I", (*documents, *(document for document, _ in postings))),
-                array("f", (*worths, *(worth for _, worth in postings))),
-            )
+            before = added.get(term)
+            added[term] = postings if before is None else before + postings
         return Postings(self.offsets, self.documents, self.worths, added)
 
     def packed(self, terms: Iterable[int], renumbered: Mapping[int, int] | None) -> "Postings":

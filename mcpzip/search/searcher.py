@@ -4,7 +4,7 @@ The rule: a search never raises and never comes back empty-handed. When nothing 
 which words are unknown, and which words and servers come closest.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
@@ -124,22 +124,35 @@ class Searcher:
         index = store.from_bytes(kept, entries, self._table) if kept else Index()
         self._catalog = _Catalog(index, "", QueryCache())
 
-    def lacks(self, entries: Iterable[Entry]) -> int:
-        """How many of ``entries`` it hasn't: to index those is work."""
-        return self._catalog.index.lacks(entries)
+    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those of ``entries`` that it hasn't: to index them is work."""
+        return self._catalog.index.lacking(entries)
 
-    def index(self, entries: Iterable[Entry], version: str, kept: bytes = b"") -> bool:
+    def in_brief(self) -> Mapping[str, int]:
+        """How many tools are found by their names only, by server: those beyond `limits.INDEXED_WORDS`."""
+        return self._catalog.index.briefs
+
+    def index(
+        self,
+        entries: Iterable[Entry],
+        version: str,
+        kept: bytes = b"",
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Index ``entries``, of which only those it had not are work, and swap that in whole.
 
-        version: becomes part of cache keys. kept: see `begin_with`. Returns whether the index now differs
-        from the one kept, or from the one before.
+        version: becomes part of cache keys. kept: see `begin_with`. stopped: asked again and again; once it
+        says so, all stays as it was. Returns whether the index now differs from the one kept, or from the one
+        before.
         """
         entries = tuple(entries)
         if kept:
             self.begin_with(kept, entries)
         before = self._catalog.index
-        index = before.updated(entries, self._analyst)
-        _ = index.meanings  # made here, where nobody waits
+        index = before.updated(entries, self._analyst, stopped)
+        if stopped():
+            return False
+        _ = index.meanings, index.briefs  # made here, where nobody waits
         self._catalog = _Catalog(index, version, QueryCache())
         return index is not before
 

@@ -21,7 +21,7 @@ import msgspec
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import analysis, fields, lexicon
-from mcpzip.search.index import Document, Index, key_of
+from mcpzip.search.index import Document, Index, in_brief, key_of
 from mcpzip.search.names import Names
 from mcpzip.search.postings import Postings
 from mcpzip.search.semantic import describing
@@ -32,7 +32,7 @@ from mcpzip.search.tokenizer import RULES, STOP_WORDS
 from mcpzip.search.verbs import FAMILIES
 
 MAGIC = b"MZI1"
-VERSION = 1  # of the analysis: one more whenever the same tool would be taken in another way
+VERSION = 2  # of the analysis: one more whenever the same tool would be taken in another way
 _START = Struct("<II")
 _EIGHT = 8
 _KEY = 16  # bytes
@@ -55,6 +55,7 @@ def to_bytes(index: Index, table: Table | None) -> bytes:
         "name_ends": _numbers("I", _ends(len(document.terms) for document in documents)),
         "names": _numbers("I", (term for document in documents for term in document.terms)),
         "verbs": _numbers("I", (document.verb for document in documents)),
+        "rare": _numbers("I", (document.rare for document in documents)),
         "vectors": b"".join(document.vector or bytes(size) for document in documents),
         "followers": _numbers("I", followers),
         "terms": "\n".join(index.terms).encode(),
@@ -118,17 +119,18 @@ def _read(data: memoryview, entries: Mapping[bytes, Entry], table: Table | None)
         length += size + -size % _EIGHT
     keys, size = bytes(found["keys"]), head.dimension // 2
     ends, terms = found["name_ends"].cast("I").tolist(), found["names"].cast("I").tolist()
-    verbs = found["verbs"].cast("I")
+    verbs, rare = found["verbs"].cast("I"), found["rare"].cast("I")
     documents: list[Document] = []
     numbers: dict[bytes, int] = {}
     begin = 0
-    for number, (end, verb) in enumerate(zip(ends, verbs, strict=True)):
+    for number, (end, verb, its) in enumerate(zip(ends, verbs, rare, strict=True)):
         key = keys[number * _KEY : (number + 1) * _KEY]
-        entry = entries[key]
-        vector = bytes(found["vectors"][number * size : (number + 1) * size])
-        documents.append(
-            Document(entry, entry.name, key, tuple(terms[begin:end]), verb, vector if any(vector) else None)
-        )
+        brief = key not in entries
+        entry = entries[in_brief(key) if brief else key]
+        packed = bytes(found["vectors"][number * size : (number + 1) * size])
+        vector = packed if any(packed) else None
+        named = tuple(terms[begin:end])
+        documents.append(Document(entry, entry.name, key, named, verb, vector, its, brief))
         numbers[key] = number
         begin = end
     written = _lines(found["words"])

@@ -33,10 +33,10 @@ class Gate:
         self.rounds: list[int] = []
         real = Searcher.index
 
-        def index(searcher: Searcher, entries: tuple[object, ...], version: str) -> bool:
+        def index(searcher: Searcher, entries: tuple[object, ...], version: str, **more: object) -> bool:
             assert self.open.wait(20)
             self.rounds.append(len(entries) - 2)  # without our own tools
-            return real(searcher, entries, version)  # type: ignore[arg-type]
+            return real(searcher, entries, version, **more)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Searcher, "index", index)
 
@@ -92,10 +92,50 @@ async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
     gate.open.set()
     await keeper.searcher()
     await keeper.indexed()
-    assert gate.rounds == [9, 39]  # the small ones, then the one that is more than a round's work by itself
+    assert gate.rounds == [
+        10,
+        20,
+        30,
+        39,
+    ]  # the small ones, then bit by bit the one that is more than a round
     keeper.merge(listed("one", 6, at=2.0))
     await keeper.indexed()
-    assert gate.rounds[2:] == [41]
+    assert gate.rounds[4:] == [41]
+    await keeper.close()
+
+
+async def test_a_server_that_comes_late_is_not_behind_one_of_very_many_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was found when the last of 50,000 tools had been taken in, after minutes."""
+    monkeypatch.setattr(keeping, "INDEXED_AT_ONCE", 10)
+    gate = Gate(monkeypatch)
+    keeper = keeper_of(tmp_path, "big", "late")
+    keeper.merge(listed("big", 200))
+    await asyncio.sleep(0)
+    keeper.merge(listed("late", 2))
+    gate.open.set()
+    while "late" in keeper.unindexed():
+        await asyncio.wait({keeper.index_soon()})
+    assert gate.rounds[-1] < 50
+    assert keeper.unindexed() == ["big"]
+    assert len((await keeper.searcher()).search("pay late", 5).hits) >= 2
+    await keeper.indexed()
+    assert gate.rounds[-1] == 202
+    await keeper.close()
+
+
+async def test_an_index_that_nobody_wants_any_more_is_not_made_to_the_end(tmp_path: Path) -> None:
+    """It went on beside the end of the process, and held that up by seconds."""
+    keeper = keeper_of(tmp_path, "shop")
+    keeper.merge(listed("shop", 3))
+    await keeper.indexed()
+    keeper.merge(listed("shop", 300, at=2.0))
+    await keeper.stop_indexing()
+    searcher = keeper._searcher
+    assert searcher is not None
+    assert keeper._index_now(keeper.visible)[0] is False
+    assert len(searcher) == 5
     await keeper.close()
 
 

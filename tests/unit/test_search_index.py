@@ -147,9 +147,9 @@ class Counting(Analyst):
         super().__init__(None)
         self.seen: list[str] = []
 
-    def analyse(self, entry: Entry, *, with_meaning: bool = True) -> Analysis:
+    def analyse(self, entry: Entry, *, with_meaning: bool = True, brief: bool = False) -> Analysis:
         self.seen.append(entry.tool)
-        return super().analyse(entry, with_meaning=with_meaning)
+        return super().analyse(entry, with_meaning=with_meaning, brief=brief)
 
 
 def test_only_what_is_new_or_gone_is_work() -> None:

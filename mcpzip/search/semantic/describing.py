@@ -30,6 +30,10 @@ class Describer:
     def __init__(self, table: Table) -> None:
         self._table = table
 
+    def __contains__(self, word: str) -> bool:
+        """Whether ``word`` is one that everybody may use."""
+        return word in self._table
+
     def vector(self, fields: Fields) -> bytes | None:
         """The packed vector of the tool with these texts; None when the table knows none of its words."""
         name = spoken(fields.name)
