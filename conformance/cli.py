@@ -11,20 +11,18 @@ from conformance.commands.install import install_command, uninstall_command
 from conformance.commands.listing import list_command, schema_command, show_command, subjects_command
 from conformance.commands.report import report_command
 from conformance.commands.run import run_command
-from conformance.transcript import printable
+from fakes.refusing import Refusing
 from mcpzip.model.errors import McpzipError
 
 
-class _Usage(click.Group):
+class _Usage(Refusing, click.Group):
     """Our errors as click's: one sentence, exit code 2."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except McpzipError as error:
-            # What it quotes may be another program's words, or a name out of somebody's report.
-            lines = map(printable, str(error).splitlines())
-            raise click.UsageError("\n".join(lines)) from error
+            raise click.UsageError(str(error)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,11 +1,15 @@
 """What was said on one connection, both ways, in order."""
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mcpzip.model import harmless
+
 SHOWN = 400
 """Characters of one message that are shown to people."""
+_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +56,7 @@ class Transcript:
 
 
 def printable(text: str) -> str:
-    """``text`` with control characters, which a terminal would obey, and lone surrogates as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    """``text`` on one line, with what acts, hides or reorders as escapes (`mcpzip.model.harmless`), line ends
+    and tabs too.
+    """
+    return harmless.one_line(text.translate(_ENDS), sys.maxsize)

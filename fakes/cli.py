@@ -8,10 +8,11 @@ import click
 from fakes import stdio_server, told
 from fakes.errors import ScenarioError
 from fakes.faults import KINDS
+from fakes.refusing import Refusing
 from fakes.scenario import ERAS, SHIPPED, Scenario, find, names
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("scenario", required=False)
 @click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
 @click.option(

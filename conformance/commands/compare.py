@@ -8,6 +8,7 @@ import click
 import msgspec
 from rich.console import Console
 
+from conformance import outlet
 from conformance.commands import saved
 from conformance.commands.options import Limits, Selection, limits, selection
 from conformance.commands.playing import play, subjects
@@ -50,7 +51,7 @@ def compare_command(
             "have subjects in common."
         )
     if as_data:
-        click.echo(msgspec.json.format(msgspec.json.encode(comparisons)).decode())
+        outlet.data(msgspec.json.format(msgspec.json.encode(comparisons)).decode())
     else:
         asked = {one.id: one for one in (*first.checks, *second.checks)}
         for comparison in comparisons:

@@ -5,6 +5,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from conformance import outlet
 from conformance.checks import ALL
 from conformance.commands import columns
 from conformance.commands.options import Limits, patience, timeout
@@ -34,7 +35,7 @@ def explain_command(check: str, subject: str, as_data: bool, timeout: float, pat
     [found] = select(ALL, ids=[check])
     seen = until_interrupted(explained(one_subject(subject), found, Limits(1, timeout, patience)))
     if as_data:
-        click.echo(msgspec.json.format(msgspec.json.encode(_data(seen))).decode())
+        outlet.data(msgspec.json.format(msgspec.json.encode(_data(seen))).decode())
     else:
         _show(seen, Console())
 

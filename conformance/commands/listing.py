@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance import outlet
 from conformance.check import GROUPS, Check
 from conformance.checks import ALL
 from conformance.commands.options import Selection, group, level
@@ -25,7 +26,7 @@ def list_command(groups: tuple[str, ...], levels: tuple[str, ...], as_data: bool
     """List the checks, as Markdown tables."""
     checks = Selection(groups, (), levels).checks()
     if as_data:
-        click.echo(_json([_data(check) for check in checks]))
+        outlet.data(_json([_data(check) for check in checks]))
         return
     for name in dict.fromkeys(check.group for check in checks):
         click.echo(f"**{name}**: {GROUPS[name]}\n")
@@ -62,7 +63,7 @@ def subjects_command(show: str | None, as_data: bool) -> None:
     shipped = [subject for name in names() for subject in load_all(name)]
     if as_data:
         told = ("id", "title", "version", "homepage", "about")
-        click.echo(
+        outlet.data(
             _json([{key: getattr(one, key) for key in told} | {"state": _state(one)} for one in shipped])
         )
         return

@@ -12,6 +12,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
+from conformance import outlet
 from conformance.files import writable, written
 from conformance.report import as_html, as_json, as_junit, as_markdown, terminal
 from conformance.verdict import Report
@@ -52,7 +53,7 @@ class Outputs:
         for name, file in self.files.items():
             text = _RENDERINGS[name][0](report)
             if file == STDOUT:
-                click.echo(text, nl=not text.endswith("\n"))
+                (outlet.data if name == "json" else outlet.document)(text)
             else:
                 written(Path(file), text if text.endswith("\n") else text + "\n")
         if STDOUT not in self.files.values():

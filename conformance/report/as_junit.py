@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 
 from conformance.report.matrix import NOT_RUN, Mark, by_check, mark, names, sentence
 from conformance.verdict import Report, Requirement, SubjectReport, Verdict
+from mcpzip.model import harmless
 
 _UNHEARD = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 has no way to write (section 2.2), and the carriage return, which its readers change."""
@@ -27,8 +28,10 @@ def render(report: Report) -> str:
 
 
 def speakable(text: str) -> str:
-    """``text`` with the characters that XML can't hold as Python's escapes."""
-    return _UNHEARD.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
+    """``text`` with the characters that XML can't hold as Python's escapes, and with JSON's those that act on
+    whatever shows it.
+    """
+    return harmless.json_text(_UNHEARD.sub(lambda one: one[0].encode("unicode_escape").decode(), text))
 
 
 def _suite(report: Report, subject: SubjectReport) -> ET.Element:

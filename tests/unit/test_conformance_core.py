@@ -169,6 +169,9 @@ def test_a_reply_says_what_it_holds(reply: Reply, text: str, failed: bool) -> No
 
 def test_a_transcript_obeys_no_terminal_codes() -> None:
     assert printable("a\x1b[31m\x9bé\ud800\n") == "a\\x1b[31m\\x9bé\\ud800\\n"
+    assert printable("a\u034fb\u115f\u202e\t" + "e" + "\u0316" * 60) == (
+        "a\\u034fb\\u115f\\u202e\\te" + "\u0316" * 8 + "…"
+    )
     assert "…" in str(Message(True, 0.0, b"x" * 1000))
     assert len(str(Message(False, 0.0, b"x" * 1000))) < 450
 
