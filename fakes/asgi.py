@@ -25,6 +25,13 @@ from fakes.scenario import Scenario
 from mcpzip.wire import INVALID_REQUEST, MODERN_VERSIONS
 
 FIRING = "fakes.firing"
+TRANSPORT = "fakes.transport"
+"""The connection that a request came on, in its ASGI scope."""
+_INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+_AT_ONCE, _UNREAD = 1_000, 1 << 20
+"""Interim answers that are written at a time; bytes of them that wait for who reads them."""
+_POLL = 0.001
+"""Seconds until it is looked again whether they were read."""
 _ASIDE = "/aside"
 """Where a redirect within the origin leads: the same server under another path."""
 _ABROAD = "localhost"
@@ -79,6 +86,8 @@ class Gate:
         message = _message(body)
         firing = self._meet(verb, message)
         scope[FIRING] = firing
+        if early := firing.get("interim"):
+            await _hint(scope[TRANSPORT], int(early.number("count")))
         recorder = _Recorder(self, send, receive, self._record, number, told, firing)
         if firing.get("hang"):
             while (await receive())["type"] != "http.disconnect":
@@ -370,6 +379,19 @@ def squeezed(send: Send) -> Send:
         await send(message)
 
     return squeeze
+
+
+async def _hint(transport: asyncio.Transport, count: int) -> None:
+    """Send ``count`` interim answers, or (0) such until the reader has gone."""
+    left = count
+    while not transport.is_closing() and (left or not count):
+        if transport.get_write_buffer_size() > _UNREAD:
+            await asyncio.sleep(_POLL)
+            continue
+        now = min(left, _AT_ONCE) if count else _AT_ONCE
+        transport.write(_INTERIM * now)
+        left -= now
+        await asyncio.sleep(0)
 
 
 async def _body(receive: Receive) -> bytes:

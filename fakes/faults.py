@@ -82,6 +82,13 @@ KINDS: Mapping[str, Kind] = {
         "answers with an HTTP status",
         {"status": 500, "headers": {}, "text": ""},
     ),
+    "interim": Kind(
+        "request",
+        HTTP,
+        "sends count interim answers (103; 0: without end) before its own",
+        {"count": 0},
+        only="tools/call",
+    ),
     "strict-handshake": Kind(
         "request", STDIO, "exits on any request before initialize", {"code": 1}, ends=True
     ),

@@ -11,9 +11,11 @@ import threading
 from collections.abc import Generator, Sequence
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fakes import process
+from fakes.asgi import TRANSPORT
 from fakes.errors import ScenarioError
 from fakes.faults import Plan
 from fakes.http import HttpFake
@@ -25,11 +27,30 @@ _WIND_UP, _LAST_WORDS = 0.2, 5.0
 """Seconds a request may take to end by itself once its client is gone, and once it is cancelled."""
 
 
+class _Protocol(H11Protocol):
+    """HTTP/1.1 whose requests know what they came on (`TRANSPORT`): ASGI has no way to send what is no
+    answer.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """As uvicorn does."""
+        super().connection_made(transport)
+        inner = self.app
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[TRANSPORT] = transport
+            await inner(scope, receive, send)
+
+        self.app = app
+
+
 class _Uvicorn(uvicorn.Server):
     """uvicorn without its politeness: signals are left alone, and a stop cuts what is open."""
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(uvicorn.Config(app, log_config=None, log_level="critical", ws="none"))
+        super().__init__(
+            uvicorn.Config(app, http=_Protocol, log_config=None, log_level="critical", ws="none")
+        )
         self.listening = threading.Event()
 
     @contextlib.contextmanager

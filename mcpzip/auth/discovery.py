@@ -21,11 +21,12 @@ from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
+from mcpzip.auth.connections import Connections
 from mcpzip.auth.places import check_place, guard
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import AUTH_ANSWER
 from mcpzip.model.quoting import shortened
-from mcpzip.system.network import environment_proxy, is_private_way, tls
+from mcpzip.system.network import environment_proxy, is_private_way
 
 TIMEOUT = 30.0
 """Seconds an authorization server has to answer."""
@@ -51,13 +52,12 @@ async def send(request: httpx2.Request, near: Collection[str]) -> httpx2.Respons
             f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
         )
     check_place("what it names", url, near)
-    proxy = environment_proxy(url)
-    if proxy is None:  # else it is the proxy that finds out where it leads
+    if environment_proxy(url) is None:  # else it is the proxy that finds out where it leads
         request.extensions["trace"] = guard(url, near)
     try:
         async with (
             asyncio.timeout(TIMEOUT),
-            httpx2.AsyncClient(verify=tls(), proxy=proxy, timeout=TIMEOUT, trust_env=False) as client,
+            httpx2.AsyncClient(transport=Connections(url), timeout=TIMEOUT, trust_env=False) as client,
         ):
             response = await _read(client, request)
             for _ in range(_REDIRECTS):

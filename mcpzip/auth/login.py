@@ -15,6 +15,7 @@ from pydantic import AnyUrl
 
 from mcpzip import __version__
 from mcpzip.auth.bodies import Bounded
+from mcpzip.auth.connections import Connections
 from mcpzip.auth.discovery import TIMEOUT, find_resource, send
 from mcpzip.auth.failures import FAILURES, BusyError, plainly
 from mcpzip.auth.flow import OAuth
@@ -26,7 +27,6 @@ from mcpzip.auth.store import Store
 from mcpzip.config.schema import ServerConfig
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import shortened
-from mcpzip.system.network import environment_proxy, tls
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
@@ -129,7 +129,7 @@ async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
     server, url = auth.server, auth.server.url
     async with httpx2.AsyncClient(
         headers=dict(server.headers),
-        transport=Bounded(httpx2.AsyncHTTPTransport(verify=tls(), proxy=environment_proxy(url))),
+        transport=Bounded(Connections(url)),
         timeout=TIMEOUT,
         auth=signed,
         trust_env=False,

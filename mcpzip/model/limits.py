@@ -115,6 +115,9 @@ ASIDE = 64 * 1024
 is longer passes as text, unread."""
 HEADERS = 500
 """Header fields of an HTTP answer; h11 takes no more than about 100 KiB of them. More fail the request."""
+HEAD = 256 * KiB
+"""What may come of an HTTP answer before it begins: interim answers (1xx) and its head. More fail the
+request."""
 COOKIES = 8 * 1024
 """Bytes of cookies that a server over HTTP has us send. Beyond it no more of its cookies are taken."""
 RETRY_SHORTEST = 0.1
@@ -162,7 +165,9 @@ that has most waiting: it fails, and says so."""
 NOTICES = 1_000
 """Notifications of clients that are being handed on at once. More are dropped."""
 ASKED = 100
-"""Requests of one server (sampling, elicitation, roots, ping) under way at once. More are refused."""
+"""Requests of one server (sampling, elicitation, roots, ping) under way at once, or whose answer it has not
+taken. More are refused; twice as many over HTTP are not heard, as are answers over SSE that it doesn't take.
+"""
 SUBSCRIPTIONS = 1_000
 """Resources that one client may be subscribed to, or one ``subscriptions/listen`` name. More are refused."""
 SESSIONS = 1_000

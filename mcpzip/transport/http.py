@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from mcpzip.transport.base import Incoming, Signing
 from mcpzip.transport.sdk import STREAM_READ_TIMEOUT, SdkChannel, dispatching
@@ -24,6 +23,6 @@ async def open_http(
     async with (
         httpx2.AsyncClient(headers=dict(headers), transport=witness, timeout=timeout) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
-        dispatching(JSONRPCDispatcher(read, write), witness, signing, incoming) as channel,
+        dispatching(read, write, witness, signing, incoming) as channel,
     ):
         yield channel

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import anyio
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
@@ -27,12 +28,14 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
 from mcpzip.model import limits
 from mcpzip.system.tasks import looked_at
 from mcpzip.system.threads import in_thread
+from mcpzip.transport.answering import Answers
 from mcpzip.transport.base import (
     ChannelClosedError,
     Dialect,
@@ -75,12 +78,14 @@ _UNREADABLE = {
 
 @asynccontextmanager
 async def dispatching(
-    dispatcher: "JSONRPCDispatcher[TransportContext]",
+    read: ReadStream[SessionMessage | Exception],
+    write: WriteStream[SessionMessage],
     witness: Witness,
     signing: Signing,
     incoming: Incoming,
 ) -> AsyncIterator["SdkChannel"]:
-    channel = SdkChannel(dispatcher, witness, signing, incoming)
+    answers = Answers(write)
+    channel = SdkChannel(JSONRPCDispatcher(read, answers), answers, witness, signing, incoming)
     async with anyio.create_task_group() as group:
         await group.start(channel.run)
         try:
@@ -96,6 +101,7 @@ class SdkChannel:
     def __init__(
         self,
         dispatcher: "JSONRPCDispatcher[TransportContext]",
+        answers: Answers,
         witness: Witness,
         signing: Signing,
         incoming: Incoming,
@@ -107,6 +113,8 @@ class SdkChannel:
         self._progress: dict[int | str, ProgressSink] = {}
         self._gone: str | None = None
         witness.verbatim.heard = self._heard
+        witness.verbatim.deaf = lambda: self._questions >= 2 * limits.ASKED
+        self._answers = answers
         self._asked = 0
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -262,13 +270,18 @@ class SdkChannel:
                 return
         self._incoming.notified(method, params)
 
+    @property
+    def _questions(self) -> int:
+        """Requests of the server under way: that are worked on, or whose answer isn't sent yet."""
+        return self._asked + self._answers.waiting
+
     async def _on_notification(self, _context: object, _method: str, _params: object) -> None:
         """What is left of `notifications/cancelled`, the only kind that the SDK is shown."""
 
     async def _on_request(
         self, _context: object, method: str, params: Mapping[str, object] | None
     ) -> dict[str, object]:
-        if self._asked >= limits.ASKED:
+        if self._questions >= limits.ASKED:
             raise MCPError(INTERNAL_ERROR, "There are too many requests under way.")
         self._asked += 1
         try:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import httpx2
 import mcp.client.sse as sdk_sse
 from mcp.shared._httpx_utils import sse_within_origin
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from mcpzip.model.quoting import one_line, quoted, shortened
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
@@ -86,7 +85,7 @@ async def open_sse(
             httpx_client_factory=client,
         ) as (read, write):
             opened = True
-            async with dispatching(JSONRPCDispatcher(read, write), witness, signing, incoming) as channel:
+            async with dispatching(read, write, witness, signing, incoming) as channel:
                 yield channel
     except BaseExceptionGroup as group:
         if opened:

@@ -43,13 +43,15 @@ class Verbatim:
     """The texts of the messages under way.
 
     params: what is to be sent, by the numbers of the requests; one that isn't there is the SDK's alone.
-    answers: what came, by the same. heard: is called with each notification's method and params.
+    answers: what came, by the same. heard: is called with each notification's method and params. deaf:
+    whether no request of the server is taken just now.
     """
 
     def __init__(self) -> None:
         self.params: dict[int, bytes] = {}
         self.answers: dict[int, Answer] = {}
         self.heard: Callable[[str, bytes | None], None] = lambda _method, _params: None
+        self.deaf: Callable[[], bool] = lambda: False
         self._aside: dict[int, bytes] = {}
         self._next_aside = 0
 
@@ -122,6 +124,8 @@ class Verbatim:
         return b""
 
     def _asked(self, message: bytes, fields: dict[str, bytes]) -> bytes | None:
+        if self.deaf():
+            return b""
         if len(message) <= ASIDE:
             return message
         params, rest = fields.get("params", b""), len(message) - len(fields.get("params", b""))

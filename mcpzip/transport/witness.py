@@ -13,10 +13,11 @@ import httpx2
 import msgspec
 
 from mcpzip.auth.bodies import BodyTooLongError, beginning, whole, with_body
+from mcpzip.auth.connections import Connections
+from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.limits import COOKIES, HEADERS, MESSAGE, REFUSAL_TIME
 from mcpzip.model.quoting import one_line, quoted, shortened
-from mcpzip.system.network import environment_proxy, tls
 from mcpzip.system.tasks import looked_at, to_the_end
 from mcpzip.transport.refusal import refusal, remedy
 from mcpzip.transport.verbatim import NOT_OURS, Verbatim, too_long
@@ -65,22 +66,26 @@ class Witness(httpx2.AsyncBaseTransport):
         gone: why we gave up a stream that was for everybody, or "".
         """
         self._auth = auth
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-        self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=environment_proxy(url), limits=limits)
+        self._inner = Connections(url)
         self._soften = soften
         self.faults: dict[int | str, Fault] = {}
         self.verbatim = Verbatim()
         self.on_fault = asyncio.Event()
         self.gone = ""
         self._late: set[asyncio.Future[httpx2.Response]] = set()
+        self._told: set[asyncio.Future[httpx2.Response]] = set()  # those of them that ask nothing
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if not self._soften or request.method != "POST":
             return await self._send(request)
         # The SDK sends one POST after another, and some servers answer one when its tool is done.
+        told = _posted_id(request) is None
+        if told and len(self._told) >= limits.ASKED:
+            return httpx2.Response(202, request=request)  # the server takes nothing that we tell it
         sending = asyncio.ensure_future(self._send(request))
-        self._late.add(sending)
-        sending.add_done_callback(self._late.discard)
+        for late in (self._late, self._told) if told else (self._late,):
+            late.add(sending)
+            sending.add_done_callback(late.discard)
         sending.add_done_callback(looked_at)
         try:
             await asyncio.wait({sending}, timeout=_HOLD)

@@ -342,6 +342,12 @@ OF_HTTP = (
         on_call("gzip-bomb", size=2_000_000),
         {"stdio": ONLY_HTTP, "sse": Absent("its stream is one response, begun before"), "all": Answered()},
     ),
+    Row("interim answers", on_call("interim", count=3), {"stdio": ONLY_HTTP, "all": Answered()}),
+    Row(
+        "interim answers without end",
+        on_call("interim"),
+        {"stdio": ONLY_HTTP, "all": Fails("{name}: …has not begun after 262,144 bytes. " + OPEN)},
+    ),
     Row("redirect", (fault("redirect"),), {"stdio": ONLY_HTTP, "all": Answered(received=2)}),
     # 307 says that nothing was done, 303 that something was.
     Row(

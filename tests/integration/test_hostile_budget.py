@@ -50,6 +50,13 @@ def rows(times: int) -> list[Excess]:
             ("http",),
         ),
         Excess(
+            "HEAD",
+            {"kind": "interim", "tool": "pay", "count": 0 if times > 1 else 10_000},
+            "has not begun",
+            True,
+            ("http", "sse"),
+        ),
+        Excess(
             "LIST_BYTES",
             {"kind": "endless-pages", "size": 4_000_000, "count": 0 if times > 1 else 20},
             "list",

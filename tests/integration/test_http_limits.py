@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from driver import Json, executed, proxy_of, said_by, text_of
+from driver import Json, comes_true, executed, proxy_of, said_by, text_of
 from raw_server import Asked, Say, head, polite, raw_server, reply
 
 from mcpzip.model import limits
@@ -196,6 +196,70 @@ async def test_over_the_old_transport_too(tmp_path: Path) -> None:
         assert "too long" in text_of(result)
         assert "may have run" in text_of(result)
         assert text_of(await executed(proxy, "evil__pay")) == "paid"
+
+
+PINGS = 5_000
+
+
+async def pinging(say: Say, sent: list[int]) -> None:
+    for number in range(PINGS):
+        await say(b'data: {"jsonrpc":"2.0","id":"p%d","method":"ping"}\n\n' % number)
+        sent.append(number)
+
+
+async def never(asked: Asked, say: Say) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_pings_whose_answers_are_never_taken_do_not_pile_up(tmp_path: Path) -> None:
+    """Each waited with a task of its own: 300 MB in 6 s."""
+    sent: list[int] = []
+
+    async def stream(asked: Asked, say: Say) -> None:
+        await say(head(200, STREAM))
+        await pinging(say, sent)
+        await never(asked, say)
+
+    turns = {"GET": stream, "POST": never}
+    async with raw_server(**turns) as evil, proxy_of(tmp_path, others=config(evil.url)):
+        await comes_true(lambda: len(sent) == PINGS)
+        assert len(asyncio.all_tasks()) < 4 * limits.ASKED
+
+
+async def test_nor_do_they_over_the_old_transport(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ASKED", 10)
+    sent: list[int] = []
+    answers: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def stream(asked: Asked, say: Say) -> None:
+        flood: asyncio.Future[None] | None = None
+        await say(head(200, STREAM) + b"event: endpoint\ndata: /post\n\n")
+        while True:
+            answer = await answers.get()
+            await say(answer)
+            if b'"tools"' in answer and flood is None:
+                flood = asyncio.ensure_future(pinging(say, sent))
+
+    async def posted(asked: Asked, say: Say) -> None:
+        async def keep(data: bytes) -> None:
+            _, _, body = data.partition(b"\r\n\r\n")
+            if body:
+                answers.put_nowait(b"data: " + body + b"\n\n")
+
+        await polite(asked, keep)
+        await say(head(202, "content-length: 0"))
+
+    calls = ("initialize", "tools__list", "pay", "server__discover", "notifications__initialized")
+    turns = {**dict.fromkeys(calls, posted), "GET": stream, "POST": never}
+    async with (
+        raw_server(**turns) as evil,
+        proxy_of(tmp_path, others=config(evil.url, "sse")) as proxy,
+    ):
+        await comes_true(lambda: len(sent) == PINGS)
+        assert len(asyncio.all_tasks()) < 40 + 4 * limits.ASKED
+        await comes_true(lambda: evil.count("POST") == limits.ASKED, 60)
+        assert text_of(await executed(proxy, "evil__pay")) == "paid"
+        assert evil.count("POST") == limits.ASKED
 
 
 async def test_an_answer_with_very_many_headers_fails(tmp_path: Path) -> None:

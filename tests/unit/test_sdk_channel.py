@@ -31,7 +31,7 @@ class Failing:
 async def leave(first: bool) -> None:
     witness = Witness("http://127.0.0.1:1/", soften=True)
     failing = Failing(first)
-    channel = SdkChannel(cast(Any, failing), witness, Mock(), Mock())
+    channel = SdkChannel(cast(Any, failing), Mock(waiting=0), witness, Mock(), Mock())
     asking = asyncio.create_task(channel.request("tools/call", b"{}"))
     await failing.asked.wait()
     if first:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.search.vocabulary import TWO_MISTAKES_FROM, Measure, Repair, Vocabulary
+from mcpzip.search.vocabulary import TWO_MISTAKES_FROM, Measure, Repair, Vocabulary, slipped
 
 KNOWN = Vocabulary(
     {
@@ -108,9 +108,10 @@ def test_no_nearer_word_is_missed(known: list[str], word: str) -> None:
     most = 2 if len(word) >= TWO_MISTAKES_FROM else 1
     distances = {candidate: by_table(word, candidate) for candidate in known if candidate != word}
     least = min(distances.values(), default=99)
-    nearest = sorted(candidate for candidate, mistakes in distances.items() if mistakes == least)
-    found = Vocabulary(dict.fromkeys(known, 1)).nearest(word, most)
-    assert [candidate for candidate in found if candidate != word] == (nearest if least <= most else [])
+    nearest = {candidate for candidate, mistakes in distances.items() if mistakes == least}
+    found = [near for near in Vocabulary(dict.fromkeys(known, 1)).nearest(word, most) if near != word]
+    assert set(found) == (nearest if least <= most else set())
+    assert found == sorted(found, key=lambda near: (not slipped(near, word), near))
 
 
 @given(vocabulary_words)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpzip.transport.witness import environment_proxy
+from mcpzip.system.network import environment_proxy
 
 PROXY = "http://proxy.example:3128"
 OTHER = "http://other.example:8080"
