@@ -148,6 +148,14 @@ WAITING = 16 * MiB
 """What waits for one stream that isn't read: a client on stdio, an event stream, the stdin of a server. Past
 it progress, logs and the like are dropped; a client on stdio isn't read until it reads its answers, which are
 never dropped; a server gets no more requests (they fail, and say why) and no answers to its pings."""
+WAITING_SMALL = 64 * KiB
+"""What of that may wait for each stream over HTTP, however much waits for all of them."""
+WAITING_FOR_ALL = 64 * MiB
+"""What waits for all streams over HTTP together, beyond `WAITING_SMALL` each. Past it progress, logs and the
+like are dropped."""
+UNREAD = 128 * MiB
+"""What was sent on all HTTP connections together and is not read yet. For more that connection is closed on
+which most has waited longest, by bytes times seconds."""
 TURN = 64
 """Lines of one client or server that are acted on before everybody else has a turn."""
 FRONT = 4 * MiB

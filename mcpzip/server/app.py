@@ -15,7 +15,8 @@ from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint, FirstWords
 from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
-from mcpzip.system.pipes import keep_buffers, write_to
+from mcpzip.system.memory import keep_buffers
+from mcpzip.system.pipes import write_to
 from mcpzip.system.signals import stop_on_signals
 from mcpzip.system.state import strangers
 from mcpzip.system.turns import read_lines_from

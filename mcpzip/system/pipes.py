@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 CHUNK = 1 << 18
-KEPT = 1 << 22
 _GATHER = 64  # buffers in one writev: well under every system's IOV_MAX
 
 
@@ -69,16 +68,6 @@ def write_to(fd: int) -> Writer:
     if _watchable(fd) and not os.isatty(fd):
         return _SelectorWriter(loop, fd)
     return _ThreadWriter(loop, fd)
-
-
-def keep_buffers() -> None:
-    """Has glibc keep the memory of frames of up to `KEPT` bytes instead of giving it back after each one.
-
-    It takes a size for a passing one once a block of it was freed (mallopt(3), "dynamic mmap threshold").
-    A result of 1 MB then costs no page faults; they were a third of our work for it. Other allocators don't
-    care.
-    """
-    bytes(KEPT)
 
 
 def _watchable(fd: int) -> bool:

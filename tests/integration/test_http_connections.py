@@ -1,6 +1,7 @@
 """What a connection may take of `serve --http`, and what may come on it (RFC 9112)."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 from driver import PATIENCE, comes_true
@@ -27,8 +28,11 @@ async def forever(exchange: Exchange) -> bytes:
     return b"{}"
 
 
+LARGE = 16_000_000
+
+
 async def large(exchange: Exchange) -> bytes:
-    return b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * 16_000_000)
+    return b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * LARGE)
 
 
 async def test_there_is_an_end_to_connections_which_those_that_are_there_do_not_feel() -> None:
@@ -174,6 +178,20 @@ async def test_who_does_not_read_is_let_go() -> None:
         session = await web.session()
         async with session.calling("large") as connection:
             assert await is_gone(connection)
+
+
+async def test_what_nobody_reads_has_a_limit_over_all_connections() -> None:
+    """Sixty answers of 20 MB that nobody read were a gigabyte, for ten minutes."""
+    async with AsyncExitStack() as open, site(Script(large=large), unread_by_all=3 * LARGE) as web:
+        session = await web.session()
+        deaf = [await open.enter_async_context(session.calling("large", id)) for id in range(8)]
+        looking = [asyncio.ensure_future(is_gone(each)) for each in deaf]
+        await comes_true(lambda: sum(each.done() for each in looking) == 5)
+        async with session.calling("large", 8) as reading:
+            assert len((await reading.reply()).body) > LARGE
+        await comes_true(lambda: sum(each.done() for each in looking) == 6)
+        for each in looking:
+            each.cancel()
 
 
 async def is_gone(connection: Connection) -> bool:

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.server.http import reply as replies
-from mcpzip.server.http.outbox import AT_ONCE, Answer, Outbox
+from mcpzip.server.http.outbox import AT_ONCE, Answer, Outbox, Room
 from mcpzip.server.http.reply import Reply
+
+
+def outbox_of(size: int) -> Outbox:
+    """One in which so many bytes may wait."""
+    return Outbox(Room(size, size, 0))
 
 
 class Wire:
@@ -63,7 +68,7 @@ def test_all_that_is_told_is_sent_in_order(
     """told_after: for each notification, the turns of the loop since the one before it."""
 
     async def play() -> None:
-        wire, outbox = Wire(turns), Outbox(1000)
+        wire, outbox = Wire(turns), outbox_of(1000)
         delivering = asyncio.create_task(Reply(wire.send).deliver(outbox, wire.receive))
         for number, pause in enumerate(told_after):
             for _ in range(pause):
@@ -85,7 +90,7 @@ def test_all_that_is_told_is_sent_in_order(
 
 
 async def test_what_is_too_much_is_dropped() -> None:
-    outbox = Outbox(12)
+    outbox = outbox_of(12)
     for line in (b"ten-letter", b"one-letter", b"ab"):
         outbox.tell(line)
     outbox.put(b"a question is not")
@@ -95,7 +100,7 @@ async def test_what_is_too_much_is_dropped() -> None:
 
 
 async def test_what_a_slow_client_has_not_got_still_counts() -> None:
-    outbox = Outbox(4 * AT_ONCE)
+    outbox = outbox_of(4 * AT_ONCE)
     lines = [b"%d" % number * AT_ONCE for number in range(6)]
     for line in lines:
         outbox.tell(line)
@@ -104,9 +109,51 @@ async def test_what_a_slow_client_has_not_got_still_counts() -> None:
     assert [outbox.take() for _ in range(5)] == [[line] for line in (*lines[1:4], lines[5])] + [[]]
 
 
+async def test_what_waits_for_all_has_a_limit_and_each_has_some_room_nevertheless() -> None:
+    room = Room(each=100, small=10, together=120)
+    greedy, greedier, modest = Outbox(room), Outbox(room), Outbox(room)
+    for _ in range(100):
+        greedy.tell(b"12345")
+        greedier.tell(b"12345")
+    assert room.taken == 120
+    for _ in range(3):
+        modest.tell(b"12345")
+    assert modest.take() == [b"12345"] * 2
+    greedier.close()
+    assert room.taken == 60
+    modest.tell(b"1" * 30)
+    assert modest.take() == [b"1" * 30]
+    assert greedy.take() == [b"12345"] * 14
+    assert room.taken == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("tprxc"), st.binary(min_size=1, max_size=30))),
+    st.integers(0, 20),
+)
+def test_what_is_counted_for_all_is_what_waits(turns: list[tuple[int, str, bytes]], small: int) -> None:
+    room = Room(each=60, small=small, together=70)
+    boxes = [Outbox(room) for _ in range(3)]
+    for which, what, line in turns:
+        box = boxes[which]
+        match what:
+            case "t":
+                box.tell(line)
+            case "p":
+                box.put(line)
+            case "r":
+                box.repeat([line])
+            case "x":
+                box.take()
+            case _:
+                box.close()
+    waiting = [sum(map(len, box._waiting)) for box in boxes]
+    assert room.taken == sum(max(size - small, 0) for size in waiting)
+
+
 async def test_a_client_that_left_is_noticed() -> None:
     for told in (False, True):
-        wire, outbox = Wire(), Outbox(1000)
+        wire, outbox = Wire(), outbox_of(1000)
         delivering = asyncio.create_task(Reply(wire.send).deliver(outbox, wire.receive))
         if told:
             outbox.tell(b"1")
@@ -117,7 +164,7 @@ async def test_a_client_that_left_is_noticed() -> None:
 
 
 async def test_a_stream_that_is_closed_ends() -> None:
-    wire, outbox = Wire(), Outbox(1000)
+    wire, outbox = Wire(), outbox_of(1000)
     delivering = asyncio.create_task(Reply(wire.send).deliver(outbox, wire.receive))
     await asyncio.sleep(0)
     outbox.close()
@@ -128,7 +175,7 @@ async def test_a_stream_that_is_closed_ends() -> None:
 
 async def test_silence_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "PING", 0.01)
-    outbox = Outbox(1000)
+    outbox = outbox_of(1000)
 
     class Patient(Wire):
         async def send(self, message: MutableMapping[str, Any]) -> None:

@@ -22,10 +22,14 @@ PIECE = 1024
 
 
 class Shared:
-    """What connections share. strangers: those on which nothing came yet that was let in, in order of age."""
+    """What connections share. unread: bytes that may wait on all of them to be read; strangers: those on
+    which nothing came yet that was let in, in order of age.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, unread: int) -> None:
         self.strangers: dict[Connection, None] = {}
+        self._unread = unread
+        self._unheard: dict[Connection, float] = {}  # whose client doesn't read, since when
         self._waiting: dict[Connection, None] = {}
 
     def ask(self, connection: "Connection") -> None:
@@ -33,6 +37,19 @@ class Shared:
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._turn)
         self._waiting.setdefault(connection)
+
+    def falls_silent(self, connection: "Connection") -> None:
+        """The client of ``connection`` doesn't read what was sent. If too much waits, somebody has to go."""
+        now = asyncio.get_running_loop().time()
+        self._unheard[connection] = now
+        while sum(each.unread for each in self._unheard) > self._unread:
+            worst = max(self._unheard, key=lambda each: each.unread * (now - self._unheard[each] + 1))
+            self.hears(worst)
+            worst.transport.abort()
+
+    def hears(self, connection: "Connection") -> None:
+        """The client of ``connection`` has read what was sent, or has left."""
+        self._unheard.pop(connection, None)
 
     def _turn(self) -> None:
         connection = next(iter(self._waiting))
@@ -183,10 +200,16 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         elif len(ahead) > self._limits.head:
             self.transport.abort()  # uvicorn reads on with each request that it begins
 
+    @property
+    def unread(self) -> int:
+        """Bytes that were sent and that the client has not read."""
+        return self.transport.get_write_buffer_size()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._unread is None:
             self._unread = self.loop.call_later(self._limits.unread, self.transport.abort)
+            self._shared.falls_silent(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -196,6 +219,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
+        self._shared.hears(self)
 
     def send_400_response(self, msg: str) -> None:
         """Says that this is no HTTP, unless it came while something else was being said."""

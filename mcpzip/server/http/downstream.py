@@ -6,6 +6,7 @@ from mcpzip.server.http.head import EVENTS, JSON, Head
 from mcpzip.server.http.legacy import Legacy
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.modern import Modern
+from mcpzip.server.http.outbox import Room
 from mcpzip.server.http.reply import Receive, Refusal, Reply
 from mcpzip.server.http.work import Work
 
@@ -23,8 +24,9 @@ class Downstream:
 
     def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
         self._work = Work(limits.calls)
-        self._legacy = Legacy(endpoint, self._work, limits)
-        self._modern = Modern(endpoint, self._work, limits)
+        room = Room(limits.untold, limits.untold_small, limits.untold_by_all)
+        self._legacy = Legacy(endpoint, self._work, limits, room)
+        self._modern = Modern(endpoint, self._work, limits, room)
 
     def refusal(self, head: Head) -> Refusal | None:
         """Why a request isn't one, as far as its head tells."""

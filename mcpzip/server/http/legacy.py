@@ -18,7 +18,7 @@ from mcpzip.proxy.workers import Asker
 from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.outbox import Answer, Outbox
+from mcpzip.server.http.outbox import Answer, Outbox, Room
 from mcpzip.server.http.reply import Receive, Refusal, Reply, error_message
 from mcpzip.server.http.work import Outcome, Work
 from mcpzip.server.questions import NOT_READ, Questions
@@ -64,8 +64,8 @@ _ENDED = "The session has ended."
 class Legacy:
     """All sessions of an endpoint."""
 
-    def __init__(self, endpoint: Endpoint, work: Work, limits: Limits) -> None:
-        self._endpoint, self._work, self._limits = endpoint, work, limits
+    def __init__(self, endpoint: Endpoint, work: Work, limits: Limits, room: Room) -> None:
+        self._endpoint, self._work, self._limits, self._room = endpoint, work, limits, room
         self._sessions: dict[str, LegacySession] = {}
 
     async def post(self, head: Head, body: bytes, reply: Reply, receive: Receive) -> None:
@@ -124,7 +124,7 @@ class Legacy:
                 await self._refuse(_NO_SESSION, reply, receive)
 
     async def _open(self, address: str, peer: Peer, request: Request, reply: Reply, receive: Receive) -> None:
-        session = LegacySession(self._endpoint, self._work, peer, self._limits, address)
+        session = LegacySession(self._endpoint, self._work, peer, self._limits, self._room, address)
         self._sessions[session.id] = session
         self._endpoint.joined(session.client)
         opened = False
@@ -193,8 +193,8 @@ class _Call:
     hung up.
     """
 
-    def __init__(self, id: bytes, limit: int) -> None:
-        self.id, self.outbox = id, Outbox(limit)
+    def __init__(self, id: bytes, room: Room) -> None:
+        self.id, self.outbox = id, Outbox(room)
         self.withdrawn: str | None = None
         self.cancel: Callable[[], object] = lambda: None
         self.clock: asyncio.TimerHandle | None = None
@@ -211,7 +211,9 @@ class LegacySession:
     came from; last_used: when there was one, by the loop's clock; clock: what ends it then.
     """
 
-    def __init__(self, endpoint: Endpoint, work: Work, peer: Peer, limits: Limits, address: str = "") -> None:
+    def __init__(
+        self, endpoint: Endpoint, work: Work, peer: Peer, limits: Limits, room: Room, address: str = ""
+    ) -> None:
         self.id, self.address = secrets.token_hex(16), address
         self.client = Client(Era.LEGACY)
         self.listens = asyncio.Event()
@@ -222,7 +224,7 @@ class LegacySession:
         self._endpoint, self._work, self._peer, self._limits = endpoint, work, peer, limits
         self._questions = Questions(peer)
         self._calls: dict[bytes, _Call] = {}
-        self._outbox = Outbox(limits.untold)
+        self._room, self._outbox = room, Outbox(room)
         self.client.tell = self._telling(self._outbox)
         self.client.ask = self._asking(self._outbox, self.listens)
 
@@ -260,7 +262,7 @@ class LegacySession:
 
     async def answer(self, request: Request, reply: Reply, receive: Receive) -> bool:
         """Answers a request. Returns whether the client got a result; one that left gets no more of it."""
-        call = _Call(request.id, self._limits.untold)
+        call = _Call(request.id, self._room)
         self._calls[call.id] = call
         client, outbox = self.client, call.outbox
         exchange = Exchange(

@@ -48,6 +48,12 @@ class Limits:
     """What waits to be read: the longest pause of a client, and 64 MiB over 1 Mbit/s."""
     untold: int = limits.WAITING
     """What is told to a client that doesn't read, per stream; past that it is told no more on it."""
+    untold_small: int = limits.WAITING_SMALL
+    """What of that each stream may have, however much waits on the others."""
+    untold_by_all: int = limits.WAITING_FOR_ALL
+    """What waits on all streams together, beyond that."""
+    unread_by_all: int = limits.UNREAD
+    """What waits to be read on all connections together: two of the largest messages."""
     linger: float = 2.0
     """For what a client still sends after it was refused: closed at once, it might never read why."""
 

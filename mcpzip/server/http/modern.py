@@ -11,7 +11,7 @@ from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http import routing
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.outbox import Answer, Outbox
+from mcpzip.server.http.outbox import Answer, Outbox, Room
 from mcpzip.server.http.reply import Receive, Refusal, Reply
 from mcpzip.server.http.work import Outcome, Work
 from mcpzip.wire import (
@@ -58,8 +58,8 @@ _NO_ANSWERS = Refusal(400, "In this version of the protocol nothing is asked of 
 class Modern:
     """All requests of an endpoint's modern clients."""
 
-    def __init__(self, endpoint: Endpoint, work: Work, limits: Limits) -> None:
-        self._endpoint, self._work, self._limits = endpoint, work, limits
+    def __init__(self, endpoint: Endpoint, work: Work, limits: Limits, room: Room) -> None:
+        self._endpoint, self._work, self._limits, self._room = endpoint, work, limits, room
 
     async def post(self, head: Head, body: bytes, reply: Reply, receive: Receive) -> None:
         """Answers a POST with this body."""
@@ -80,7 +80,7 @@ class Modern:
                 await reply.refuse(_NO_ANSWERS, receive, self._limits.linger)
 
     async def _answer(self, peer: Peer, request: Request, head: Head, reply: Reply, receive: Receive) -> None:
-        outbox = Outbox(self._limits.untold)
+        outbox = Outbox(self._room)
 
         def tell(method: str, params: bytes | None) -> None:
             outbox.tell(peer.notify(method, params))

@@ -20,17 +20,31 @@ class Answer:
     failed: bool = False
 
 
+class Room:
+    """How much may wait for clients that don't read. each: bytes for one stream; small: bytes of it that it
+    always has; together: bytes for all streams beyond those; taken: how much of that there is.
+    """
+
+    def __init__(self, each: int, small: int, together: int) -> None:
+        self.each, self.small, self._together = each, small, together
+        self.taken = 0
+
+    def has(self, size: int) -> bool:
+        """Whether a stream may have ``size`` bytes more than it always may."""
+        return self.taken + size <= self._together
+
+
 class Outbox:
     """Lines, as `wire.Peer` writes them, on their way to one stream.
 
-    limit: bytes that may wait; what is told beyond it is dropped. answer: the last to be said, once there is
-    one. closed: nothing more is said, and nobody hears.
+    room: what may wait; what is told beyond it is dropped. answer: the last to be said, once there is one.
+    closed: nothing more is said, and nobody hears.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, room: Room) -> None:
         self.answer: Answer | None = None
         self.closed = False
-        self._limit, self._size = limit, 0
+        self._room, self._size = room, 0
         self._waiting: deque[bytes] = deque()
         self._stirred = asyncio.Event()
 
@@ -42,25 +56,26 @@ class Outbox:
     @property
     def full(self) -> bool:
         """Whether as much waits as may."""
-        return self._size >= self._limit
+        return self._size >= self._room.each
 
     def tell(self, line: bytes) -> None:
         """Says it, unless too much waits already."""
-        if self._size + len(line) <= self._limit:
+        size = self._size + len(line)
+        if size <= self._room.small or (size <= self._room.each and self._room.has(len(line))):
             self.put(line)
 
     def put(self, line: bytes) -> None:
         """Says it; nothing once there is an answer, or nobody who hears."""
         if self.open:
             self._waiting.append(line)
-            self._size += len(line)
+            self._grow(len(line))
             self._stirred.set()
 
     def repeat(self, lines: Collection[bytes]) -> None:
         """Says again, and first, what was taken and nobody may have heard."""
         taken = [line for line in lines if line not in self._waiting]
         self._waiting.extendleft(reversed(taken))
-        self._size += sum(map(len, taken))
+        self._grow(sum(map(len, taken)))
         self._stirred.set()
 
     def finish(self, answer: Answer) -> None:
@@ -73,6 +88,7 @@ class Outbox:
         """Nothing more is said."""
         self.closed = True
         self._waiting.clear()
+        self._grow(-self._size)
         self._stirred.set()
 
     def stir(self, _: object = None) -> None:
@@ -96,5 +112,10 @@ class Outbox:
         while self._waiting and (not taken or size + len(self._waiting[0]) <= AT_ONCE):
             taken.append(self._waiting.popleft())
             size += len(taken[-1])
-        self._size -= size
+        self._grow(-size)
         return taken
+
+    def _grow(self, size: int) -> None:
+        before = max(self._size - self._room.small, 0)
+        self._size += size
+        self._room.taken += max(self._size - self._room.small, 0) - before

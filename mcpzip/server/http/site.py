@@ -78,7 +78,7 @@ class _Server(uvicorn.Server):
     def __init__(self, app: Gate, limits: Limits) -> None:
         room = max(1, room_for(limits.connections + limits.turned_away) - limits.turned_away)
 
-        shared = Shared()
+        shared = Shared(limits.unread_by_all)
 
         def protocol(*args: Any, **keys: Any) -> Connection:
             return Connection(app, limits, room, shared, *args, **keys)
