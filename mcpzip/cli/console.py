@@ -19,8 +19,9 @@ from math import isfinite
 from typing import TextIO
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.highlighter import JSONHighlighter
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
@@ -35,6 +36,7 @@ WIDE = 200
 """Columns for a program, to which names cut in two are of no use."""
 _LABEL = 60
 """Characters beside a progress bar: it has one line."""
+_INDENT = "  "
 _AS_JSON = JSONHighlighter()
 
 
@@ -109,6 +111,24 @@ def _cell(cell: Cell) -> Text:
     return cell if isinstance(cell, Text) else styled(cell)
 
 
+class _Hanging:
+    """A text whose lines are indented but for the first: none looks like a row of its own."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._text)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        room = options.max_width - len(_INDENT)
+        for number, part in enumerate(self._text.split("\n")):
+            whole = number == 0 and part.cell_len <= options.max_width
+            lines = [part] if whole else part.wrap(console, max(room, 1), overflow="fold")
+            for at, line in enumerate(lines):
+                yield line if number == at == 0 else Text(_INDENT) + line
+
+
 class Sheet:
     """A table. headings: ``>`` before one stands for numbers. wide: columns that share what room is left."""
 
@@ -128,7 +148,8 @@ class Sheet:
 
     def row(self, *cells: Cell) -> None:
         """One line of it. A string is literal: no markup is read."""
-        self._table.add_row(*map(_cell, cells))
+        first, *others = map(_cell, cells)
+        self._table.add_row(_Hanging(first), *others)
 
     def show(self) -> None:
         """Prints it, if it has rows."""
@@ -193,7 +214,7 @@ def working(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TaskProgressColumn(markup=False),
+        TaskProgressColumn("{task.percentage:>3.0f}%", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:

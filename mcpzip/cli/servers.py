@@ -49,7 +49,7 @@ def show(found: list[ServerStatus], config: str) -> None:
     sheet = console.Sheet(*headings, wide=("what is wrong",))
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
-        wrong = "; ".join(part for part in (one.reason, *one.warnings) if part)
+        wrong = "; ".join(part.removesuffix(".") for part in (one.reason, *one.warnings) if part)
         sheet.row(
             one.name,
             one.transport,

@@ -42,7 +42,7 @@ LIST_PAGES = 1_000
 """Pages of one list of one server (its tools, prompts, resources or templates). More is a failed listing."""
 LIST_ITEMS = 50_000
 """Items of one such list, over all pages. More is a failed listing: the last good one is kept."""
-LIST_BYTES = 32 * MiB
+LIST_BYTES = 12 * MiB
 """Bytes of all tools of one server, over all pages; and of its prompts, resources and templates together.
 More is a failed listing: the last good one is kept."""
 ITEM = 1 * MiB

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
+from mcpzip.cli import console
 from mcpzip.cli.commands import run
 
 OURS = re.compile(
@@ -57,7 +60,10 @@ def terminal(written: list[str], columns: int = 2000) -> Iterator[None]:
     with (
         os.fdopen(os.dup(theirs), "w", encoding="utf-8") as sys.stdout,
         os.fdopen(theirs, "w", encoding="utf-8") as sys.stderr,
+        pytest.MonkeyPatch.context() as patch,
     ):
+        for each in (console._out, console._err):  # they looked when they were made
+            patch.setattr(each, "is_interactive", True)
         try:
             yield
         finally:
@@ -72,9 +78,9 @@ def terminal(written: list[str], columns: int = 2000) -> Iterator[None]:
     written.append(got.decode("utf-8", "surrogateescape"))
 
 
-def shown(*argv: str, run: Callable[[list[str]], int] = run) -> tuple[int, str]:
+def shown(*argv: str, run: Callable[[list[str]], int] = run, columns: int = 2000) -> tuple[int, str]:
     """The exit code of a command, and all that it writes to a terminal."""
     written: list[str] = []
-    with terminal(written):
+    with terminal(written, columns):
         code = run(list(argv))
     return code, written[0]

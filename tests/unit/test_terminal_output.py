@@ -7,6 +7,7 @@ is what happens to markup that somebody else's text may have.
 import json
 import os
 import time
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ if os.name != "posix":
 from at_a_terminal import controls, plain, shown
 
 from mcpzip.catalog import Catalog, ServerRecord, snapshot
+from mcpzip.cli import console
 from mcpzip.config import snapshot_path
 from mcpzip.model import harmless
 from mcpzip.model.entry import Entry
@@ -175,6 +177,40 @@ def test_what_is_remembered_as_used_is_shown_harmlessly(at_home, text):
     judged(shown("usage")[1], harmless.one_line(name))
     for argv in (("usage", "--json"), ("usage", "--forget", name)):
         judged(shown(*argv)[1])
+
+
+@pytest.mark.parametrize("pad", range(0, 60, 3))
+def test_a_long_name_forges_no_row(at_home, pad):
+    """What came after many spaces stood at the beginning of a line, like a tool of its own."""
+    known(at_home, f"{' ' * pad}other__send{' ' * 40}other__pay")
+    for argv in (("search", "settled"), ("search", "settled", "--explain")):
+        _, written = shown(*argv, columns=60)
+        lines = plain(written).splitlines()
+        assert any("other__" in line for line in lines)
+        assert not any(line.startswith("other__") for line in lines)
+
+
+def test_progress_is_shown_as_a_percentage(at_home, monkeypatch):
+    known(at_home, "")
+
+    async def execute(proxy, name, arguments, timeout=None, exchange=None):
+        exchange.tell("notifications/progress", b'{"progress":1,"total":4,"progressToken":1}')
+        return b'{"content":[]}'
+
+    at_once = partialmethod(console.Progress.update, refresh=True)  # not when it is its turn
+    monkeypatch.setattr(console.Progress, "update", at_once)
+    monkeypatch.setattr(Proxy, "execute", execute)
+    assert " 25%" in plain(shown("call", "evil__send")[1])
+
+
+def test_what_is_wrong_with_a_server_reads_as_one_sentence(at_home):
+    entry = Entry.parse("evil", b'{"name":"send","inputSchema":{}}')
+    evil = ServerRecord(
+        "evil", (entry,), fetched_at=time.time(), error="it is gone.", warnings=("One.", "Two.")
+    )
+    at_home.write_text(json.dumps({"mcpServers": {"evil": {"command": "false"}}}), "utf-8")
+    snapshot.save(snapshot_path(str(at_home)), str(at_home), Catalog({"evil": evil}))
+    assert "it is gone; One; Two\n" in plain(shown("servers", "--cached")[1]).replace(" \n", "\n")
 
 
 def test_on_a_pipe_a_result_is_the_bytes_that_came(at_home, monkeypatch, capfdbinary):
