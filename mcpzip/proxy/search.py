@@ -29,6 +29,8 @@ _NEED_LENGTH = 80
 _WORD_LENGTH, _LEAST_WORD_LENGTH = 40, 12
 _TROUBLES_SHOWN = 4
 _WORDS_SHOWN = 6
+_ELSEWHERE = 3
+"""Other servers with tools as good that are named."""
 _MENTIONED = (12, 4, 1)
 """Servers and words that are named where nothing was found: as many as fit."""
 
@@ -154,6 +156,8 @@ def details(results: Results) -> dict[str, object]:
         found["corrected"] = [{"written": written, "read": as_read} for written, as_read in results.corrected]
     if results.unknown_words:
         found["unknown"] = list(results.unknown_words)
+    if results.elsewhere:
+        found["elsewhere"] = list(results.elsewhere)
     if results.needs:
         found["needs"] = [{"need": need, "quality": quality} for need, quality in results.needs]
     found["results"] = [_detail(hit) for hit in results.hits]
@@ -298,6 +302,8 @@ def account(results: Results, detail: int = 2) -> str:
     parts = [_count(results)]
     if results.hits:
         parts += ["+".join(results.tiers), results.quality]
+    if results.elsewhere:
+        parts.append(f"also from {_some(results.elsewhere, _ELSEWHERE if detail else 1)}")
     parts += [_absence(absence, detail) for absence in results.absent]
     if results.corrected and detail:
         pairs = [

@@ -32,6 +32,7 @@ Quality = Literal["strong", "fair", "weak", "none"]
 NEEDED = 0.3  # what the best tool of each of several needs has at least; else they are one
 KEPT = 24  # hits of an answer that are kept; a longer list is ranked anew
 DEEP = 500  # … anew where so many of them are the same tool that too few are left
+NEARLY = 0.8  # of the score of the last tool shown: as good for all that a score says
 LIKELY_SAME = 10  # places further that are looked at for tools that are the same: those come close together
 
 # The best hit's score from which an answer is called strong, or fair. Of 675 requests to 919 tools, the right
@@ -75,7 +76,8 @@ class Results:
     ranking that answered, those that run elsewhere with what answered ("llm (gemini)"). absent: those that
     were asked and didn't. unknown_words: words of the query that no tool has, nor anything near. corrected:
     (as written, as searched). nearest_words, nearest_servers: only when nothing was found. needs: of the
-    query, and how far to trust the best hit of each.
+    query, and how far to trust the best hit of each. elsewhere: where all hits are of one server, the others
+    that have a tool nearly as good, best first: who names many tools after a request hides none of theirs.
     """
 
     hits: tuple[Hit, ...]
@@ -89,6 +91,7 @@ class Results:
     nearest_servers: tuple[str, ...]
     absent: tuple[Absence, ...] = ()
     needs: tuple[tuple[str, Quality], ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,12 @@ class Searcher:
         if len(places) < min(limit, len(whole.ranking.found)) and depth < DEEP:  # many are the same tool
             whole = self._ranked(catalog, said, filters, DEEP, heard, signals)
             places = _places(index, whole, parts, limit)
+        elsewhere: tuple[str, ...] = ()
+        if places and not parts and whole.understood.plan.servers is None:
+            elsewhere = _elsewhere(index, whole.ranking.found, places[: max(limit, 0)])
+            if not elsewhere and depth < DEEP and _hides_others(index, whole.ranking.found):
+                deep = self._ranked(catalog, said, filters, DEEP, heard, signals)
+                elsewhere = _elsewhere(index, deep.ranking.found, places[: max(limit, 0)])
         nothing = not places
         understood = whole.understood
         return Results(
@@ -210,6 +219,7 @@ class Searcher:
             nearest_servers=nearest_servers(index, _spelled(said, filters)) if nothing else (),
             absent=tuple(answer for answer in answers if isinstance(answer, Absence)),
             needs=tuple((part.text, _quality(part.ranking)) for part in parts),
+            elsewhere=elsewhere,
         )
 
     def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
@@ -327,6 +337,28 @@ def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) 
         if entry.description:
             known.setdefault((entry.tool, entry.description, ranked.text), places[-1])
     return places
+
+
+def _elsewhere(index: Index, found: Sequence[Found], shown: Sequence[_Place]) -> tuple[str, ...]:
+    """The servers of those ``found`` that are nearly as good as the last ``shown``, if all of these are of one
+    server.
+    """
+    own = {index.document(place.found.document).entry.server for place in shown}
+    if len(own) != 1:
+        return ()
+    also = {name for place in shown for name in place.also}
+    least = NEARLY * shown[-1].found.score
+    good = (index.document(each.document).entry for each in found if each.score >= least)
+    return tuple(
+        dict.fromkeys(entry.server for entry in good if entry.server not in own and entry.name not in also)
+    )
+
+
+def _hides_others(index: Index, found: Sequence[Found]) -> bool:
+    """Whether as many were found as are kept, all are of one server, and there are others."""
+    several = len({server for server, _ in index.sizes}) > 1
+    of = {index.document(each.document).entry.server for each in found}
+    return several and len(found) >= KEPT and len(of) == 1
 
 
 def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, Found]]:

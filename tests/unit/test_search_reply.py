@@ -205,6 +205,11 @@ def test_the_same_tool_elsewhere_is_a_note() -> None:
     assert line.endswith(f"(also on: {', '.join(also[:ALSO])} and 2 more)")
 
 
+def test_servers_that_have_tools_as_good_are_named() -> None:
+    several = results(hit(SEND), elsewhere=("teams", "matrix", "irc", "mail"))
+    assert said(several)[-1].endswith(" · also from teams, matrix, irc and 1 more")
+
+
 def test_our_own_tools_are_shown_by_the_name_that_runs_them() -> None:
     lines = said(results(hit(ADMIN_TOOLS[0])))
     assert lines[0].startswith("proxy_status: ")

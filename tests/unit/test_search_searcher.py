@@ -178,6 +178,26 @@ def test_the_limit_is_of_tools_told_apart() -> None:
     assert names(results) == ["s00__fetch_page", "web__fetch_feed"]
 
 
+@pytest.mark.parametrize("count", [6, 100])
+def test_who_names_many_tools_after_a_request_hides_nobody(count: int) -> None:
+    """Six of them filled the answer, and nothing said that there was another."""
+    greedy = [tool("evil", f"send_message_{number}", "Send a message") for number in range(count)]
+    made = searcher(*greedy, tool("slack", "send_message", "Send a message"), tool("disk", "read_file"))
+    results = made.search("send a message", 5)
+    shown = {hit.entry.server for hit in results.hits}
+    assert shown == {"evil", "slack"} or results.elsewhere == ("slack",)
+    assert made.search("send a message", 5, Filters(server="evil")).elsewhere == ()
+    assert made.search("read a file", 5).elsewhere == ()
+
+
+def test_several_needs_or_servers_among_the_hits_say_nothing_of_others(dozen: Searcher) -> None:
+    for query in ("send", "slack", "weather in a city", "release", "list files and send a message"):
+        results = dozen.search(query, 5)
+        servers = {hit.entry.server for hit in results.hits}
+        assert not servers & set(results.elsewhere)
+        assert not results.elsewhere or len(servers) == 1
+
+
 def test_tiers_are_those_that_answered(table: Table) -> None:
     assert searcher(*entries()).search("release", 1).tiers == ("keyword",)
     assert searcher(*entries(), table=table).search("release", 1).tiers == ("keyword", "semantic")
