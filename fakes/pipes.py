@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
 
@@ -24,8 +25,8 @@ class Output:
         self._empty = asyncio.Event()
         self._empty.set()
         mode = os.fstat(descriptor).st_mode
-        self._watched = os.name == "posix" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
-        if self._watched:
+        self._watched = sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+        if sys.platform != "win32" and self._watched:
             os.set_blocking(descriptor, False)
 
     def write(self, data: bytes) -> None:
@@ -52,7 +53,7 @@ class Output:
     def flush(self) -> None:
         """Wait, blocking, until everything is out or the reader has gone. For the last moment of a
         process."""
-        if self._waiting:
+        if sys.platform != "win32" and self._waiting:  # there nothing ever waits
             self._loop.remove_writer(self._descriptor)
             os.set_blocking(self._descriptor, True)
             with contextlib.suppress(BrokenPipeError):

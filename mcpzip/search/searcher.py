@@ -340,8 +340,8 @@ def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) 
 
 
 def _elsewhere(index: Index, found: Sequence[Found], shown: Sequence[_Place]) -> tuple[str, ...]:
-    """The servers of those ``found`` that are nearly as good as the last ``shown``, if all of these are of one
-    server.
+    """The servers of those ``found`` that are nearly as good as the last ``shown``, where all of these are of
+    one server.
     """
     own = {index.document(place.found.document).entry.server for place in shown}
     if len(own) != 1:

@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 CHUNK = 1 << 18
@@ -74,6 +74,13 @@ def _watchable(fd: int) -> bool:
     """Whether a selector takes ``fd``: not a regular file, nor every device (/dev/null)."""
     mode = os.fstat(fd).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
+
+
+def _write_some(fd: int, batch: Sequence[memoryview | bytes]) -> int:
+    """Writes as much of ``batch`` as goes out. Returns how much. Raises OSError."""
+    if sys.platform == "win32":
+        return os.write(fd, batch[0])
+    return os.writev(fd, batch)
 
 
 def _hung_up(fd: int) -> bool:
@@ -199,7 +206,8 @@ class _SelectorWriter:
         self._open = True
         self._empty = asyncio.Event()
         self._empty.set()
-        os.set_blocking(fd, False)
+        if sys.platform != "win32":  # where none is made: no pipe can be watched
+            os.set_blocking(fd, False)
 
     def write(self, data: bytes) -> None:
         if not self._open or not data:
@@ -226,7 +234,7 @@ class _SelectorWriter:
         while self._queue:
             batch = [self._queue[i] for i in range(min(len(self._queue), _GATHER))]
             try:
-                sent = os.writev(self._fd, batch)
+                sent = _write_some(self._fd, batch)
             except BlockingIOError:
                 return
             except OSError:

@@ -8,6 +8,7 @@ can't read.
 import errno
 import os
 import stat
+import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -65,12 +66,12 @@ def private_folder(path: str, *, make: bool) -> Rights:
 
 
 def _refuse_a_strangers(state: os.stat_result, path: str) -> None:
-    if os.name != "nt" and state.st_uid != os.geteuid():
+    if sys.platform != "win32" and state.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", path)
 
 
 def _close_to_others(place: int | str, state: os.stat_result) -> Rights:
-    if os.name == "nt" or not state.st_mode & 0o077:
+    if sys.platform == "win32" or not state.st_mode & 0o077:
         return "private"
     try:
         os.chmod(place, stat.S_IMODE(state.st_mode) & ~0o077)

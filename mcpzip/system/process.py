@@ -30,7 +30,10 @@ BURIAL = 0.5
 SPAWNING = 0.3
 """Seconds that a cancelled start waits for the system to have started the program, to end that again."""
 
-_KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+if sys.platform == "win32":
+    _KILL = signal.SIGTERM
+else:
+    _KILL = signal.SIGKILL
 
 _INHERITED = (
     (

@@ -10,6 +10,7 @@ The front desk reads with this, so it imports the smallest parts of the standard
 import errno
 import os
 import stat
+import sys
 
 STRANGERS = "it belongs to another user"
 """What the refusal of a file says of it."""
@@ -128,7 +129,7 @@ def _refuse_a_strangers(state: os.stat_result, folder: str, path: str) -> None:
 def _is_a_strangers(state: os.stat_result, folder: str) -> bool:
     """Whether what stands in ``folder``, or is it, is neither ours nor the config folder's owner's."""
     # Windows tells an owner by no number: there a file has the rights of the user's own folder.
-    if os.name == "nt" or state.st_uid == os.geteuid():
+    if sys.platform == "win32" or state.st_uid == os.geteuid():
         return False
     return state.st_uid != os.stat(os.path.dirname(os.path.abspath(folder))).st_uid
 

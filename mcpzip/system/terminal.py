@@ -4,6 +4,7 @@ The rule: a terminal is left as it was found, and one that is another job's is n
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ def may_be_asked(fd: int) -> bool:
     """
     if not os.isatty(fd):
         return False
-    if os.name == "nt":
+    if sys.platform == "win32":
         return True
     try:
         return os.tcgetpgrp(fd) == os.getpgrp()
@@ -32,11 +33,11 @@ def long_lines(fd: int) -> Iterator[None]:
     """Has the terminal ``fd`` take lines of any length: by itself it takes 1,024 bytes on macOS and 4,096 on
     Linux. What is typed is still shown, and Ctrl-C still works. Anything else, and Windows, is left alone.
     """
-    try:
-        import termios
-    except ImportError:  # Windows, whose consoles take 8 KiB
+    if sys.platform == "win32":  # whose consoles take 8 KiB
         yield
         return
+    import termios
+
     try:
         before = termios.tcgetattr(fd)
     except termios.error:
