@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance import report
 from conformance.channel.http import header_value
 from conformance.check import GROUPS, LEVELS, MUST, check
 from conformance.checks import ALL
@@ -316,4 +315,3 @@ def test_json_holds_everything() -> None:
     assert read["format"] == "mcpzip-conformance/1"
     [one] = read["subjects"][0]["verdicts"]
     assert (one["status"], one["diff"], one["transcript"]) == ("failed", ["-a", "+b"], ["→ x"])
-    assert report.__doc__

@@ -147,11 +147,26 @@ async def test_a_key_that_no_header_can_hold_is_a_sentence():
 
 
 @respx.mock
-async def test_questions_at_once_share_a_client():
+async def test_questions_at_once_share_a_client(monkeypatch):
+    made, asked = [], []
+
+    class Client(httpx.AsyncClient):
+        def __init__(self, *words, **keys):
+            super().__init__(*words, **keys)
+            made.append(self)
+
+        async def post(self, *words, **keys):
+            asked.append(self)
+            return await super().post(*words, **keys)
+
+    monkeypatch.setattr(httpx, "AsyncClient", Client)
     respx.post(OLLAMA).respond(json={"embeddings": [[1.0]]})
     server = EmbeddingServer(SemanticConfig("ollama"))
     await asyncio.gather(*(server.embed([str(number)], query=True) for number in range(5)))
+    [shared] = [client for client in made if not client.is_closed]
+    assert asked == [shared] * 5
     await server.aclose()
+    assert shared.is_closed
     await server.aclose()
 
 
