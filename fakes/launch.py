@@ -26,7 +26,7 @@ from fakes.definitions import Tool
 from fakes.errors import ScenarioError
 from fakes.faults import Fault
 from fakes.oauth.controls import AuthControls
-from fakes.record import Record, opened
+from fakes.record import Record, begun
 from fakes.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class FakeServer:
         from fakes.http import HttpFake  # brings the SDK, which takes its time
         from fakes.serving import Serving
 
-        number, writer = opened(str(self.record.path))
+        number, writer = begun(str(self.record.path), {"transport": self.transport})
         fake = HttpFake(
             self.scenario,
             writer,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
+from fakes.answer import JsonObject
 from fakes.faults import Fault, Plan
 from fakes.record import Writer
 
@@ -27,23 +28,21 @@ time.sleep(float(sys.argv[1]))
 _held: list[bytes] = []
 
 
-def start(plan: Plan, record: Writer, transport: str, record_env: Sequence[str] = ()) -> None:
-    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM and SIGINT.
-
-    The record learns the working directory, the names of all environment variables and the values of
-    ``record_env``.
+def described(transport: str, record_env: Sequence[str] = ()) -> JsonObject:
+    """What a record learns of this process: among others its working directory, the names of all environment
+    variables and the values of ``record_env``.
     """
-    told = {name: os.environ[name] for name in record_env if name in os.environ}
-    record.event(
-        "start",
-        {
-            "transport": transport,
-            "argv": sys.argv,
-            "cwd": os.getcwd(),
-            "env_names": sorted(os.environ),
-            "env": told,
-        },
-    )
+    return {
+        "transport": transport,
+        "argv": sys.argv,
+        "cwd": os.getcwd(),
+        "env_names": sorted(os.environ),
+        "env": {name: os.environ[name] for name in record_env if name in os.environ},
+    }
+
+
+def start(plan: Plan, record: Writer) -> None:
+    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: leave(record, signal.Signals(number).name, 128 + number))
     for fault in plan.at("start"):

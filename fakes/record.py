@@ -167,10 +167,16 @@ class Record:
         )
 
 
-def opened(path: str | None) -> tuple[int, Writer]:
-    """Which process on this record the coming one is, from 1, and the writer for it."""
-    number = 1 if path is None else 1 + len(Record(path).events("start"))
-    return number, Writer(path)
+def begun(path: str | None, start: JsonObject) -> tuple[int, Writer]:
+    """Writes the event ``start`` of a server that begins. Returns which on this record it is, from 1, and the
+    writer for it. Several may begin at once: the number is the place of its line.
+    """
+    writer = Writer(path)
+    if path is None:
+        return 1, writer
+    writer.event("start", start)
+    starts = Record(path).events("start")
+    return max(place for place, line in enumerate(starts, 1) if line.pid == os.getpid()), writer
 
 
 def _line(raw: bytes) -> Line:

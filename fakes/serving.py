@@ -19,7 +19,7 @@ from fakes.asgi import TRANSPORT
 from fakes.errors import ScenarioError
 from fakes.faults import Plan
 from fakes.http import HttpFake
-from fakes.record import Writer, opened
+from fakes.record import Writer, begun
 from fakes.scenario import Scenario
 
 _PATHS = {"http": "/mcp", "sse": "/sse", "": ""}
@@ -112,7 +112,6 @@ class Serving(Threaded):
     """A fake being served by a thread of this process. ``url``: where a client finds it."""
 
     def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
-        record.event("start", {"transport": fake.transport})
         self.url, places = _settled(fake, port)
         super().__init__(places, record, f"fake {self.url}")
 
@@ -127,11 +126,11 @@ def run(
     json_response: bool = False,
 ) -> None:
     """Be that server until the process is ended; prints ``listening URL`` once it takes connections."""
-    number, record = opened(record_path)
+    number, record = begun(record_path, process.described(transport, scenario.record_env))
     fake = HttpFake(
         scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
     )
-    process.start(Plan((), number), record, transport, scenario.record_env)
+    process.start(Plan((), number), record)
     url, places = _settled(fake, port)
     print(f"listening {url}", flush=True)
     asyncio.run(_serve([(_Uvicorn(app), bound) for app, bound in places]))

@@ -20,7 +20,7 @@ from fakes.eras import Handshake
 from fakes.errors import ScenarioError
 from fakes.faults import Firing, Plan
 from fakes.hostile import spoilt
-from fakes.record import Record, Writer, opened
+from fakes.record import Record, Writer, begun
 from fakes.request import Refused, Request, as_object
 from fakes.scenario import Scenario
 from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
@@ -272,9 +272,9 @@ async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
 
 def run(scenario: Scenario, record_path: str | None) -> int:
     """Be that server, from its start faults to its end; the exit code."""
-    number, record = opened(record_path)
+    number, record = begun(record_path, process.described("stdio", scenario.record_env))
     plan = Plan(scenario.faults, number)
-    process.start(plan, record, "stdio", scenario.record_env)
+    process.start(plan, record)
     asyncio.run(serve(scenario, plan, record))
     record.event("exit", {"reason": "end of input", "code": 0})
     return 0

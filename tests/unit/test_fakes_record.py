@@ -1,6 +1,8 @@
 """The record: what goes in comes out, also while somebody still writes."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.record import Record, Writer, opened
+from fakes.record import Record, Writer, begun
 
 
 def write(path: Path, *messages: bytes) -> None:
@@ -92,8 +94,26 @@ def test_waiting_in_vain_tells_what_was_seen(tmp_path: Path) -> None:
 def test_runs_are_counted(tmp_path: Path) -> None:
     path = str(tmp_path / "r")
     for expected in (1, 2, 3):
-        number, writer = opened(path)
+        number, writer = begun(path, {})
         assert number == expected
-        writer.event("start")
         writer.close()
-    assert opened(None)[0] == 1
+    assert begun(None, {})[0] == 1
+
+
+def test_of_those_that_begin_at_once_each_has_a_number_of_its_own(tmp_path: Path) -> None:
+    """Two of them read the record before either had written to it, and both were the first."""
+    code = (
+        "import sys, os, time; from fakes.record import begun\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        f"print(begun({str(tmp_path / 'r')!r}, {{}})[0])"
+    )
+    argv, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    started = [subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    for each in started:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in started:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    assert sorted(int(each.communicate()[0]) for each in started) == [1, 2, 3, 4]

@@ -19,7 +19,7 @@ from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.head import Head
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.outbox import Answer, Outbox, Room
-from mcpzip.server.http.reply import Receive, Refusal, Reply, error_message
+from mcpzip.server.http.reply import Header, Receive, Refusal, Reply, error_message
 from mcpzip.server.http.work import Outcome, Work
 from mcpzip.server.questions import NOT_READ, Questions
 from mcpzip.transport.base import RpcFaultError
@@ -73,7 +73,7 @@ class Legacy:
         if head.session is None:
             await self._opening(head, body, reply, receive)
         elif session := self._sessions.get(head.session):
-            with self._in_use(session, reply):
+            with self._in_use(session, reply.headers):
                 await session.post(body, reply, receive)
         else:
             await self._refuse(_UNKNOWN, reply, receive)
@@ -86,7 +86,7 @@ class Legacy:
         elif session.listens.is_set():
             await self._refuse(_LISTENS, reply, receive)
         else:
-            with self._in_use(session, reply):
+            with self._in_use(session, reply.headers):
                 await session.listen(reply, receive)
 
     async def delete(self, head: Head, reply: Reply, receive: Receive) -> None:
@@ -129,7 +129,7 @@ class Legacy:
         self._endpoint.joined(session.client)
         opened = False
         try:
-            with self._in_use(session, reply):
+            with self._in_use(session, reply.unless_failed):
                 opened = await session.answer(request, reply, receive)
         finally:
             if not opened:
@@ -171,8 +171,8 @@ class Legacy:
             self._work.aside(self._endpoint.left(session.client))
 
     @contextmanager
-    def _in_use(self, session: "LegacySession", reply: Reply) -> Iterator[None]:
-        reply.headers.append((b"mcp-session-id", session.id.encode()))
+    def _in_use(self, session: "LegacySession", headers: list[Header]) -> Iterator[None]:
+        headers.append((b"mcp-session-id", session.id.encode()))
         if session.clock is not None:
             session.clock.cancel()
         session.uses += 1

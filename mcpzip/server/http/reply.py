@@ -52,12 +52,13 @@ class Refusal:
 
 class Reply:
     """A response. began: whether anything was sent; streams: whether it is an event stream; headers: what it
-    has besides its own.
+    has besides its own; unless_failed: what it has besides those, but not with an error and nothing else.
     """
 
     def __init__(self, send: Send, headers: Sequence[Header] = ()) -> None:
         self._send = send
         self.headers: list[Header] = list(headers)
+        self.unless_failed: list[Header] = []
         self.began = self.streams = False
 
     async def empty(self, status: int, *headers: Header) -> None:
@@ -120,6 +121,8 @@ class Reply:
         await self._body(b"")
 
     async def _answer(self, answer: Answer, event_up_to: int) -> None:
+        if answer.failed:
+            self.unless_failed.clear()
         if self.streams or len(answer.line) <= event_up_to:
             said = event(answer.line)
             if self.streams or len(said) <= event_up_to + _AROUND:
@@ -130,7 +133,7 @@ class Reply:
 
     async def _begin(self, status: int, headers: Sequence[Header]) -> None:
         self.began = True
-        told = [*headers, *self.headers]
+        told = [*headers, *self.headers, *self.unless_failed]
         await self._send({"type": "http.response.start", "status": status, "headers": told})
 
     async def _body(self, body: bytes, *, more: bool = False) -> None:
