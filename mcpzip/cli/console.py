@@ -118,7 +118,9 @@ class _Hanging:
         self._text = text
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement.get(console, options, self._text)
+        least, most = Measurement.get(console, options, self._text)
+        later = max((line.cell_len for line in self._text.split("\n")[1:]), default=-len(_INDENT))
+        return Measurement(least, max(most, later + len(_INDENT)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         room = options.max_width - len(_INDENT)

@@ -1,5 +1,6 @@
 """The faults that mean harm do what they say, and cost the fake itself little."""
 
+import asyncio
 import json
 import os
 import zlib
@@ -201,6 +202,28 @@ async def test_a_gzip_bomb_is_small_on_the_wire(fake_mcp: Start, era: str) -> No
     assert len(whole) > 20_000_000
     text = next(line for line in whole.splitlines() if b'"id":1' in line).removeprefix(b"data: ")
     assert json.loads(text)["result"]["content"]
+
+
+@pytest.mark.parametrize("count", [3, 0])
+async def test_interim_answers_come_before_the_answer(fake_mcp: Start, count: int) -> None:
+    faults = [fault("interim", count=count)]
+    server = fake_mcp(tools=["echo"], faults=faults, transport="http", stateless=True)
+    port = int(server.url.split(":")[2].split("/")[0])
+    request = call("legacy")
+    body = json.dumps(request["json"])
+    fields = {**request["headers"], "host": f"127.0.0.1:{port}", "content-length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n{head}\r\n{body}".encode())
+    answers = []
+    async with asyncio.timeout(20):
+        while len(answers) < 10_000:
+            said = await reader.readuntil(b"\r\n\r\n")
+            answers.append(said.split()[1])
+            if answers[-1] != b"103":
+                break
+    writer.close()
+    assert answers == ([b"103"] * 3 + [b"200"] if count else [b"103"] * 10_000)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")

@@ -61,7 +61,7 @@ class Outbox:
     def tell(self, line: bytes) -> None:
         """Says it, unless too much waits already."""
         size = self._size + len(line)
-        if size <= self._room.small or (size <= self._room.each and self._room.has(len(line))):
+        if size <= self._room.each and (size <= self._room.small or self._room.has(len(line))):
             self.put(line)
 
     def put(self, line: bytes) -> None:
