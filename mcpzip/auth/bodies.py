@@ -6,6 +6,7 @@ end, and its connection is closed; the event loop has its turn while a body come
 
 import asyncio
 from collections.abc import AsyncIterator
+from io import BytesIO
 
 import httpx2
 
@@ -45,16 +46,16 @@ async def pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 async def whole(response: httpx2.Response, most: int) -> bytes:
     """The body of ``response``, which is closed then. Raises BodyTooLongError, and what `pieces` raises."""
-    held = bytearray()
+    held = BytesIO()  # whose value is no copy
     try:
         async for piece in pieces(response):
-            if len(held) + len(piece) > most:
+            if held.tell() + len(piece) > most:
                 raise BodyTooLongError(f"a body of more than {most} bytes")
-            held += piece
+            held.write(piece)
     finally:
         await response.aclose()
-    await asyncio.sleep(0)  # to copy it takes a while
-    return bytes(held)
+    await asyncio.sleep(0)
+    return held.getvalue()
 
 
 async def beginning(response: httpx2.Response, patience: float | None = REFUSAL_TIME) -> bytes:

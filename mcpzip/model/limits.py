@@ -18,7 +18,7 @@ A longer one is dropped while it arrives, and the request that it answers fails 
 DROPPED = 256 * MiB
 """What a stdio server writes of a line that is too long, before it ends the line. More, and the server is
 ended."""
-MEMBERS = 4_096
+MEMBERS = 1_024
 """Members of one object that we look into or change: a message, its params or result, an offer, ``_meta``.
 One with more is no object to us: it passes as it is, or what can't be done without it fails and says so. What
 tools and their callers say to each other (arguments, content) isn't looked into and may have any number."""

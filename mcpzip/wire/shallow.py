@@ -53,8 +53,8 @@ def split_object(raw: bytes) -> dict[str, bytes]:
     """
     try:
         return {key: bytes(value) for key, value in _checked(raw).items()}
-    except NotAnObject:
-        if not may_hold_surrogates(raw):
+    except NotAnObject as error:
+        if isinstance(error.__cause__, TooManyError) or not may_hold_surrogates(raw):
             raise
         return _split_veiled(raw)
 

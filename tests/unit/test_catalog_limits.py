@@ -69,8 +69,8 @@ def test_a_tool_or_an_offer_of_very_many_members_is_left_out():
     assert [entry.tool for entry in record.entries] == ["fits"]
     assert record.prompts == prompts[1:]
     assert record.warnings == (
-        "a tool of 'evil' has more than 4,096 members; the tool is left out.",
-        "a prompt of 'evil' has more than 4,096 members; it is left out.",
+        "a tool of 'evil' has more than 1,024 members; the tool is left out.",
+        "a prompt of 'evil' has more than 1,024 members; it is left out.",
     )
 
 
