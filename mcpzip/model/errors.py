@@ -1,4 +1,4 @@
-"""Every error mcpzip raises on purpose.
+"""The errors whose text reaches a person or a model.
 
     McpzipError
     ├── ConfigError            the config file can't be used: file, key path, what was found, what would do
@@ -24,6 +24,9 @@ The rules: an error's text is one sentence (or two) a person can act on, and the
 It is one line of printable characters, whatever is put in it; no secret is in it, whoever said what it
 quotes; what an upstream said in it is in quotation marks and cut. An upstream's own JSON-RPC error is passed
 on as it came, by its ``code``, ``message``, ``data`` and whatever else it has.
+
+An error that one floor raises for the next (`transport.base.ChannelClosedError`, `wire.NotAnObject`) stands
+where it is raised, and becomes one of these on its way up.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Secrets are never said (pure).
+"""Secrets are never said. The register of secrets is one for the whole process.
 
 The rules: what is registered with `keep` is left out of everything that `conceal` is given, in whatever
 spelling it is likely to come back: as it is, with the escapes of JSON, of a URL, of HTML or of a repr –

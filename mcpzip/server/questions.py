@@ -1,4 +1,4 @@
-"""What a client is asked, and who waits for its answers (sans I/O)."""
+"""What a client is asked, and who waits for its answers: futures of asyncio, no I/O."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """When to try a failing upstream again (pure).
 
-The rule: exponential back-off with full jitter ("Exponential Backoff And Jitter", M. Brooker, AWS
-Architecture Blog, 2015), so that a server that is down is asked ever less often and clients that failed
-together don't come back together.
+The rule: exponential back-off with equal jitter, half of each delay drawn at random ("Exponential Backoff
+And Jitter", M. Brooker, AWS Architecture Blog, 2015). So a server that is down is asked ever less often, and
+clients that failed together don't come back together.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""What is to be said to a client on one stream, in order, by whoever can't wait (sans I/O)."""
+"""What is to be said to a client on one stream, in order, by whoever can't wait (no I/O)."""
 
 import asyncio
 from collections import deque
@@ -72,7 +72,9 @@ class Outbox:
             self._stirred.set()
 
     def repeat(self, lines: Collection[bytes]) -> None:
-        """Says again, and first, what was taken and nobody may have heard."""
+        """Says again, and first, what was taken and nobody may have heard; nothing once it is closed."""
+        if not self.open:
+            return
         taken = [line for line in lines if line not in self._waiting]
         self._waiting.extendleft(reversed(taken))
         self._grow(sum(map(len, taken)))
