@@ -21,7 +21,7 @@ PACKAGES = ("mcpzip", "fakes", "conformance")
 FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
     ("mcpzip.wire",),
-    ("mcpzip.config",),
+    ("mcpzip.config", "mcpzip.http"),
     ("mcpzip.search",),
     ("mcpzip.catalog",),
     ("mcpzip.auth",),

@@ -8,6 +8,7 @@ that only we can reach (`places`).
 import asyncio
 from collections.abc import Collection
 
+import httpx
 import httpx2
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
@@ -17,12 +18,13 @@ from mcp.client.auth.utils import (
     handle_protected_resource_response,
     validate_metadata_issuer,
 )
-from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
-from mcpzip.auth.connections import Connections
 from mcpzip.auth.places import check_place, guard
+from mcpzip.auth.sdk_messages import for_sdk
+from mcpzip.http.bodies import BodyTooLongError, read_response, whole
+from mcpzip.http.client import Client
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import AUTH_ANSWER
 from mcpzip.model.quoting import shortened
@@ -30,7 +32,6 @@ from mcpzip.system.network import environment_proxy, is_private_way
 
 TIMEOUT = 30.0
 """Seconds an authorization server has to answer."""
-_REDIRECTS = 5
 
 _ENDPOINTS = {
     "authorization_endpoint": "the page to sign in on",
@@ -44,7 +45,7 @@ async def send(request: httpx2.Request, near: Collection[str]) -> httpx2.Respons
     """Sends a request of the flow's own; the response is read. Redirects are followed within the origin only.
 
     near: see `places.check_place`. Raises LoginError for a URL on which others can listen, or that leads
-    where the server may not send us, or an answer too large or too slow, httpx2.HTTPError.
+    where the server may not send us, or an answer too large or too slow, httpx.HTTPError.
     """
     url = str(request.url)
     if not is_private_way(url):
@@ -52,50 +53,27 @@ async def send(request: httpx2.Request, near: Collection[str]) -> httpx2.Respons
             f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
         )
     check_place("what it names", url, near)
+    trace = None
     if environment_proxy(url) is None:  # else it is the proxy that finds out where it leads
-        request.extensions["trace"] = guard(url, near)
+        trace = guard(url, near)
+    client = Client(url)
     try:
-        async with (
-            asyncio.timeout(TIMEOUT),
-            httpx2.AsyncClient(transport=Connections(url), timeout=TIMEOUT, trust_env=False) as client,
-        ):
-            response = await _read(client, request)
-            for _ in range(_REDIRECTS):
-                follow = next_request_within_origin(response)
-                if follow is None:
-                    break
-                response = await _read(client, follow)
+        async with asyncio.timeout(TIMEOUT):
+            response = await client.send(
+                request.method, httpx.URL(url), request.headers.raw, await request.aread(), trace=trace
+            )
+            return await for_sdk(read_response(response, await whole(response, AUTH_ANSWER)))
     except TimeoutError as error:
         raise LoginError(f"{request.url.host} has not answered within {TIMEOUT:g} s.") from error
-    return response
-
-
-async def _read(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    response = await client.send(request, stream=True, follow_redirects=False)
-    try:
-        body = bytearray()
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > AUTH_ANSWER:
-                raise LoginError(f"{request.url.host} answers with more than {AUTH_ANSWER:,} bytes.")
+    except BodyTooLongError as error:
+        raise LoginError(f"{request.url.host} answers with more than {AUTH_ANSWER:,} bytes.") from error
     finally:
-        await response.aclose()
-    whole = httpx2.Response(
-        response.status_code,
-        headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_BODY],
-        content=bytes(body),
-        request=response.request,
-    )
-    whole.next_request = response.next_request
-    return whole
-
-
-_OF_THE_BODY = (b"content-encoding", b"transfer-encoding", b"content-length")
+        await client.aclose()
 
 
 def is_shown_tokens(url: str, server_url: str) -> bool:
     """Whether a token for the server at ``server_url`` may go to ``url``: to its origin, unheard."""
-    own, there = httpx2.URL(server_url), httpx2.URL(url)
+    own, there = httpx.URL(server_url), httpx.URL(url)
     same = (own.scheme, own.port) == (there.scheme, there.port)
     upgraded = (own.scheme, own.port, there.scheme, there.port) == ("http", None, "https", None)
     return own.host == there.host and (same or upgraded) and is_private_way(url)
@@ -139,7 +117,7 @@ def check_resource(resource: ProtectedResourceMetadata, server_url: str) -> None
 
 async def find_resource(server_url: str, told: str | None = None) -> ProtectedResourceMetadata | None:
     """The metadata of the server as a protected resource (RFC 9728); None when it has none. told: where its
-    challenge said that they are. Raises LoginError, httpx2.HTTPError.
+    challenge said that they are. Raises LoginError, httpx.HTTPError.
     """
     near = (server_url,)
     if told is not None:
@@ -159,7 +137,7 @@ async def find_server(
 
     issuer: None for the origin of the server itself (revision 2025-03-26). near: see `places.check_place`;
     the server is in it. Raises LoginError,
-    mcp.client.auth.OAuthFlowError when it names another issuer, httpx2.HTTPError.
+    mcp.client.auth.OAuthFlowError when it names another issuer, httpx.HTTPError.
     """
     near = (server_url, *near)
     if issuer is not None:

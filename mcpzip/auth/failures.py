@@ -6,6 +6,7 @@ what it is.
 
 import re
 
+import httpx
 import httpx2
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
@@ -23,7 +24,8 @@ FAILURES = (
     OAuthRegistrationError,
     OAuthTokenError,
     McpzipError,
-    httpx2.HTTPError,
+    httpx.HTTPError,
+    httpx.InvalidURL,
     httpx2.InvalidURL,
     OSError,
     ValueError,
@@ -56,11 +58,11 @@ _SDK: tuple[tuple[str, str], ...] = (
 def plainly(error: BaseException) -> str:
     """What went wrong, without a full stop."""
     match error:
-        case httpx2.ConnectError() | httpx2.ConnectTimeout():
+        case httpx.ConnectError() | httpx.ConnectTimeout():
             return f"its authorization server can't be reached ({shortened(str(error))})"
-        case httpx2.TimeoutException():
+        case httpx.TimeoutException():
             return "its authorization server does not answer"
-        case httpx2.InvalidURL():
+        case httpx.InvalidURL() | httpx2.InvalidURL():
             return f"it names an address that is none ({shortened(str(error))})"
         case TimeoutError():
             return "its authorization server does not answer"

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 
+import httpx
 import httpx2
 from mcp.client.auth.utils import (
     extract_field_from_www_auth,
@@ -44,6 +45,7 @@ from mcpzip.auth.memory import check_issuer, granted, of_this_client, recall
 from mcpzip.auth.provider import Person, Provider
 from mcpzip.auth.replies import oauth_error, token_reply
 from mcpzip.auth.scopes import well_formed
+from mcpzip.auth.sdk_messages import for_sdk
 from mcpzip.auth.store import Store
 from mcpzip.auth.trouble import FIRST_PAUSE, Trouble, is_final, pause, retry_after
 from mcpzip.config.schema import ServerConfig
@@ -86,7 +88,8 @@ class OAuth(Provider):
 
     # ---- what the HTTP client drives
 
-    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+    async def flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """As `httpx.Auth.async_auth_flow`; a response that refuses has been read."""
         self.context.protocol_version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
         if not is_shown_tokens(str(request.url), self.server.url):
             request.headers.pop("Authorization", None)
@@ -102,7 +105,7 @@ class OAuth(Provider):
             await self._renew(self.grant.access_token, None)
         used = self._sign(request)
         response = yield request
-        if response.status_code == 401 and await self._renew(used, response):
+        if response.status_code == 401 and await self._renew(used, await for_sdk(response)):
             used = self._sign(request)
             response = yield request
             if response.status_code == 401:
@@ -110,13 +113,15 @@ class OAuth(Provider):
         if response.status_code != 401:
             self._accepted = used
         if response.status_code == 403:
-            lacked = _lacked(response)
-            if self._widens(lacked) and await self._renew(used, response):
+            challenge = await for_sdk(response)
+            lacked = _lacked(challenge)
+            if self._widens(lacked) and await self._renew(used, challenge):
                 self._sign(request)
-                lacked = _lacked(response) if (response := (yield request)).status_code == 403 else None
+                response = yield request
+                lacked = _lacked(await for_sdk(response)) if response.status_code == 403 else None
             await self._note_scope(lacked)
 
-    def _sign(self, request: httpx2.Request) -> str:
+    def _sign(self, request: httpx.Request) -> str:
         """Puts the token on ``request``. Returns it, "" when there is none."""
         request.headers.pop("Authorization", None)
         token = self._token()
@@ -157,8 +162,6 @@ class OAuth(Provider):
         """Whether there is another token now than ``used``, which is refused. challenge: the refusal."""
         if self._token() not in ("", used):
             return True
-        if challenge is not None:
-            await challenge.aread()
         if self._is_of_no_use_anew(used):
             self._fail(REFUSED_ANEW, person=self._machine is None)
         elif self._machine is not None:

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 
-import httpx2
+import httpx
 import msgspec
 
 from mcpzip.config.schema import ServerConfig
@@ -63,7 +63,7 @@ class Printed:
     until: float
 
 
-class HeadersCommand(httpx2.Auth):
+class HeadersCommand(httpx.Auth):
     """Adds to each request the headers that the ``headersCommand`` of ``server`` prints.
 
     A request raises LoginError when there are none.
@@ -72,14 +72,12 @@ class HeadersCommand(httpx2.Auth):
     def __init__(self, server: ServerConfig, *, now: Callable[[], float] = time.time) -> None:
         """now: Unix s."""
         self._server, self._now = server, now
-        self._origin = _origin(httpx2.URL(server.url))
+        self._origin = _origin(httpx.URL(server.url))
         self._printed: Printed | None = None
         self._run: asyncio.Task[Printed] | None = None
         self._refused_at = -REST
 
-    async def async_auth_flow(
-        self, request: httpx2.Request
-    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         if _origin(request.url) != self._origin:
             yield request
             return
@@ -99,7 +97,7 @@ class HeadersCommand(httpx2.Auth):
         if response.status_code == 401:
             self._refused_at = self._now()
 
-    def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         raise RuntimeError("headersCommand is for asynchronous clients")
 
     async def _current(self) -> Printed:
@@ -237,5 +235,5 @@ def _error(what: str, remedy: str) -> LoginError:
     return LoginError(f"its headersCommand {what}. {remedy}.")
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or _PORTS.get(url.scheme)

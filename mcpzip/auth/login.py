@@ -4,6 +4,9 @@ The rule: what the server itself asks for is what is signed in to: it is asked f
 the flow begins with.
 """
 
+import asyncio
+
+import httpx
 import httpx2
 from mcp.client.auth.utils import (
     extract_resource_metadata_from_www_auth,
@@ -14,8 +17,7 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl
 
 from mcpzip import __version__
-from mcpzip.auth.bodies import Bounded
-from mcpzip.auth.connections import Connections
+from mcpzip.auth.deferred import DeferredOAuth
 from mcpzip.auth.discovery import TIMEOUT, find_resource, send
 from mcpzip.auth.failures import FAILURES, BusyError, plainly
 from mcpzip.auth.flow import OAuth
@@ -25,6 +27,7 @@ from mcpzip.auth.provider import Person
 from mcpzip.auth.scopes import well_formed
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import ServerConfig
+from mcpzip.http.client import Client
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import shortened
 from mcpzip.system.threads import in_thread
@@ -127,41 +130,40 @@ async def _refusal(auth: OAuth, *, force: bool) -> httpx2.Response | None:
 async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
     """The server's refusal of a first few harmless requests; None when it refuses none."""
     server, url = auth.server, auth.server.url
-    async with httpx2.AsyncClient(
-        headers=dict(server.headers),
-        transport=Bounded(Connections(url)),
-        timeout=TIMEOUT,
-        auth=signed,
-        trust_env=False,
-    ) as client:
-        try:
-            if server.transport == "sse":
-                stream = httpx2.Request("GET", url, headers={**server.headers, "Accept": "text/event-stream"})
-                return await _refused(client, stream)
-            modern = await _refused(client, _message(server, "tools/list", modern=True))
-            if modern is not None:
-                return modern
-            opening = _message(server, "initialize", modern=False)
-            session = dict[str, str]()
-            refused = await _refused(client, opening, session)
-            if refused is not None or not session:
-                return refused
-            listing = _message(server, "tools/list", modern=False)
-            listing.headers.update(session)
-            refused = await _refused(client, listing)
-            bye = httpx2.Request("DELETE", url, headers={**server.headers, **session})
-            await _refused(client, bye)
+    client = Client(url, None if signed is None else DeferredOAuth.loaded(signed))
+    try:
+        if server.transport == "sse":
+            stream = httpx2.Request("GET", url, headers={**server.headers, "Accept": "text/event-stream"})
+            return await _refused(client, stream)
+        modern = await _refused(client, _message(server, "tools/list", modern=True))
+        if modern is not None:
+            return modern
+        opening = _message(server, "initialize", modern=False)
+        session = dict[str, str]()
+        refused = await _refused(client, opening, session)
+        if refused is not None or not session:
             return refused
-        except httpx2.HTTPError as error:
-            raise LoginError(
-                f"{url} can't be reached: {shortened(str(error)) or type(error).__name__}."
-            ) from error
+        listing = _message(server, "tools/list", modern=False)
+        listing.headers.update(session)
+        refused = await _refused(client, listing)
+        bye = httpx2.Request("DELETE", url, headers={**server.headers, **session})
+        await _refused(client, bye)
+        return refused
+    except (httpx.HTTPError, TimeoutError) as error:
+        raise LoginError(
+            f"{url} can't be reached: {shortened(str(error)) or type(error).__name__}."
+        ) from error
+    finally:
+        await client.aclose()
 
 
 async def _refused(
-    client: httpx2.AsyncClient, request: httpx2.Request, session: dict[str, str] | None = None
+    client: Client, request: httpx2.Request, session: dict[str, str] | None = None
 ) -> httpx2.Response | None:
-    response = await client.send(request, stream=True, follow_redirects=False)
+    async with asyncio.timeout(TIMEOUT):
+        response = await client.send(
+            request.method, httpx.URL(str(request.url)), request.headers.raw, request.content
+        )
     try:
         if session is not None and (name := response.headers.get(_SESSION_HEADER)):
             session[_SESSION_HEADER] = name
@@ -172,7 +174,7 @@ async def _refused(
         await response.aclose()
 
 
-def _challenge_of(response: httpx2.Response) -> list[tuple[bytes, bytes]]:
+def _challenge_of(response: httpx.Response) -> list[tuple[bytes, bytes]]:
     return [(name, said) for name, said in response.headers.raw if name.lower() == b"www-authenticate"]
 
 

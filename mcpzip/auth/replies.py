@@ -9,7 +9,6 @@ import json
 import re
 
 import httpx2
-from mcp.shared._httpx_utils import redirect_location
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import ValidationError
 
@@ -41,8 +40,9 @@ def why(response: httpx2.Response) -> str:
     code, description = oauth_error(response)
     said = f", and says {quoted(description.rstrip(' .'))}" if description else ""
     status = f"HTTP {response.status_code}"
-    if (target := redirect_location(response)) is not None:
-        return f"{status}: it redirects to {shortened(str(target))}, which is not followed"
+    if response.has_redirect_location:
+        target = response.headers["location"]
+        return f"{status}: it redirects to {shortened(target)}, which is not followed"
     return f"{status}: {worded(code)}{said}" if code else status + said
 
 

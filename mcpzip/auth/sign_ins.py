@@ -1,12 +1,13 @@
 """The sign-ins of all servers of a config.
 
 The rule: this is what the rest of mcpzip knows of signing in; the SDK is imported when the first server needs
-it, by `SignIns.of`.
+it, which is when somebody has signed in to it or it refuses a request.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from mcpzip.auth.trouble import Trouble
 from mcpzip.config import Config, ServerConfig, config_path
 
 if TYPE_CHECKING:
-    import httpx2
+    import httpx
 
     from mcpzip.auth.flow import OAuth
     from mcpzip.auth.headers import HeadersCommand
@@ -29,6 +30,7 @@ class SignIns:
         self._config, self._warn = config, warn
         self._store: Store | None = None
         self._signers: dict[str, OAuth] = {}
+        self._deferred: dict[str, httpx.Auth] = {}
         self._programs: dict[str, HeadersCommand] = {}
 
     @property
@@ -40,9 +42,9 @@ class SignIns:
             self._store = open_store(self._config, self._warn)
         return self._store
 
-    def of(self, server: ServerConfig) -> httpx2.Auth | None:
-        """What signs requests to ``server``, the same for all its connections. Imports the SDK. Raises
-        McpzipError.
+    def of(self, server: ServerConfig) -> httpx.Auth | None:
+        """What signs requests to ``server``, the same for all its connections. Imports httpx, and reads what
+        mcp-remote has kept. Raises McpzipError.
         """
         if server.headers_command:
             from mcpzip.auth.headers import HeadersCommand
@@ -50,12 +52,25 @@ class SignIns:
             return self._programs.setdefault(server.name, HeadersCommand(server))
         if server.auth is None:
             return None
-        from mcpzip.auth.flow import OAuth
+        from mcpzip.auth.deferred import DeferredOAuth
 
-        signer = self._signers.get(server.name)
-        if signer is None:
-            signer = self._signers[server.name] = OAuth(server, self.store)
-        return signer
+        if server.name not in self._deferred:
+            auth, store, url = server.auth, self.store, server.url
+            sure = auth.grant == "client_credentials" or _is_kept_elsewhere(server)
+            self._deferred[server.name] = DeferredOAuth(
+                lambda: self._loaded(server), lambda: sure or store.signature(url) is not None
+            )
+        return self._deferred[server.name]
+
+    def _loaded(self, server: ServerConfig) -> OAuth:
+        """The OAuth of ``server``. Imports the SDK."""
+        with _IMPORTING:
+            from mcpzip.auth.flow import OAuth
+
+            signer = self._signers.get(server.name)
+            if signer is None:
+                signer = self._signers[server.name] = OAuth(server, self.store)
+            return signer
 
     def trouble(self, server: str) -> Trouble | None:
         """Why ``server`` last refused what was sent to it, as far as signing in goes."""
@@ -89,4 +104,15 @@ class SignIns:
             await signer.close()
 
 
+def _is_kept_elsewhere(server: ServerConfig) -> bool:
+    """Whether mcp-remote has a sign-in to ``server`` that may be taken over."""
+    if server.auth is None or not server.auth.mcp_remote:
+        return False
+    from mcpzip.auth import mcp_remote
+
+    return mcp_remote.read(server.url, server.headers, os.environ) is not None
+
+
+_IMPORTING = threading.Lock()
+"""One import of the SDK at a time: its modules import each other in circles, where two threads deadlock."""
 _HOMES = ("HOME", "USERPROFILE")

@@ -1,13 +1,13 @@
 """What this machine says of the network: the certificates it trusts, and the proxies to go through."""
 
 import logging
+import os
 import ssl
+import sys
 from functools import cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-import httpx2
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """The names of this very machine."""
@@ -15,15 +15,29 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 # These libraries print tracebacks to our stderr, which may hold what nobody should see; what matters is told
 # through errors.
-for _name in ("mcp", "httpx2", "httpcore2"):
+for _name in ("mcp", "httpx", "httpcore", "httpx2", "httpcore2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
+
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @cache
 def tls() -> ssl.SSLContext:
-    """What certificates are trusted. Made once: it takes long, and memory for good."""
-    return httpx2.create_ssl_context()
+    """Which certificates are trusted: those of the operating system, or of ``SSL_CERT_FILE`` and
+    ``SSL_CERT_DIR``. Made once: it takes long, and memory for good.
+    """
+    if sys.platform in ("win32", "darwin") and not any(map(os.environ.get, _CERTIFICATES)):
+        import truststore
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.create_default_context()
+    paths = ssl.get_default_verify_paths()
+    if not context.cert_store_stats()["x509_ca"] and not paths.capath:  # a container with no certificates
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
 
 
 def environment_proxy(url: str) -> str | None:
@@ -32,8 +46,9 @@ def environment_proxy(url: str) -> str | None:
 
     Never one for this very machine.
     """
-    asked = httpx2.URL(url)
-    if asked.host in LOOPBACK or proxy_bypass(asked.host):
+    asked = urlsplit(url)
+    host = asked.hostname or ""
+    if host in LOOPBACK or proxy_bypass(host):
         return None
     proxies = getproxies()
     proxy = proxies.get(asked.scheme) or proxies.get("all")

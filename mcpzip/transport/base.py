@@ -1,8 +1,8 @@
 """What every transport offers, whatever carries the bytes.
 
 The rule: a `Channel` moves requests and knows nothing of eras, retries or tools; `connection.Connection`
-decides what is said over it. Parameters and results are JSON text on both sides of this line: stdio passes
-them byte for byte, the HTTP transports parse and re-encode them because the SDK does.
+decides what is said over it. Parameters and results are JSON text on both sides of this line, and pass byte
+for byte.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -13,7 +13,7 @@ from mcpzip.model.quoting import quoted
 from mcpzip.wire import Era, RpcError
 
 if TYPE_CHECKING:
-    import httpx2
+    import httpx
 
 ProgressSink = Callable[[bytes], None]
 """Gets the params (JSON text) of each `notifications/progress` of one request, in the order they arrived."""
@@ -80,7 +80,7 @@ class Signing(Protocol):
     """How the requests to one server over HTTP are signed."""
 
     @property
-    def auth(self) -> "httpx2.Auth | None":
+    def auth(self) -> "httpx.Auth | None":
         """For the HTTP client; None signs nothing."""
 
     def refused(self, status: int) -> "ChannelClosedError | None":

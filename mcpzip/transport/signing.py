@@ -7,7 +7,7 @@ from mcpzip.config import ServerConfig
 from mcpzip.transport.base import ChannelClosedError
 
 if TYPE_CHECKING:
-    import httpx2
+    import httpx
 
 _REFUSALS = (401, 403)
 
@@ -22,7 +22,7 @@ class Unsigned:
 
 
 class ServerSigning:
-    """How the requests to one server are signed (`base.Signing`). Imports the SDK where OAuth signs."""
+    """How the requests to one server are signed (`base.Signing`)."""
 
     def __init__(self, server: ServerConfig, sign_ins: SignIns) -> None:
         """Raises McpzipError."""
@@ -30,7 +30,7 @@ class ServerSigning:
         self._auth = sign_ins.of(server)
 
     @property
-    def auth(self) -> "httpx2.Auth | None":
+    def auth(self) -> "httpx.Auth | None":
         return self._auth
 
     def refused(self, status: int) -> ChannelClosedError | None:

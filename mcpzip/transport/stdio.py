@@ -9,7 +9,6 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.model.secrecy import conceal
@@ -17,35 +16,14 @@ from mcpzip.system.guardian import Guardian
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, child_environment
 from mcpzip.system.turns import read_lines_from
-from mcpzip.transport.base import (
-    ChannelClosedError,
-    Dialect,
-    Incoming,
-    ProgressSink,
-    RpcFaultError,
-)
-from mcpzip.wire import (
-    INTERNAL_ERROR,
-    Cancelled,
-    Closed,
-    Error,
-    Invalid,
-    Junk,
-    Notification,
-    Peer,
-    Progress,
-    Request,
-    Result,
-    Role,
-    with_progress_token,
-)
+from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, ProgressSink
+from mcpzip.transport.jsonrpc import JsonRpcConnection
 
 _KEPT_LINES = 40
 _KEPT_LINE = 4_000  # a secret that was cut in two is not found again
 _SHOWN = 400
 _LAST_WORDS_POLL = 0.005  # s
 _LAST_WORDS_POLLS = 40
-_CROWDED = "There are too many requests under way."
 _LOOK = 0.25
 """Seconds between two looks at whether the process lives, while requests wait."""
 
@@ -102,17 +80,13 @@ class StdioChannel:
 
     def __init__(self, child: Child, incoming: Incoming) -> None:
         self.dialect: Dialect | None = None
-        self._child, self._incoming = child, incoming
-        self._peer = Peer(role=Role.CLIENT)
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
-        self._progress: dict[int, ProgressSink] = {}
-        self._asked: dict[bytes, asyncio.Task[None]] = {}
+        self._child = child
+        self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._remember)
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._stderr_tail = b""
         self._stderr_done = False
         self._last_words: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
-        self._gone: str | None = None
         self._out: Reader = read_lines_from(
             child.stdout, self._received, self._stdout_ended, at_once=limits.TURN
         )
@@ -128,35 +102,26 @@ class StdioChannel:
         cancellable: bool = True,
         definition: bytes | None = None,
     ) -> bytes:
-        if not self._waiting:
+        if not self._rpc.waits:
             self._look_after_child()
-        if self._last_words is not None and self._gone is None:
+        if self._last_words is not None and self._rpc.gone is None:
             await asyncio.wait({self._last_words})
-        if self._gone is not None:
-            raise ChannelClosedError(self._gone, sent=False)
-        if self._full:
+        if self._rpc.gone is None and self._full:
             raise ChannelClosedError("it doesn't read what it is sent", sent=False, fatal=False)
-        if on_progress is not None:
-            params = with_progress_token(params, b"%d" % self._peer.next_id)
-        number, frame = self._peer.request(method, params)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
-        if on_progress is not None:
-            self._progress[number] = on_progress
-        self._in.write(frame)
+        number, line, answer = self._rpc.request(method, params, on_progress)
+        self._in.write(line)
         try:
             return await answer
         except asyncio.CancelledError:
-            if cancellable and (frame_ := self._peer.cancel(number)):
-                self._in.write(frame_)
+            if cancellable and (notice := self._rpc.peer.cancel(number)):
+                self._in.write(notice)
             raise
         finally:
-            self._waiting.pop(number, None)
-            self._progress.pop(number, None)
+            self._rpc.forget(number)
 
     async def notify(self, method: str, params: bytes | None = None) -> None:
-        if self._gone is None and not self._full:
-            self._in.write(self._peer.notify(method, params))
+        if self._rpc.gone is None and not self._full:
+            self._in.write(self._rpc.peer.notify(method, params))
             await self._in.drain()
 
     def diagnosis(self) -> str:
@@ -168,7 +133,7 @@ class StdioChannel:
             self._last_words.cancel()
         if self._look is not None:
             self._look.cancel()
-        self._end("the connection was closed")
+        self._rpc.end("the connection was closed")
         self._out.close()
         self._err.close()
         self._in.close()
@@ -178,62 +143,15 @@ class StdioChannel:
         """Whether as much as may waits for it to read."""
         return self._in.waiting >= limits.WAITING
 
+    def _send(self, line: bytes) -> None:
+        self._in.write(line)
+
     def _received(self, data: bytes) -> None:
-        for event in self._peer.receive(data):
-            self._handle(event)
-        if self._peer.dropped > limits.DROPPED:
-            self._end(f"it writes a line of more than {limits.DROPPED:,} bytes")
-
-    def _handle(self, event: object) -> None:
-        match event:
-            case Result(id=number, result=result):
-                if (answer := self._waiting.get(number)) and not answer.done():
-                    answer.set_result(result)
-            case Error(id=number, error=error, ours=ours):
-                if (answer := self._waiting.get(number)) and not answer.done():
-                    unreadable = ChannelClosedError(error.message, sent=True, fatal=False)
-                    answer.set_exception(unreadable if ours else RpcFaultError(error))
-            case Progress(id=number, params=params):
-                if sink := self._progress.get(number):
-                    sink(params)
-            case Notification(method=method, params=params):
-                self._incoming.notified(method, params)
-            case Request(id=id_) if self._full:
-                self._peer.error(id_, INTERNAL_ERROR, "")  # it reads none of what it is answered
-            case Request(id=id_) if len(self._asked) >= limits.ASKED:
-                self._in.write(self._peer.error(id_, INTERNAL_ERROR, _CROWDED))
-            case Request(id=id_, method=method, params=params):
-                task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
-                self._asked[id_] = task
-                task.add_done_callback(partial(self._answered, id_))
-            case Invalid(id=id_, code=code, message=message):
-                answer_ = self._peer.error(id_, code, message)
-                if not self._full:
-                    self._in.write(answer_)
-            case Junk(data=data):
-                self._remember(data)
-            case Closed(ids=ids):
-                for number in ids:
-                    if (answer := self._waiting.get(number)) and not answer.done():
-                        answer.set_exception(ChannelClosedError(self._gone or "it ended", sent=True))
-            case Cancelled(id=id_):
-                if task_ := self._asked.get(id_):
-                    task_.cancel()
-            case _:  # Stray: a late or unknown answer; nobody waits for it
-                pass
-
-    async def _answer(self, id: bytes, method: str, params: bytes | None) -> None:
-        try:
-            result = await self._incoming.asked(method, params)
-        except RpcFaultError as fault:
-            error = fault.error
-            self._in.write(self._peer.error(id, error.code, error.message, error.data, error.more))
-        else:
-            self._in.write(self._peer.result(id, result))
-
-    def _answered(self, id: bytes, task: "asyncio.Task[None]") -> None:
-        if self._asked.get(id) is task:
-            del self._asked[id]
+        peer = self._rpc.peer
+        for event in peer.receive(data):
+            self._rpc.received(event)
+        if peer.dropped > limits.DROPPED:
+            self._rpc.end(f"it writes a line of more than {limits.DROPPED:,} bytes")
 
     def _look_after_child(self) -> None:
         """Ends the channel of a process that crashed although what it started keeps its pipes open.
@@ -247,7 +165,7 @@ class StdioChannel:
 
     def _look_again(self) -> None:
         self._look = None
-        if self._waiting and self._gone is None:
+        if self._rpc.waits and self._rpc.gone is None:
             self._look_after_child()
 
     def _stdout_ended(self) -> None:
@@ -262,21 +180,7 @@ class StdioChannel:
                 break
             await asyncio.sleep(_LAST_WORDS_POLL)
         code = self._child.exit_code
-        self._end("it exited" + _exit_words(code) if code is not None else "it closed its output")
-
-    def _end(self, reason: str) -> None:
-        if self._gone is not None:
-            return
-        self._gone = reason
-        for task in self._asked.values():
-            task.cancel()
-        for event in self._peer.eof():
-            if not isinstance(event, Error):  # half an answer, or half an error: the request is lost
-                self._handle(event)
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(ChannelClosedError(reason, sent=True))
-        self._incoming.ended(reason)
+        self._rpc.end("it exited" + _exit_words(code) if code is not None else "it closed its output")
 
     def _complained(self, data: bytes) -> None:
         lines = (self._stderr_tail + data).split(b"\n")

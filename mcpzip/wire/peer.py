@@ -16,9 +16,9 @@ from mcpzip.wire.envelope import (
     ABSENT,
     Envelope,
     UnreadableError,
+    outline,
     own_id,
     peer_id,
-    read,
     read_error,
     salvage,
     shown,
@@ -103,9 +103,12 @@ class Peer:
             return []
         return [self._event(frame) for frame in self._framer.feed(data)]
 
-    def message(self, text: bytes) -> Event:
-        """The event of a message that came by itself, such as the body of an HTTP request, in any layout."""
-        return self._event(text)
+    def message(self, text: bytes, envelope: Envelope | UnreadableError | None = None) -> Event:
+        """The event of a message that came by itself, such as the body of an HTTP request, in any layout.
+
+        envelope: what `outline` says of ``text``, for whoever has asked it in another thread.
+        """
+        return self._event(text, envelope)
 
     def eof(self) -> list[Event]:
         """The end of input: an unterminated last message if any, then Closed. Nothing the second time."""
@@ -171,18 +174,22 @@ class Peer:
 
         MCP forbids to cancel `initialize`; that is the caller's to know.
         """
-        if self._asked.pop(id, None) is None:
+        if not self.drop(id):
             return None
         why = b"" if reason is None else b',"reason":%b' % quote(reason)
         return self.notify(_CANCELLED, b'{"requestId":%d%b}' % (id, why))
 
+    def drop(self, id: int) -> bool:
+        """Forgets our request ``id`` without a word to the peer. Returns whether it was open."""
+        return self._asked.pop(id, None) is not None
+
     # From frame to event
 
-    def _event(self, frame: Frame) -> Event:
-        try:
-            envelope = read(frame)
-        except UnreadableError as error:
-            return self._unreadable(frame, error)
+    def _event(self, frame: Frame, envelope: Envelope | UnreadableError | None = None) -> Event:
+        if envelope is None:
+            envelope = outline(frame)
+        if isinstance(envelope, UnreadableError):
+            return self._unreadable(frame, envelope)
         if envelope.result is not ABSENT or envelope.error is not ABSENT:
             return self._answer(frame, envelope)
         return self._call(frame, envelope)

@@ -226,11 +226,15 @@ IN_A_CALL = (
         {"all": Refused(-32050, "out of paper", {"tray": 2})},
     ),
     # A stream goes on after a bad event; a body that is bad is all there was.
-    Row("junk", on_call("junk"), {"http modern": UNREADABLE, "http legacy": UNREADABLE, "all": Answered()}),
+    Row("junk", on_call("junk"), {"http modern": UNREADABLE, "all": Answered()}),
     Row("invalid UTF-8", on_call("invalid-utf8"), {"http modern": UNREADABLE, "all": Answered()}),
     Row("duplicate", on_call("duplicate"), {"http modern": UNREADABLE, "all": Answered()}),
-    # On the stream of its own request there is no doubt whose answer it is.
-    Row("wrong id", on_call("wrong-id", times=2), {"http legacy": Answered(), "all": NoAnswer()}),
+    # In the response to its own request there is no doubt whose answer it is.
+    Row(
+        "wrong id",
+        on_call("wrong-id", times=2),
+        {"stdio": NoAnswer(), "sse": NoAnswer(), "all": Answered()},
+    ),
     Row("torn", (fault("torn", count=7, seconds=0.001),), {"all": Answered()}),
     Row("8 MB", on_call("huge", size=8_000_000), {"all": Answered()}),
     Row("made while it goes out", on_call("endless", size=2_000_000), {"all": Answered()}),

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx2
+import httpx
 import pytest
 
 from fakes.launch import FakeServer
 from fakes.oauth.controls import AuthControls
+from mcpzip.auth.deferred import DeferredOAuth
 from mcpzip.auth.flow import OAuth
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.store import Store, open_store
@@ -60,7 +61,7 @@ class Caller:
 
     def __init__(self, store: Store, server: ServerConfig, now: Callable[[], float]) -> None:
         self.server, self.oauth = server, OAuth(server, store, now=now)
-        self._client = httpx2.AsyncClient(auth=self.oauth, timeout=30, trust_env=False)
+        self._client = httpx.AsyncClient(auth=DeferredOAuth.loaded(self.oauth), timeout=30, trust_env=False)
 
     async def status(self, method: str = "tools/list", **params: str) -> int:
         """The HTTP status of one more request."""

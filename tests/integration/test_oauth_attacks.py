@@ -236,24 +236,24 @@ async def test_a_token_goes_to_its_own_origin_only(
     store: Store, shop: FakeServer, auth: AuthControls
 ) -> None:
     """Whatever asks for a signature: a redirect that was followed, an address out of an event stream."""
-    import httpx2
+    import httpx
 
     store.save(grant_of(auth, shop.url))
     oauth = OAuth(server_at(shop.url), store)
     for url in (shop.url.replace("127.0.0.1", "localhost"), "https://evil.example/mcp", shop.url + "/more"):
-        flow = oauth.async_auth_flow(httpx2.Request("POST", url))
+        flow = oauth.flow(httpx.Request("POST", url))
         signed = await flow.__anext__()
         assert ("Authorization" in signed.headers) == url.startswith(shop.url)
         await flow.aclose()
 
 
 async def test_a_token_is_not_sent_where_others_can_listen(store: Store, auth: AuthControls) -> None:
-    import httpx2
+    import httpx
 
     url = "http://elsewhere.invalid/mcp"
     store.save(grant_of(auth, url))
     oauth = OAuth(server_at(url), store)
-    flow = oauth.async_auth_flow(httpx2.Request("POST", url))
+    flow = oauth.flow(httpx.Request("POST", url))
     assert "Authorization" not in (await flow.__anext__()).headers
     await flow.aclose()
 

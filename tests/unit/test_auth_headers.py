@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx2
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,8 +43,8 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder, self.clock = folder, Clock()
         self.runs = folder / "runs"
-        self.seen: list[httpx2.Headers] = []
-        self.answer: Callable[[httpx2.Request], int] = lambda request: 200
+        self.seen: list[httpx.Headers] = []
+        self.answer: Callable[[httpx.Request], int] = lambda request: 200
 
     def program(self, body: str, name: str = "it") -> HeadersCommand:
         """The auth of a server whose program is ``body``; ``say(object)`` prints and ``count`` is its run."""
@@ -55,12 +55,12 @@ class Stage:
         server = ServerConfig(name, "http", url=URL, headers_command=command)
         return HeadersCommand(server, now=self.clock)
 
-    def client(self, auth: httpx2.Auth) -> httpx2.AsyncClient:
-        def handle(request: httpx2.Request) -> httpx2.Response:
+    def client(self, auth: httpx.Auth) -> httpx.AsyncClient:
+        def handle(request: httpx.Request) -> httpx.Response:
             self.seen.append(request.headers.copy())
-            return httpx2.Response(self.answer(request))
+            return httpx.Response(self.answer(request))
 
-        return httpx2.AsyncClient(auth=auth, transport=httpx2.MockTransport(handle))
+        return httpx.AsyncClient(auth=auth, transport=httpx.MockTransport(handle))
 
     @property
     def times(self) -> int:
@@ -297,5 +297,5 @@ def test_any_output_is_headers_or_a_sentence(out):
         sentence = str(error)
     else:
         assert isinstance(found, Printed)
-        httpx2.Request("POST", URL, headers=dict(found.headers))
+        httpx.Request("POST", URL, headers=dict(found.headers))
     assert not sentence or (sentence.startswith("its headersCommand printed ") and sentence.endswith("."))

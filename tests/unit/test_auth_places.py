@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import httpx2
 import pytest
 
@@ -138,7 +139,7 @@ async def test_a_name_that_leads_to_a_private_address_is_sent_nothing(
 async def test_a_name_beside_the_server_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     async with names(monkeypatch, inside_example="127.0.0.1", mcp_example="127.0.0.1") as (port, said):
         request = httpx2.Request("GET", f"https://inside.example:{port}/meta")
-        with pytest.raises(httpx2.HTTPError):  # it speaks no TLS
+        with pytest.raises(httpx.HTTPError):  # it speaks no TLS
             await send(request, (NAMED,))
         assert said[0].startswith(b"\x16")
         await check_way("the page", f"https://inside.example:{port}/", (NAMED,))

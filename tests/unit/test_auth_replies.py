@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+import httpx
 import httpx2
 import pytest
 from hypothesis import given
@@ -120,5 +121,10 @@ def test_where_a_token_may_go(url: str, server: str, may: bool) -> None:
 
 @given(st.text(st.characters()))
 def test_any_error_is_one_line(text: str) -> None:
-    for error in (ValueError(text), httpx2.ConnectError(text), httpx2.InvalidURL(text)):
+    for error in (
+        ValueError(text),
+        httpx.ConnectError(text),
+        httpx.InvalidURL(text),
+        httpx2.InvalidURL(text),
+    ):
         assert plainly(error).isprintable()

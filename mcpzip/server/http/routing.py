@@ -5,18 +5,13 @@ The rule: whoever routed the request by a header and we, who act by the body, mu
 header that says otherwise, twice, or nothing where it has to, is refused.
 """
 
-import binascii
 import json
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from mcpzip.model.errors import CrowdedError
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.workers import computed
 from mcpzip.server.http.head import Head
-from mcpzip.system.threads import in_thread
-from mcpzip.transport.opening import IMPORTING
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,
@@ -28,20 +23,14 @@ from mcpzip.wire import (
     unquote,
     unsupported_version_error,
 )
-
-if TYPE_CHECKING:
-    from mcp.shared.inbound import InboundLadderRejection
+from mcpzip.wire.param_headers import NAMED_BY, PREFIX, header_text, param_mismatch
 
 VERSION_HEADER, METHOD_HEADER, NAME_HEADER = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"
-PARAM_HEADERS = "Mcp-Param-"
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The param that Mcp-Name repeats, by method."""
 
 Schema = Mapping[str, object]
 SchemaOf = Callable[[str], Callable[[], Schema] | None]
 """What reads the input schema of a tool that is shown under a name; None where it asks for no headers."""
 
-_ENCODED, _END = "=?base64?", "?="
 _NO_STAMP = RpcError(
     INVALID_PARAMS, f"_meta lacks {PROTOCOL_VERSION_KEY} or …/{CLIENT_CAPABILITIES_KEY.partition('/')[2]}."
 )
@@ -69,7 +58,7 @@ def misrouted(head: Head, method: str, exchange: Exchange) -> RpcError | None:
         return _mismatch(f"{METHOD_HEADER} is not the method of the request.")
     param = NAMED_BY.get(method)
     name = exchange.fields.get(param, b"null") if param else b"null"
-    if name != b"null" and (_text(name) is None or _decoded(head.text(NAME_HEADER)) != _text(name)):
+    if name != b"null" and (_text(name) is None or header_text(head.text(NAME_HEADER)) != _text(name)):
         return _mismatch(f"{NAME_HEADER} is not the {param} in params.")
     return unserved(head)
 
@@ -80,22 +69,15 @@ async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> Rp
     schema = None if name is None else schema_of(name)
     if schema is None:
         return None
-    headers = head.starting(PARAM_HEADERS)
+    headers = head.starting(PREFIX)
     names = [header for header, _ in headers]
     if len(set(names)) < len(names):
         return _mismatch("An Mcp-Param header is there more than once.")
     arguments = exchange.fields.get("arguments", b"{}")
-    await in_thread(_validator, "mirrors")  # where it has to be imported, that holds up nobody's turn
     try:
         return await computed(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
     except CrowdedError as error:
         return RpcError(INTERNAL_ERROR, str(error))
-
-
-def _validator() -> "Callable[[Any, Mapping[str, Any], Mapping[str, str]], InboundLadderRejection | None]":
-    with IMPORTING:  # half a second, for the few tools that ask for it
-        from mcp.shared.inbound import validate_mcp_param_headers
-    return validate_mcp_param_headers
 
 
 def _compared(schema: Schema, text: bytes, headers: Mapping[str, str]) -> RpcError | None:
@@ -105,8 +87,8 @@ def _compared(schema: Schema, text: bytes, headers: Mapping[str, str]) -> RpcErr
         return _UNREADABLE
     if not isinstance(arguments, dict | None):
         return None  # which is refused for that
-    rejection = _validator()(schema, arguments or {}, headers)
-    return None if rejection is None else _mismatch(rejection.message)
+    reason = param_mismatch(schema, arguments or {}, headers)
+    return None if reason is None else _mismatch(reason)
 
 
 def _mismatch(reason: str) -> RpcError:
@@ -117,17 +99,4 @@ def _text(raw: bytes) -> str | None:
     try:
         return unquote(raw)
     except ValueError:
-        return None
-
-
-def _decoded(value: str | None) -> str | None:
-    """The text that a header stands for; None when it is there in no form that the specification has."""
-    if value is None or not (value.startswith(_ENCODED) and value.endswith(_END)):
-        return value
-    coded = value[len(_ENCODED) : -len(_END)].encode("latin-1")
-    try:
-        text = a2b_base64(coded, strict_mode=True)
-        # One text has one form: what is left over in the last letter is zero.
-        return text.decode("utf-8", "surrogatepass") if b2a_base64(text, newline=False) == coded else None
-    except (binascii.Error, UnicodeDecodeError):
         return None

@@ -1,9 +1,9 @@
 """What a server that refuses over HTTP says of it."""
 
-import httpx2
+import httpx
 import pytest
 
-from mcpzip.transport.refusal import refusal, words_in
+from mcpzip.transport.http_errors import refusal, words_in
 
 TEXT, JSON, HTML = "text/plain; charset=utf-8", "application/json", "text/html"
 
@@ -35,7 +35,7 @@ def test_its_words_are_found_where_they_stand(kind: str, body: bytes, words: str
 
 def answer(status: int, phrase: str, body: bytes = b"", kind: str = TEXT) -> str:
     headers = {"content-type": kind}
-    response = httpx2.Response(status, headers=headers, extensions={"reason_phrase": phrase.encode()})
+    response = httpx.Response(status, headers=headers, extensions={"reason_phrase": phrase.encode()})
     return refusal(response, body)
 
 

@@ -1,10 +1,11 @@
 """The HTTP connections to a server: through a proxy, refused, cut, and answered late."""
 
-import httpx2
+import httpx
 import pytest
 from raw_server import Asked, Say, head, raw_server
 
-from mcpzip.auth.connections import Connections, HeadTooLongError
+from mcpzip.http.connections import Connections
+from mcpzip.http.network import HeadTooLongError
 from mcpzip.model import limits
 
 BODY = b"x" * 100_000
@@ -15,8 +16,8 @@ async def found(asked: Asked, say: Say) -> None:
     await say(head(200, f"content-length: {len(BODY)}") + BODY)
 
 
-def get(url: str) -> httpx2.Request:
-    return httpx2.Request("GET", url)
+def get(url: str) -> httpx.Request:
+    return httpx.Request("GET", url)
 
 
 async def test_an_answer_comes_whole_and_its_connection_is_used_again() -> None:
@@ -73,8 +74,8 @@ async def test_what_goes_wrong_has_the_names_of_httpx() -> None:
     async with raw_server(GET=cut) as server:
         connections = Connections(server.url)
         response = await connections.handle_async_request(get(server.url))
-        with pytest.raises(httpx2.TransportError):
+        with pytest.raises(httpx.TransportError):
             await response.aread()
-    with pytest.raises(httpx2.ConnectError):
+    with pytest.raises(httpx.ConnectError):
         await connections.handle_async_request(get(server.url))
     await connections.aclose()

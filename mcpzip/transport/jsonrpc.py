@@ -1,0 +1,167 @@
+"""A JSON-RPC connection with asyncio: our requests are futures, the server's requests are tasks.
+
+The rule: this is what all transports share. It stands on `wire.Peer`, which keeps the rules of the protocol,
+and does no I/O: a transport gives it events, and sends what it says.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from mcpzip.model import limits
+from mcpzip.system.tasks import looked_at
+from mcpzip.transport.base import ChannelClosedError, Incoming, ProgressSink, RpcFaultError
+from mcpzip.wire import (
+    INTERNAL_ERROR,
+    Cancelled,
+    Closed,
+    Error,
+    Event,
+    Invalid,
+    Junk,
+    Notification,
+    Peer,
+    Progress,
+    Request,
+    Result,
+    Role,
+    with_progress_token,
+)
+
+_CROWDED = "There are too many requests under way."
+
+
+class JsonRpcConnection:
+    """Our end of a connection on which we are the client.
+
+    gone: why it carries nothing more; None while it does. peer: the state of the protocol.
+    """
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        send: Callable[[bytes], object],
+        *,
+        full: Callable[[], bool],
+        junk: Callable[[bytes], None] = lambda data: None,
+    ) -> None:
+        """incoming: who hears what the server says unasked. send: is given each answer to the server, a line.
+        full: whether the server takes too few of them: its requests are then not heard. junk: is given what
+        is no message.
+        """
+        self.peer = Peer(role=Role.CLIENT)
+        self.gone: str | None = None
+        self._incoming, self._send, self._full, self._junk = incoming, send, full, junk
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._progress: dict[int, ProgressSink] = {}
+        self._answering: dict[bytes, asyncio.Task[None]] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether any request of ours has no outcome yet."""
+        return bool(self._waiting)
+
+    def is_open(self, number: int) -> bool:
+        """Whether our request ``number`` has no outcome yet."""
+        answer = self._waiting.get(number)
+        return answer is not None and not answer.done()
+
+    def request(
+        self, method: str, params: bytes | None, on_progress: ProgressSink | None
+    ) -> tuple[int, bytes, "asyncio.Future[bytes]"]:
+        """A new request: its number, its line, and what becomes its result.
+
+        on_progress: if it is there, the request has a progress token of ours. The caller calls `forget` in
+        the end. Raises ChannelClosedError (sent=False) when the connection is gone.
+        """
+        if self.gone is not None:
+            raise ChannelClosedError(self.gone, sent=False)
+        if on_progress is not None:
+            params = with_progress_token(params, b"%d" % self.peer.next_id)
+        number, line = self.peer.request(method, params)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        if on_progress is not None:
+            self._progress[number] = on_progress
+        return number, line, answer
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for the request ``number`` any more; what comes for it is dropped."""
+        self.peer.drop(number)
+        self._progress.pop(number, None)
+        answer = self._waiting.pop(number, None)
+        if answer is not None and not answer.cancel():
+            looked_at(answer)  # who waited may have left in the very moment in which it failed
+
+    def fail(self, number: int, error: Exception) -> None:
+        """The request ``number`` has no other outcome than ``error``, if it has none yet."""
+        self.peer.drop(number)
+        answer = self._waiting.get(number)
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+    def received(self, event: Event) -> None:
+        """What the server said."""
+        match event:
+            case Result(id=number, result=result):
+                if (answer := self._waiting.get(number)) and not answer.done():
+                    answer.set_result(result)
+            case Error(id=number, error=error, ours=ours):
+                unreadable = ChannelClosedError(error.message, sent=True, fatal=False)
+                self.fail(number, unreadable if ours else RpcFaultError(error))
+            case Progress(id=number, params=params):
+                if sink := self._progress.get(number):
+                    sink(params)
+            case Notification(method=method, params=params):
+                self._incoming.notified(method, params)
+            case Request(id=id_) if self._full():
+                self.peer.error(id_, INTERNAL_ERROR, "")  # it takes none of what it is answered
+            case Request(id=id_) if len(self._answering) >= limits.ASKED:
+                self._send(self.peer.error(id_, INTERNAL_ERROR, _CROWDED))
+            case Request(id=id_, method=method, params=params):
+                task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
+                self._answering[id_] = task
+                task.add_done_callback(partial(self._answered, id_))
+            case Invalid(id=id_, code=code, message=message):
+                line = self.peer.error(id_, code, message)
+                if not self._full():
+                    self._send(line)
+            case Junk(data=data):
+                self._junk(data)
+            case Closed(ids=ids):
+                for number in ids:
+                    self.fail(number, ChannelClosedError(self.gone or "it ended", sent=True))
+            case Cancelled(id=id_):
+                if task_ := self._answering.get(id_):
+                    task_.cancel()
+            case _:  # Stray: a late or unknown answer; nobody waits for it
+                pass
+
+    def end(self, reason: str) -> None:
+        """It carries nothing more. Fails whatever waits. Does nothing the second time."""
+        if self.gone is not None:
+            return
+        self.gone = reason
+        for task in self._answering.values():
+            task.cancel()
+        for event in self.peer.eof():
+            if not isinstance(event, Error):  # half an answer, or half an error: the request is lost
+                self.received(event)
+        for number in list(self._waiting):
+            self.fail(number, ChannelClosedError(reason, sent=True))
+        self._incoming.ended(reason)
+
+    async def _answer(self, id: bytes, method: str, params: bytes | None) -> None:
+        try:
+            result = await self._incoming.asked(method, params)
+        except RpcFaultError as fault:
+            error = fault.error
+            line = self.peer.error(id, error.code, error.message, error.data, error.more)
+        else:
+            line = self.peer.result(id, result)
+        if line:
+            self._send(line)
+
+    def _answered(self, id: bytes, task: "asyncio.Task[None]") -> None:
+        if self._answering.get(id) is task:
+            del self._answering[id]

@@ -1,0 +1,101 @@
+"""The headers in which a request over HTTP repeats a part of its body, as a client sends them."""
+
+import json
+from collections.abc import Awaitable, Mapping
+
+from mcpzip.model import limits
+from mcpzip.system.threads import in_thread
+from mcpzip.transport.base import Dialect
+from mcpzip.wire import PROTOCOL_VERSION_KEY, Era, NotAnObject, split_object, with_members
+from mcpzip.wire.envelope import text_of
+from mcpzip.wire.param_headers import (
+    ANNOTATION,
+    NAMED_BY,
+    header_value,
+    invalid_annotation,
+    param_headers,
+)
+from mcpzip.wire.stepping import elements_of
+
+_ANNOTATION = ANNOTATION.encode()
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def request_headers(
+    method: str, params: bytes | None, dialect: Dialect | None, definition: bytes | None
+) -> Headers | Awaitable[Headers]:
+    """The headers of one request; to be awaited where they take long to find.
+
+    dialect: None before the handshake; the version is then what the params claim, and is among the headers.
+    definition: of the tool that is called, as JSON text.
+    """
+    if dialect is not None and dialect.era is Era.LEGACY:
+        return []
+    fields = _members(params)
+    headers: Headers = []
+    if dialect is None:
+        version = text_of(_members(fields.get("_meta")).get(PROTOCOL_VERSION_KEY, b""))
+        if version is None:
+            return []
+        headers.append((b"Mcp-Protocol-Version", header_value(version).encode()))
+    headers.append((b"Mcp-Method", header_value(method).encode()))
+    named_by = NAMED_BY.get(method)
+    name = text_of(fields.get(named_by, b"")) if named_by else None
+    if name is not None:
+        headers.append((b"Mcp-Name", header_value(name).encode()))
+    if definition is None or dialect is None or _ANNOTATION not in definition:
+        return headers
+    return _with_params(headers, definition, fields.get("arguments", b"{}"))
+
+
+async def _with_params(headers: Headers, definition: bytes, arguments: bytes) -> Headers:
+    if len(definition) + len(arguments) <= limits.READ_AT_ONCE:
+        return headers + _repeated(definition, arguments)
+    return headers + await in_thread(lambda: _repeated(definition, arguments), "param-headers")
+
+
+def _repeated(definition: bytes, arguments: bytes) -> Headers:
+    """The headers that repeat those of ``arguments`` which the tool wants repeated."""
+    schema = json.loads(definition).get("inputSchema")
+    repeated = param_headers(schema, json.loads(arguments))
+    return [(name.encode(), value.encode()) for name, value in repeated.items()]
+
+
+async def without_invalid_tools(text: bytes) -> bytes:
+    """The result of `tools/list` without the tools whose schema asks for headers that can't be: a client over
+    HTTP must leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom Headers from Tool
+    Parameters").
+    """
+    if _ANNOTATION not in text:
+        return text
+    return await in_thread(lambda: _without_invalid(text), "param-headers")
+
+
+def _without_invalid(text: bytes) -> bytes:
+    try:
+        tools = elements_of(_members(text).get("tools", b""), limits.LIST_ITEMS)
+    except ValueError:
+        return text  # whoever reads it says why it can't be read
+    valid = list(filter(_is_valid, tools))
+    if len(valid) == len(tools):
+        return text
+    return with_members(text, {"tools": b"[%b]" % b",".join(valid)})
+
+
+def _is_valid(tool: bytes) -> bool:
+    """Whether the headers that ``tool`` asks for can be. One that is too large is left out elsewhere."""
+    if _ANNOTATION not in tool or len(tool) > limits.ITEM:
+        return True
+    try:
+        said = json.loads(tool)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(said, dict) or invalid_annotation(said.get("inputSchema")) is None
+
+
+def _members(text: bytes | None) -> Mapping[str, bytes]:
+    try:
+        return split_object(text) if text else {}
+    except NotAnObject:
+        return {}
