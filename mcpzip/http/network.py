@@ -203,11 +203,12 @@ def _is_readable(transport: asyncio.Transport) -> bool:
     number = transport.get_extra_info("socket").fileno()
     if number < 0:
         return True
-    if sys.platform != "win32":
+    if sys.platform == "win32":
+        return bool(select.select([number], (), (), 0)[0])
+    else:
         poll = select.poll()
         poll.register(number, select.POLLIN)
         return bool(poll.poll(0))
-    return bool(select.select([number], (), (), 0)[0])
 
 
 def _wake(future: "asyncio.Future[None] | None") -> None:
