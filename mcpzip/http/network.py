@@ -205,10 +205,9 @@ def _is_readable(transport: asyncio.Transport) -> bool:
         return True
     if sys.platform == "win32":
         return bool(select.select([number], (), (), 0)[0])
-    else:
-        poll = select.poll()
-        poll.register(number, select.POLLIN)
-        return bool(poll.poll(0))
+    poll = select.poll()
+    poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _wake(future: "asyncio.Future[None] | None") -> None:
