@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import httpx2
+import httpx
 
 from conformance.channel.http import HttpChannel
 from conformance.errors import Finding, NoAnswerError
@@ -18,6 +18,7 @@ from conformance.player import CLIENT_INFO, Player
 from conformance.reply import Reply
 from conformance.stage import Stage
 from conformance.transcript import Transcript
+from mcpzip.http.events import events
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
     NotAnObject,
@@ -26,6 +27,7 @@ from mcpzip.wire import (
     quote,
     split_object,
 )
+from mcpzip.wire.inflating import CODINGS
 
 HEADERS: Mapping[str, str] = {
     "Accept": "application/json, text/event-stream",
@@ -69,7 +71,9 @@ class RawHttp:
         self.url, self._patience = channel.url, stage.patience
         self._transcript = Transcript()
         stage.transcripts.append(self._transcript)
-        self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None), trust_env=False)
+        self._client = httpx.AsyncClient(
+            headers={"Accept-Encoding": CODINGS}, timeout=httpx.Timeout(None), trust_env=False
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,12 +130,12 @@ class RawHttp:
                 got = Response(response.status_code, came, await self._body(verb, body, response))
         except TimeoutError:
             raise NoAnswerError(f"{verb} was not answered within {self._patience:g} s.") from None
-        except httpx2.HTTPError as error:
+        except httpx.HTTPError as error:
             self._transcript.remark(f"the connection broke: {error!r}")
             raise Finding(f"The connection broke before {verb} was answered.") from error
         return got
 
-    async def _body(self, verb: str, asked: bytes | AsyncIterator[bytes], response: httpx2.Response) -> bytes:
+    async def _body(self, verb: str, asked: bytes | AsyncIterator[bytes], response: httpx.Response) -> bytes:
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             body = await response.aread()
             if body:
@@ -139,8 +143,8 @@ class RawHttp:
             return body
         id = _members(asked).get("id") if isinstance(asked, bytes) else None
         if verb == "POST":
-            async for event in httpx2.EventSource(response, max_event_size=None):
-                message = event.data.encode()
+            async for event in events(response):
+                message = event.data
                 if message:
                     self._transcript.add(message, sent=False)
                 if id is not None and _members(message).get("id") == id and "method" not in _members(message):

@@ -34,7 +34,7 @@ FLOORS = (
 
 GUESTS = {
     "fakes": {"fakes", "mcpzip.wire", "mcpzip.model"},
-    "conformance": {"conformance", "fakes", "mcpzip.wire", "mcpzip.model"},
+    "conformance": {"conformance", "fakes", "mcpzip.http", "mcpzip.wire", "mcpzip.model"},
 }
 """The other packages, and all of ours that each may import."""
 

@@ -6,14 +6,16 @@ basic/transports/streamable-http). Redirects aren't followed: a client's token m
 """
 
 import asyncio
-import base64
 import os
 from collections.abc import Callable, Coroutine, Mapping
 
-import httpx2
+import httpx
 
 from conformance.channel import Sink
 from conformance.processes import Process
+from mcpzip.http.bodies import BodyTooLongError, whole
+from mcpzip.http.events import Cursor, content_type, events
+from mcpzip.model.limits import MESSAGE
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
     MODERN_VERSIONS,
@@ -22,17 +24,14 @@ from mcpzip.wire import (
     split_object,
     unquote,
 )
+from mcpzip.wire.inflating import CODINGS
+from mcpzip.wire.param_headers import NAMED_BY, header_value
 
 _ACCEPT = "application/json, text/event-stream"
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which member of a modern request's params goes into ``Mcp-Name``."""
 _REMARKED = 300
-_BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.SSEError, ValueError)
-"""What a response, or the address it should come from, can raise: ValueError for text that isn't UTF-8, or a
-session id that no header can hold."""
-_LARGEST = 64 << 20
-"""Bytes of one message, counted when it is no longer compressed; a longer one breaks its response."""
-_PIECE = 1 << 18
+_BROKEN = (httpx.HTTPError, httpx.InvalidURL, BodyTooLongError, ValueError)
+"""What a response, or the address it should come from, can raise: ValueError for an event that is too long,
+or a session id that no header can hold."""
 _LEAVING = 1.0
 """Seconds for the DELETE of a session."""
 
@@ -54,10 +53,15 @@ class HttpChannel:
         self.url, self.session = url, ""
         self._process, self._sink, self._owned = process, sink, owned
         self._version = ""
-        self._client = httpx2.AsyncClient(
-            headers={"Accept": _ACCEPT, "Content-Type": "application/json", **(headers or {})},
-            timeout=httpx2.Timeout(None),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=None),
+        self._client = httpx.AsyncClient(
+            headers={
+                "Accept": _ACCEPT,
+                "Accept-Encoding": CODINGS,
+                "Content-Type": "application/json",
+                **(headers or {}),
+            },
+            timeout=httpx.Timeout(None),
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=None),
             trust_env=False,
         )
         self._tasks: set[asyncio.Task[None]] = set()
@@ -171,20 +175,20 @@ class HttpChannel:
             )
 
     async def _read(
-        self, response: httpx2.Response, asked: bytes | None, answered_now: Callable[[], None] = lambda: None
+        self, response: httpx.Response, asked: bytes | None, answered_now: Callable[[], None] = lambda: None
     ) -> bool:
         """Hand on what a response holds; whether the request ``asked`` is answered by it. answered_now:
         called as soon as it is, however long the stream stays open."""
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = content_type(response)
         if kind == "text/event-stream":
-            answered = False
-            async for event in httpx2.EventSource(response, max_event_size=_LARGEST):
-                told = event.event == "message" and bool(event.data)
-                if told and self._take(event.data.encode(), asked):
+            answered, cursor = False, Cursor()
+            async for event in events(response):
+                told = cursor.note(event) == "message" and bool(event.data)
+                if told and self._take(event.data, asked):
                     answered = True
                     answered_now()
             return answered
-        body = await self._whole(response)
+        body = await whole(response, MESSAGE)
         if kind != "application/json" or not body:
             if body:
                 self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
@@ -196,15 +200,6 @@ class HttpChannel:
         self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
         self._sink.refused(asked, f"HTTP {response.status_code}", message.get("error"))
         return True
-
-    async def _whole(self, response: httpx2.Response) -> bytes:
-        """A body. ValueError for one that is too large, as soon as it is."""
-        body = bytearray()
-        async for piece in response.aiter_bytes(_PIECE):
-            body += piece
-            if len(body) > _LARGEST:
-                raise ValueError(f"a body of more than {_LARGEST} bytes")
-        return bytes(body)
 
     def _take(self, raw: bytes, asked: bytes | None) -> bool:
         raw = raw.replace(b"\r\n", b" ").replace(b"\n", b" ")  # between tokens; a JSON string holds none
@@ -248,17 +243,8 @@ class HttpChannel:
             return {}
         self._version = version
         headers = {"MCP-Protocol-Version": version, "Mcp-Method": method}
-        name = _text(params.get(_NAMED.get(method, "")))
+        name = _text(params.get(NAMED_BY.get(method, "")))
         return headers if name is None else headers | {"Mcp-Name": header_value(name)}
-
-
-def header_value(text: str) -> str:
-    """``text`` as a header may hold it: what isn't plain ASCII, or would lose its edges, goes as Base64
-    (2026-07-28, basic/transports/streamable-http)."""
-    plain = (
-        text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
-    )
-    return text if plain else f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
 
 
 def _members(raw: bytes) -> dict[str, bytes]:

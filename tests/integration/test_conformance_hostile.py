@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.channel.http import _LARGEST, HttpChannel
+from conformance.channel.http import HttpChannel
 from conformance.channel.stdio import StdioChannel
 from conformance.client import Client
 from conformance.errors import NotPlayableError
@@ -21,9 +21,10 @@ from conformance.stage import STRAIGHT, Stage
 from conformance.subject import Subject
 from fakes.faults import fault
 from fakes.launch import FakeServer
+from mcpzip.model.limits import MESSAGE
 
 Start = Callable[..., FakeServer]
-MORE = _LARGEST + 1_000_000
+MORE = MESSAGE + 1_000_000
 
 
 async def test_an_answer_that_is_too_long_is_an_error_over_http(fake_mcp: Start) -> None:

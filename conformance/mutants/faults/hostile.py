@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 
-import httpx2
+import httpx
 
 from conformance.channel import Channel
 from conformance.channel.http import HttpChannel
@@ -53,7 +53,7 @@ class RescansBodies(Link):
 
 
 class _Rescanning(HttpChannel):
-    async def _read(self, response: httpx2.Response, asked: bytes | None, *rest: object) -> bool:
+    async def _read(self, response: httpx.Response, asked: bytes | None, *rest: object) -> bool:
         if asked is None:
             return await super()._read(response, asked)
         had = b""
@@ -79,7 +79,7 @@ class HoldsAll(Link):
 
 
 class _Holding(HttpChannel):
-    async def _read(self, response: httpx2.Response, asked: bytes | None, *rest: object) -> bool:
+    async def _read(self, response: httpx.Response, asked: bytes | None, *rest: object) -> bool:
         if asked is None:
             return await super()._read(response, asked)
         body = await response.aread()

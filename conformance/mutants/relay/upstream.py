@@ -166,7 +166,7 @@ class Link(End):
         """The way to the server. GoneError when there is none."""
         entry = self.upstream.entry
         if "url" in entry:
-            from conformance.channel.http import HttpChannel  # only who needs it pays for httpx2
+            from conformance.channel.http import HttpChannel  # only who needs it pays for httpx
 
             return HttpChannel(str(entry["url"]), None, self, headers=self.headers())
         arguments = entry.get("args")
