@@ -12,7 +12,7 @@ from mcpzip.model.limits import MESSAGE
 from mcpzip.model.quoting import quoted
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
 from mcpzip.transport.http_channel import LINGER, LISTENING, HttpChannel
-from mcpzip.transport.http_errors import LOST, NEITHER, NOT_OURS
+from mcpzip.transport.http_errors import LOST, NEITHER, NETWORK, NOT_OURS
 
 _SESSION = b"Mcp-Session-Id"
 _RETRY = 1.0
@@ -151,7 +151,7 @@ class StreamableHttpChannel(HttpChannel):
                 await self._read(response, cursor, number)
             finally:
                 await response.aclose()
-        except Exception:
+        except NETWORK:
             pass  # whoever waits for something is told when it is given up
         return None if opened else 0
 
@@ -162,5 +162,5 @@ class StreamableHttpChannel(HttpChannel):
             async with asyncio.timeout(_GOOD_BYE):
                 response = await self._send("DELETE", self._endpoint, ())
                 await response.aclose()
-        except Exception:
+        except NETWORK:
             pass  # the session ends by itself one day

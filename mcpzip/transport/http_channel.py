@@ -6,6 +6,7 @@ side. Nothing of a message's size is read on the event loop in one go.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 
 import httpx
@@ -24,7 +25,7 @@ from mcpzip.transport.base import (
     RpcFaultError,
     Signing,
 )
-from mcpzip.transport.http_errors import NOT_OURS, error_in, failure, redirected, refused
+from mcpzip.transport.http_errors import NETWORK, NOT_OURS, error_in, failure, redirected, refused
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 from mcpzip.transport.request_headers import request_headers, without_invalid_tools
 from mcpzip.wire import Era, Error, Event, Invalid, Junk, Result, Stray
@@ -48,7 +49,7 @@ _LARGE = 1 << 20
 _USER_AGENT = b"mcpzip/" + __version__.encode()
 
 
-class HttpChannel:
+class HttpChannel(ABC):
     """A `Channel` over HTTP. Where messages are posted, and answers come from, is its heirs'."""
 
     def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
@@ -124,9 +125,9 @@ class HttpChannel:
         """Whether a request whose response is closed is cancelled by that. If not, the server is told."""
         return False
 
+    @abstractmethod
     async def _answered(self, number: int, method: str, response: httpx.Response) -> None:
         """Takes in the ``response`` to the request ``number``, which is no HTTP error."""
-        raise NotImplementedError
 
     async def _leave(self) -> None:
         """Says good-bye."""
@@ -225,7 +226,7 @@ class HttpChannel:
                 await asyncio.wait({before}, timeout=_HOLD)
             response = await self._send("POST", self._endpoint, POSTING, message)
             await beginning(response, limits.REFUSAL_TIME)
-        except Exception:
+        except NETWORK:
             pass  # nobody waits for what becomes of it; if the server is gone, the next request says so
 
     # ---- messages in
