@@ -129,6 +129,7 @@ class HttpChannel(ABC):
     async def _answered(self, number: int, method: str, response: httpx.Response) -> None:
         """Takes in the ``response`` to the request ``number``, which is no HTTP error."""
 
+    @abstractmethod
     async def _leave(self) -> None:
         """Says good-bye."""
 

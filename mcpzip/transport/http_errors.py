@@ -27,8 +27,8 @@ FOLLOW = "If that is the right server, put its address into the config."
 UNREACHABLE = "Start the server, or mend 'url' in the config."
 
 NETWORK = (httpx.HTTPError, httpx.InvalidURL, McpzipError, BodyTooLongError, OSError, ValueError)
-"""What sending a request, or reading its response, may raise: `TimeoutError` is an OSError, `UnfitAnswerError`
-and an event that is too long are ValueErrors."""
+"""What sending a request, or reading its response, may raise: `TimeoutError` is an OSError, and
+`UnfitAnswerError` and `EventTooLongError` are ValueErrors."""
 
 _NOTHING_RAN = (307, 308, 401, 403, 404, 405, 406, 413, 415, 421, 429)
 """Statuses with which a server says that it did nothing with a request."""

@@ -56,6 +56,9 @@ class SseChannel(HttpChannel):
             body.cancel()
             await asyncio.wait({body})
 
+    async def _leave(self) -> None:
+        """The end of the stream says it."""
+
     async def _stream(self) -> None:
         """Reads the stream to its end."""
         try:
