@@ -66,17 +66,18 @@ class Client:
         that can't be sent, and what ``auth`` raises.
         """
         request = self._request(method, url, headers, content, trace)
-        for _ in range(REDIRECTS):
+        left = REDIRECTS
+        while True:
             response = await self._signed(request)
             response.request = request
-            self._keep_cookies(request, response)
+            self._keep_cookies(response)
             target = redirect_target(response)
-            if target is None or not _may_follow(request, response, target):
+            if not left or target is None or not _may_follow(request, response, target):
                 return response
+            left -= 1
             await response.aclose()
             moved = [(name, value) for name, value in headers if name.lower() != b"host"]
             request = self._request(method, target, moved, content, trace)
-        return await self._signed(request)
 
     async def aclose(self) -> None:
         """Closes the connections, with what is under way on them."""
@@ -118,9 +119,15 @@ class Client:
             raise UnfitAnswerError(f"its answer has more than {HEADERS} header fields")
         return response
 
-    def _keep_cookies(self, request: httpx.Request, response: httpx.Response) -> None:
-        if "set-cookie" in response.headers and len(request.headers.get("cookie", "")) <= COOKIES:
-            self._cookies.extract_cookies(response)
+    def _keep_cookies(self, response: httpx.Response) -> None:
+        """Takes the cookies of ``response``, or none of them where they would be too many."""
+        if "set-cookie" not in response.headers:
+            return
+        together = httpx.Cookies(self._cookies)
+        together.extract_cookies(response)
+        size = sum(len(cookie.name) + len(cookie.value or "") + len("=; ") for cookie in together.jar)
+        if size <= COOKIES:
+            self._cookies = together
 
 
 def redirect_target(response: httpx.Response) -> httpx.URL | None:

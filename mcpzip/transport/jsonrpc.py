@@ -114,8 +114,8 @@ class JsonRpcConnection:
                     sink(params)
             case Notification(method=method, params=params):
                 self._incoming.notified(method, params)
-            case Request(id=id_) if self._full():
-                self.peer.error(id_, INTERNAL_ERROR, "")  # it takes none of what it is answered
+            case Request(id=id_) if self.gone is not None or self._full():
+                self.peer.error(id_, INTERNAL_ERROR, "")  # it takes none of what it would be answered
             case Request(id=id_) if len(self._answering) >= limits.ASKED:
                 self._send(self.peer.error(id_, INTERNAL_ERROR, _CROWDED))
             case Request(id=id_, method=method, params=params):

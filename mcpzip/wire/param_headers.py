@@ -20,6 +20,7 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 """The param that ``Mcp-Name`` repeats, by method."""
 
 _ENCODED, _END = "=?base64?", "?="
+_CODED = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(r"[ -~]*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """A field name (RFC 9110, 5.6.2)."""
@@ -59,8 +60,7 @@ class _Annotated(NamedTuple):
 
 def header_value(text: str) -> str:
     """``text`` as a header holds it: as it is, or as Base64 where it would not come out the same."""
-    like_encoded = text.startswith(_ENCODED) and text.endswith(_END)
-    if _PLAIN.fullmatch(text) and text == text.strip() and not like_encoded:
+    if _PLAIN.fullmatch(text) and text == text.strip() and not _CODED.fullmatch(text):
         return text
     return _ENCODED + base64.b64encode(text.encode("utf-8", "surrogatepass")).decode() + _END
 
@@ -69,9 +69,10 @@ def header_text(value: str | None) -> str | None:
     """The text that the header ``value`` stands for; None when it is there in no form that the specification
     has, or not at all.
     """
-    if value is None or not (value.startswith(_ENCODED) and value.endswith(_END)):
+    found = None if value is None else _CODED.fullmatch(value)
+    if found is None:
         return value
-    coded = value[len(_ENCODED) : -len(_END)].encode("latin-1", "replace")
+    coded = found[1].encode("latin-1", "replace")
     try:
         text = binascii.a2b_base64(coded, strict_mode=True)
         # One text has one form: what is left over in the last letter is zero.
