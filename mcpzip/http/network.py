@@ -8,11 +8,14 @@ much is handed on, in small pieces (`head_limited`).
 
 import asyncio
 import select
+import socket
 import ssl
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from ipaddress import ip_address
+from itertools import zip_longest
 from typing import Any
 
 import httpcore
@@ -22,6 +25,8 @@ from mcpzip.wire.inflating import UnfitAnswerError
 
 _READ = 4 * 1024
 """Bytes that are read at a time of the head of a response: about 200 interim ones."""
+_NEXT_ADDRESS = 0.25
+"""Seconds after which the next address of a host is tried as well."""
 _TOGETHER = 16 * 1024
 """Bytes up to which what is written waits until something is read."""
 _HELD = 256 * 1024
@@ -63,18 +68,93 @@ class Network(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """As httpcore has it; ``socket_options`` aren't supported and are not passed by anybody."""
-        local = None if local_address is None else (local_address, 0)
+        """As httpcore has it; ``local_address`` and ``socket_options``, which nobody passes, do nothing."""
+        loop = asyncio.get_running_loop()
         with _mapped(httpcore.ConnectError, httpcore.ConnectTimeout):
             async with asyncio.timeout(timeout):
-                _, stream = await asyncio.get_running_loop().create_connection(
-                    _Stream, host, port, local_addr=local, happy_eyeballs_delay=0.25
-                )
+                connected = await _connected(await _addresses(host, port))
+                try:
+                    _, stream = await loop.create_connection(_Stream, sock=connected)
+                except BaseException:
+                    connected.close()
+                    raise
         return stream
 
     async def sleep(self, seconds: float) -> None:
         """As httpcore has it."""
         await asyncio.sleep(seconds)
+
+
+_Address = tuple[socket.AddressFamily, Any]
+
+
+async def _addresses(host: str, port: int) -> list[_Address]:
+    """The addresses of ``host``, in turns of IPv6 and IPv4 (RFC 8305, 4). Raises OSError."""
+    if (literal := _literal(host, port)) is not None:  # which takes no thread to look up
+        return [literal]
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    known = [(family, address) for family, _, _, _, address in found]
+    first = [each for each in known if each[0] == known[0][0]]
+    others = [each for each in known if each[0] != known[0][0]]
+    return [each for pair in zip_longest(first, others) for each in pair if each is not None]
+
+
+def _literal(host: str, port: int) -> _Address | None:
+    """The address that ``host`` is; None for a name, and an address with a zone."""
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        return None
+    if "%" in host:
+        return None
+    return (socket.AF_INET, (host, port)) if version == 4 else (socket.AF_INET6, (host, port, 0, 0))
+
+
+async def _connected(addresses: Sequence[_Address]) -> socket.socket:
+    """A socket that is connected to one of them: each is tried when those before it have failed, or say
+    nothing for a moment (RFC 8305, 5). Raises OSError. asyncio's own way loses a socket if it is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    trying: list[asyncio.Task[socket.socket]] = []
+    left, failure = list(addresses), OSError("it has no address")
+    try:
+        while left or trying:
+            if left:
+                trying.append(loop.create_task(_tried(*left.pop(0))))
+            done, _ = await asyncio.wait(
+                trying, timeout=_NEXT_ADDRESS if left else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                trying.remove(task)
+                error = task.exception()
+                if error is None:
+                    return task.result()
+                if not isinstance(error, OSError):
+                    raise error
+                failure = error
+        raise failure
+    finally:
+        for task in trying:
+            task.cancel()
+            task.add_done_callback(_discard)
+
+
+async def _tried(family: socket.AddressFamily, address: Any) -> socket.socket:
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connecting, address)
+    except BaseException:
+        connecting.close()
+        raise
+    return connecting
+
+
+def _discard(task: "asyncio.Task[socket.socket]") -> None:
+    """Nobody wants what it connected to."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
 
 
 class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):

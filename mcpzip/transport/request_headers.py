@@ -57,9 +57,17 @@ async def _with_params(headers: Headers, definition: bytes, arguments: bytes) ->
 
 def _repeated(definition: bytes, arguments: bytes) -> Headers:
     """The headers that repeat those of ``arguments`` which the tool wants repeated."""
-    schema = json.loads(definition).get("inputSchema")
-    repeated = param_headers(schema, json.loads(arguments))
+    schema = json.loads(definition, parse_int=_integer).get("inputSchema")
+    repeated = param_headers(schema, json.loads(arguments, parse_int=_integer))
     return [(name.encode(), value.encode()) for name, value in repeated.items()]
+
+
+def _integer(digits: str) -> int | None:
+    """None for one of more digits than Python reads: no header repeats it."""
+    try:
+        return int(digits)
+    except ValueError:
+        return None
 
 
 async def without_invalid_tools(text: bytes) -> bytes:
