@@ -41,7 +41,7 @@ async def call(
 
         exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', tell=tell)
         try:
-            result = await proxy.execute(entry.name, given, timeout, exchange)
+            result = await proxy.execute(entry, given, timeout, exchange)
         except UpstreamRpcError as error:
             raise _Refused(error) from error
     if as_json:

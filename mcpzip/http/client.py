@@ -4,6 +4,7 @@ The rules: a request goes where the config says, or to another path there; a red
 like any other, for whoever asked to report. Cookies come back to where they are from, up to a limit.
 """
 
+import base64
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -89,6 +90,9 @@ class Client:
         own = [pair for pair in headers if pair[0].lower() not in _OURS]
         extensions: dict[str, Any] = {"timeout": _TIMEOUTS} | ({} if trace is None else {"trace": trace})
         request = httpx.Request(method, url, headers=[*own, _CODINGS], content=content, extensions=extensions)
+        if url.userinfo and "authorization" not in request.headers:  # RFC 9110, 11.7.1; RFC 7617
+            shown = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
+            request.headers["Authorization"] = f"Basic {shown}"
         if self._cookies.jar:
             self._cookies.set_cookie_header(request)
         return request
@@ -125,6 +129,9 @@ class Client:
             return
         together = httpx.Cookies(self._cookies)
         together.extract_cookies(response)
+        for cookie in list(together.jar):
+            if not (cookie.name + (cookie.value or "")).isascii():  # it fits in no header
+                together.jar.clear(cookie.domain, cookie.path, cookie.name)
         size = sum(len(cookie.name) + len(cookie.value or "") + len("=; ") for cookie in together.jar)
         if size <= COOKIES:
             self._cookies = together

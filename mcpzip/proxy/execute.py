@@ -5,31 +5,25 @@ twice does no harm (``readOnlyHint`` or ``idempotentHint``, spec: server/tools `
 have run without an answer, that is said.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
-from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Request
-from mcpzip.proxy.exchange import Exchange
 
 
-async def run(
-    caller: Caller, exchange: Exchange, entry: Entry, fields: dict[str, bytes], timeout: float
-) -> bytes:
-    """The upstream's `CallToolResult`, untouched, or what it asks first.
+def request(entry: Entry, fields: dict[str, bytes], timeout: float) -> Request:
+    """The call of a tool. fields: the members of the params, as JSON texts. timeout: seconds."""
+    repeatable = entry.read_only or entry.idempotent
+    return Request(entry.server, "tools/call", fields, timeout, repeatable=repeatable, definition=entry.raw)
 
-    fields: the members of the params but the name, as JSON texts. timeout: seconds. Raises UpstreamError and
-    its kinds, RefusedError; the text of an error that leaves the outcome open says so.
-    """
-    request = Request(
-        entry.server,
-        "tools/call",
-        fields,
-        timeout,
-        repeatable=entry.read_only or entry.idempotent,
-        definition=entry.raw,
-    )
+
+@contextmanager
+def outcome_told(entry: Entry) -> Iterator[None]:
+    """The text of an UpstreamError that leaves the outcome of a call of ``entry`` open says so."""
     try:
-        return await caller.send(exchange, request)
+        yield
     except UpstreamTimeoutError as error:
         raise _open_outcome(entry, error) from error
     except UpstreamLostError as error:

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Update
@@ -19,26 +18,25 @@ from mcpzip.model.errors import (
     UpstreamRpcError,
     UpstreamUnavailableError,
 )
-from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
-from mcpzip.model.names import folded
+from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
-from mcpzip.proxy.arguments import ARROW, Call, read_call, read_name
 from mcpzip.proxy.audience import Audience
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
-from mcpzip.proxy.describe import described
-from mcpzip.proxy.doctor import fit, mend_name, repair_meta
+from mcpzip.proxy.doctor import mend_name
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.finding import Finder
+from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
+from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.owners import may_mean, not_fully_known
 from mcpzip.proxy.passing import Passing
 from mcpzip.proxy.refresh import Refresher
-from mcpzip.proxy.reply import error_result, text_result
-from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
-from mcpzip.proxy.status import ServerStatus, as_text, statuses
+from mcpzip.proxy.reply import error_result
+from mcpzip.proxy.search import Pending, Question
+from mcpzip.proxy.status import ServerStatus, statuses
 from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
 from mcpzip.transport.accounts import FAILING, Rest
@@ -47,21 +45,10 @@ from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
 
-FIRST_LISTING = 5.0
-"""Seconds a server's first listing may take before a request that could do with its tools goes on without."""
-NEEDED_LISTING = 30.0
-"""The same before a request that names the server gives up on it: as long as it may take to connect."""
-OTHERS_LISTING = 1.5
-"""The same where other servers' tools are there to answer with, or where more servers are to be started than
-can be at once: no answer is of all of them then."""
-REFRESHING = 10.0
-"""Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
 SETTING = 2.0
 """Seconds a server may take to set a log level."""
 FRESH = 30.0
 """Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
-
-T = TypeVar("T")
 
 _OURS = ("_meta", "inputResponses", "requestState")
 """Members of a request's params that are not the tool's."""
@@ -99,11 +86,8 @@ class Proxy:
                 self._refresher.remember(name, rest)
         self._caller = Caller(self._pool)
         self.passing = Passing(config, self, self._pool, self._caller, self.audience)
-        self._handlers = {
-            metatools.SEARCH: self._search_tools,
-            metatools.DESCRIBE: self._describe_tool,
-            metatools.EXECUTE: self._execute_tool,
-        }
+        self._first_listings = FirstListings(self._enabled, self._keeper, self._refresher, self._pool)
+        self._handlers = handlers(self)
 
     @property
     def catalog(self) -> Catalog:
@@ -133,7 +117,7 @@ class Proxy:
         self._refresher.keep_trying()
         self._keeper.tidy()
         for name in self._enabled:
-            if self._never_listed(name):
+            if self._first_listings.never(name):
                 self._refresher.start(name)
         # A first search waits for the index: the processes of servers it knows already would only delay it.
         if indexing is None:
@@ -239,7 +223,7 @@ class Proxy:
             if entry is None and self.config.expose != "meta":
                 for server in may_mean(name, self._enabled):
                     self._pool.starts.hurry(server)
-                await self._first_listings(self._enabled, lambda: FIRST_LISTING)
+                await self._first_listings.wait()
                 now = self.exposure
                 entry = await looked_up(now, lambda: now.target(name))
             if entry is not None:
@@ -266,23 +250,15 @@ class Proxy:
     async def _direct(self, entry: Entry, exchange: Exchange) -> bytes:
         """Calls a tool that was shown by its own name. Nothing is repaired: the client has its schema."""
         fields = {key: value for key, value in exchange.fields.items() if key not in _OURS}
-        return await self._run(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
+        return await self._called(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
     async def search(self, question: Question) -> Results:
         """Searches the catalog, waiting a moment for servers that were never listed."""
-        if question.filters.server is None:
-            await self._first_listings(self._enabled, self._patience, self._refresher.waited)
-        else:
-            self._pool.starts.hurry(question.filters.server)
-            await self._first_listings([question.filters.server], lambda: FIRST_LISTING)
+        await self._first_listings.for_search(question.filters.server)
         self._refresh_expired()
         searcher = await self._keeper.searcher()
         failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
         return await self._finder.find(question, searcher, self.catalog, failing)
-
-    def _patience(self) -> float:
-        some = self.catalog.entries or self._pool.starts.crowded
-        return OTHERS_LISTING if some else FIRST_LISTING
 
     async def settled(self) -> None:
         """When all that search can ask has taken in the catalog: for whoever has time."""
@@ -307,9 +283,9 @@ class Proxy:
         """The tool meant by ``name``, waiting for a first listing. Raises UnknownToolError, and
         UpstreamUnavailableError when nothing is known of the server that ``name`` names.
         """
-        return (await self._meant(name))[0]
+        return (await self.meant(name))[0]
 
-    async def _meant(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]:
+    async def meant(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]:
         """The same, and what had to be repaired in the name. timeout: seconds for the call that it is for."""
         if entry := self.catalog.get(name):
             return entry, None
@@ -317,13 +293,9 @@ class Proxy:
             raise UnknownToolError(name)
         named = may_mean(name, self.config.servers)
         if enabled := [server for server in named if server in self._enabled]:
-            for server in enabled:
-                self._pool.starts.hurry(server)
-            needed = timeout or max(map(self._timeout_of, enabled))
-            patience = max(FIRST_LISTING, min(needed, NEEDED_LISTING))
-            await self._first_listings(enabled, lambda: patience)
+            await self._first_listings.for_call(enabled, lambda server: timeout or self._timeout_of(server))
         else:
-            await self._first_listings(self._enabled, lambda: FIRST_LISTING)
+            await self._first_listings.wait()
         if self.catalog.get(name) is None:
             for server in named:
                 self._ask_of(server)
@@ -340,23 +312,27 @@ class Proxy:
         if why and (record is None or record.fetched_at is None):
             raise UpstreamUnavailableError(server, why)
 
-    async def execute(self, name: str, arguments: bytes, timeout: float | None, exchange: Exchange) -> bytes:
-        """Runs a tool and returns the upstream's result. timeout: seconds, None for the configured one.
-
-        Raises UnknownToolError, RefusedError, UpstreamError and its kinds.
-        """
-        return await self._execute(await self.find(name), arguments, timeout, exchange)
-
-    async def _execute(
+    async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
     ) -> bytes:
-        return await self._run(entry, {"name": quote(entry.tool), "arguments": arguments}, timeout, exchange)
+        """Calls a tool for a client and returns the upstream's result, untouched, or what it asks first.
 
-    async def _run(
+        arguments: JSON text of an object. timeout: seconds, None for the configured one. Raises RefusedError,
+        UpstreamError and its kinds; the text of an error that leaves the outcome open says so.
+        """
+        result = await self._called(
+            entry, {"name": quote(entry.tool), "arguments": arguments}, timeout, exchange
+        )
+        self._finder.used(entry, result)
+        return result
+
+    async def _called(
         self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange
     ) -> bytes:
-        seconds = timeout or self._timeout_of(entry.server)
-        result = await execute.run(self._caller, exchange, entry, fields, seconds)
+        """fields: the members of the params, as JSON texts."""
+        request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
+        with execute.outcome_told(entry):
+            result = await self._caller.send(exchange, request)
         self.passing.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
@@ -369,16 +345,16 @@ class Proxy:
     @property
     def unsettled(self) -> bool:
         """Whether there is a server that was never listed, or not to the end."""
-        return bool(self._refresher.first_rests()) or any(map(self._never_listed, self._enabled))
+        return self._first_listings.unsettled
 
     async def listed(self) -> Exposure:
         """What is shown, once every server has been listed that never was; after a moment, without them."""
-        for name in filter(self._never_listed, self._enabled):
-            self._refresher.start(name)
-        await self._first_listings(self._enabled, lambda: FIRST_LISTING)
-        if rests := self._refresher.first_rests():
-            await asyncio.wait(rests, timeout=FIRST_LISTING)
+        await self._first_listings.all()
         return self.exposure
+
+    def start_listing(self) -> "list[asyncio.Task[Update]]":
+        """Begins to list every server, if that is not under way."""
+        return [self._refresher.start(name) for name in self._enabled]
 
     async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
         """Lists ``servers`` (default: all that are enabled) now."""
@@ -389,99 +365,24 @@ class Proxy:
         health = {name: self._pool.health(name) for name in self.config.servers}
         return statuses(self.config.servers, self.catalog, health, self._keeper.in_brief())
 
-    def troubles(self) -> dict[str, str]:
-        """Why a server's tools could not be searched live, by name; servers that are fine are not in it."""
+    def troubles(self, pending: Pending | None = None) -> dict[str, str]:
+        """Why a server's tools could not be searched live, by name; servers that are fine are not in it.
+
+        pending: what `pending` says, for whoever has asked it.
+        """
         failing = {one.name: one.reason for one in self.status() if one.state in FAILING}
-        return failing | dict.fromkeys(self.pending().starting, "it is still starting")
+        starting = (self.pending() if pending is None else pending).starting
+        return failing | dict.fromkeys(starting, "it is still starting")
 
     def pending(self) -> Pending:
         """Whose tools will be there in a moment."""
         starting = (
             name
             for name in self._enabled
-            if self._never_listed(name)  # of one that failed it is told why, also while it is tried again
+            if self._first_listings.never(
+                name
+            )  # of one that failed it is told why, also while it is tried again
             and self._refresher.listing(name) is not None
             and self._pool.health(name).state not in FAILING
         )
         return Pending(tuple(starting), tuple(self._keeper.unindexed()))
-
-    async def _search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        question = read_question(arguments, self.config.search.default_limit)
-        results = await self.search(question)
-        most, catalog, troubles = self.config.search.max_tokens, self.catalog, self.troubles()
-        pending = self.pending()
-        # How long it takes to read the schemas of what was found is for those who wrote them to say.
-        return await computed(
-            lambda: reply(question, results, catalog, troubles, time.time(), most, pending), "reply"
-        )
-
-    async def _describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        name = read_name(arguments)
-        for admin in ADMIN_TOOLS:
-            if self._ours(name) == admin.tool:
-                return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
-        entry = await self.find(name)
-        record = self.catalog.servers[entry.server]
-        return await _aside(entry, lambda: described(entry, record, time.time()))
-
-    def _ours(self, name: str) -> str | None:
-        """Which of our own tools is called ``name``, case and separators aside; None where that may be a
-        server's. What a server calls its tools is no evidence that it was meant.
-        """
-        ours = (metatools.STATUS, metatools.REFRESH)
-        if name in ours:
-            return name
-        if len(name) > ASKED_NAME or may_mean(name, self.config.servers):
-            return None
-        return next((own for own in ours if folded(own) == folded(name)), None)
-
-    async def _execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        call = read_call(arguments)
-        if (ours := self._ours(call.name)) is not None:
-            listings = [self._refresher.start(name) for name in self._enabled if ours == metatools.REFRESH]
-            if listings:
-                await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
-            told = () if ours == call.name else (f"name: {call.name} {ARROW} {ours}",)
-            return repair_meta(text_result(as_text(self.status(), time.time())), told)
-        entry, renamed = await self._meant(call.name, call.timeout)
-        fitted = await _aside(entry, lambda: fit(call, entry), call)
-        repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
-        result = await self._execute(entry, fitted.arguments, fitted.timeout, exchange)
-        self._finder.used(entry, result)
-        return repair_meta(result, repairs) if repairs else result
-
-    async def _first_listings(
-        self,
-        servers: Iterable[str],
-        patience: Callable[[], float],
-        taken_by: Callable[[str], float] | None = None,
-    ) -> None:
-        """Waits for the listings under way of those ``servers`` that were never listed, or not since somebody
-        signed in.
-
-        patience: how many seconds a listing may have taken in all; asked again whenever one is done.
-        taken_by: how many it has (default: since its server's turn to start).
-        """
-        taken_by = taken_by or self._refresher.taken
-        servers = list(servers)
-        never = [name for name in servers if self._pool.login_is_over(name) or self._never_listed(name)]
-        for name in filter(self._pool.login_is_over, never):
-            self._refresher.start(name)
-        while under_way := {task for name in never if (task := self._refresher.listing(name)) is not None}:
-            taken = max(map(taken_by, never))
-            left = patience() - taken
-            if left <= 0:
-                return
-            await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-
-    def _never_listed(self, server: str) -> bool:
-        record = self._keeper.catalog.servers.get(server)
-        return record is None or (record.fetched_at is None and not record.stale)
-
-
-async def _aside(entry: Entry, work: Callable[[], T], call: Call | None = None) -> T:
-    """``work()``, which reads what ``entry`` says, or what ``call`` does: in a thread, where that is long."""
-    size = len(entry.raw) + (0 if call is None else len(call.arguments))
-    if size <= READ_AT_ONCE and (call is None or not call.fault):
-        return work()
-    return await computed(work, "aside")

@@ -46,9 +46,12 @@ class StreamableHttpChannel(HttpChannel):
     resumes a response that broke off (`Last-Event-ID`); the modern era has none of these.
     """
 
-    _session = b""
-    _offered = b""
-    _listens = False
+    def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
+        super().__init__(url, headers, signing, incoming)
+        self._session = self._offered = b""
+        self._listens = False
+        self._put_off: set[int] = set()
+        """Requests that were accepted, and not answered (202)."""
 
     async def request(self, method: str, params: bytes | None, **options: object) -> bytes:
         result = await super().request(method, params, **options)  # type: ignore[arg-type]
@@ -82,7 +85,11 @@ class StreamableHttpChannel(HttpChannel):
         if kind == "text/event-stream":
             await self._streamed(number, response)
         elif response.status_code == 202 and self._listens:
-            await beginning(response)  # the answer may come on the stream
+            self._put_off = {
+                number,
+                *filter(self._rpc.is_open, self._put_off),
+            }  # its answer may come on the stream
+            await beginning(response)
         elif kind == "application/json":
             fault = await self._receive(await whole(response, MESSAGE), number)
             self._rpc.fail(number, ChannelClosedError(fault or NOT_OURS, sent=True, fatal=False))
@@ -130,6 +137,9 @@ class StreamableHttpChannel(HttpChannel):
             status = await self._opened(cursor, None)
             if status is not None and 400 <= status < 500 and status not in _PASSING:
                 self._listens = False
+                for number in self._put_off:
+                    self._rpc.fail(number, ChannelClosedError(LOST, sent=True, fatal=False))
+                self._put_off.clear()
                 return
             in_vain = 0 if status is None else in_vain + 1
             wait = _RETRY if cursor.retry is None else cursor.retry

@@ -87,7 +87,8 @@ def refused(response: httpx.Response, body: bytes, *, in_session: bool) -> Chann
 def redirected(response: httpx.Response, target: httpx.URL) -> ChannelClosedError:
     """What became of a request that was redirected to ``target``, which is not followed."""
     status = response.status_code
-    reason = f"it redirects to {shortened(str(target))}, which is not followed"
+    where = str(target.copy_with(userinfo=b""))
+    reason = f"it redirects to {shortened(where)}, which is not followed"
     return ChannelClosedError(
         reason, sent=status not in _NOTHING_RAN, remedy=FOLLOW, fatal=False, status=status
     )

@@ -24,7 +24,7 @@ _CODED = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(r"[ -~]*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """A field name (RFC 9110, 5.6.2)."""
-_DECIMAL = re.compile(r"(-?[0-9]{1,400})(?:\.0*)?")
+_DECIMAL = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")
 _TYPES = ("string", "integer", "boolean")
 
 # Where a schema holds other schemas (JSON Schema 2020-12, core 10 and 8.2.4), but for `properties`.

@@ -1,8 +1,9 @@
-"""The wire under fire: ``python tests/fuzz --minutes 10``.
+"""The wire and the HTTP client under fire: ``python tests/fuzz --minutes 10``.
 
-One execution is one made-up conversation, checked by every oracle. The number of an execution and the seed
-say all of it: ``--seed 3 --at 1234`` plays it again. Between executions long inputs of every shape are tried
-for their time and memory. Exit code 1 when anything was found, or when some kind of event never occurred.
+One execution is one made-up conversation and some made-up HTTP answers, checked by every oracle. The number
+of an execution and the seed say all of it: ``--seed 3 --at 1234`` plays it again. Between executions long
+inputs of every shape are tried for their time and memory. Exit code 1 when anything was found, or when some
+kind of event never occurred.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import traceback
 from collections import Counter
 from random import Random
 
+import answers
 import growth
 import mutations
 import oracles
@@ -32,7 +34,7 @@ def execution(seed: int, number: int, seen: Counter[str]) -> int:
     """One conversation; its size in bytes. Raises what was found."""
     random = Random(f"{seed}/{number}")
     start = time.thread_time()
-    size = oracles.check(random, seen)
+    size = oracles.check(random, seen) + answers.check(Random(f"{seed}/{number}/HTTP"), seen)
     taken = time.thread_time() - start
     assert taken < 0.5 + size * SLOW, f"{size} bytes took {taken:.2f} s"
     return size
@@ -85,7 +87,7 @@ def main() -> int:
                 traceback.print_exc(limit=-3)
         faulthandler.cancel_dump_traceback_later()
     taken = time.monotonic() - start
-    missed = sorted(oracles.KINDS - seen.keys())
+    missed = sorted((oracles.KINDS | answers.KINDS) - seen.keys())
     print(
         f"{number:,} executions in {taken:.0f} s ({number / taken:.0f}/s), {size / 1e6:,.0f} MB; seed {seed}"
     )

@@ -10,6 +10,8 @@ import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 
+import answers
+
 from mcpzip.wire import (
     INTERNAL_ERROR,
     Error,
@@ -112,6 +114,8 @@ USES: dict[str, Callable[[bytes], None]] = {
     "client": lambda text: _received(Role.CLIENT, text),
     "in pieces": _in_pieces,
     "edited": _edited,
+    "body": answers.as_body,
+    "event": answers.as_stream,
 }
 
 

@@ -148,6 +148,13 @@ def pieces(random: Random, data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
+def bent(random: Random, data: bytes) -> bytes:
+    """``data`` with bytes lost, doubled, put in or changed."""
+    changed = bytearray(data)
+    random.choice(_BYTE_STEPS)(random, changed)
+    return bytes(changed)
+
+
 def _line(random: Random) -> bytes:
     way = random.random()
     if way < 0.04:

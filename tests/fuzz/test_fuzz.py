@@ -3,11 +3,13 @@
 from collections import Counter
 from random import Random
 
+import answers
 import growth
 import oracles
 import pytest
 
 EXECUTIONS = 400
+ANSWERED = 600
 SIZE = 1 << 12
 
 
@@ -16,6 +18,22 @@ def test_a_short_run_finds_nothing_and_meets_every_kind_of_event() -> None:
     for number in range(EXECUTIONS):
         oracles.check(Random(f"short/{number}"), seen)
     assert seen.keys() == oracles.KINDS
+
+
+def test_a_short_run_of_http_answers_finds_nothing_and_meets_every_kind_of_outcome() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(ANSWERED):
+        answers.check(Random(f"short/{number}"), seen)
+    assert seen.keys() == answers.KINDS
+
+
+@pytest.mark.parametrize("shape", answers.STREAMS)
+def test_the_work_of_an_event_stream_grows_no_faster_than_the_stream(shape: str) -> None:
+    unit = answers.STREAMS[shape]
+    short, long = (unit * (size // len(unit)) for size in (SIZE, 4 * SIZE))
+    play = answers.as_events
+    assert growth.calls(play, long) <= 4.1 * growth.calls(play, short) + 100
+    assert growth.peak(play, long) <= growth.MOST_HELD * len(long)
 
 
 @pytest.mark.parametrize("use", growth.USES)

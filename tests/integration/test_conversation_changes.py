@@ -13,7 +13,7 @@ from conversing import PATIENCE, Talk, client_at, comes, serving_http, talking
 from driver import few_listings, write_config
 
 from fakes.launch import FakeServer
-from mcpzip.proxy.proxy import FIRST_LISTING
+from mcpzip.proxy.first_listings import FIRST_LISTING
 
 Fake = Callable[..., FakeServer]
 

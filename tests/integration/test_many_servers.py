@@ -15,7 +15,7 @@ import pytest
 from driver import Json, comes_true, executed, pool_of, proxy_of, said_by, text_of
 
 from fakes.launch import FakeServer
-from mcpzip.proxy import proxy as proxying
+from mcpzip.proxy import first_listings
 from mcpzip.system.effort import Effort
 from mcpzip.transport.starts import Rank
 
@@ -116,7 +116,7 @@ async def test_a_search_says_which_servers_are_still_starting(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From 48 tools it said "No tool knows 'lock'" while 28 servers were still starting, and named none."""
-    monkeypatch.setattr(proxying, "OTHERS_LISTING", 0.01)
+    monkeypatch.setattr(first_listings, "OTHERS_LISTING", 0.01)
     shop = fake_mcp(name="shop", tools=[pay(1)])
     fakes = [fake_mcp(name=f"up{n}", faults=[ASLEEP]) for n in range(9)]
     async with proxy_of(tmp_path, shop, *fakes, listed=False) as proxy:
@@ -134,7 +134,7 @@ async def test_a_search_says_which_servers_are_still_starting(
 async def test_without_any_tool_yet_a_search_says_that_servers_are_starting(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proxying, "FIRST_LISTING", 0.01)
+    monkeypatch.setattr(first_listings, "FIRST_LISTING", 0.01)
     shop = fake_mcp(name="shop", faults=[ASLEEP])
     async with proxy_of(tmp_path, shop, listed=False) as proxy:
         proxy.start()
@@ -145,13 +145,13 @@ async def test_without_any_tool_yet_a_search_says_that_servers_are_starting(
 async def test_a_first_search_of_more_servers_than_start_at_once_waits_no_longer_than_one_with_answers(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: None
 ) -> None:
-    monkeypatch.setattr(proxying, "OTHERS_LISTING", 0.01)
+    monkeypatch.setattr(first_listings, "OTHERS_LISTING", 0.01)
     fakes = [fake_mcp(name=f"up{n}", faults=[ASLEEP]) for n in range(3)]
     async with proxy_of(tmp_path, *fakes, listed=False) as proxy:
         proxy._pool.starts.at_once = 1
         proxy.start()
         await comes_true(lambda: proxy._pool.starts.crowded)
-        assert proxy._patience() == proxying.OTHERS_LISTING
+        assert proxy._first_listings._patience() == first_listings.OTHERS_LISTING
         assert "3 servers are still starting" in text_of(await said_by(proxy, "search_tools", {"query": "a"}))
 
 

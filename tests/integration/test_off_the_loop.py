@@ -14,7 +14,7 @@ from driver import Json, executed, proxy_of, said_by, text_of
 from fakes.launch import FakeServer
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
-from mcpzip.proxy import doctor, finding
+from mcpzip.proxy import doctor, finding, handlers
 from mcpzip.proxy import proxy as proxying
 
 Fake = Callable[..., FakeServer]
@@ -63,7 +63,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
         assert searched.all_aside
         assert read.all_aside
 
-        described = Threads(patch, proxying, "described")
+        described = Threads(patch, handlers, "described")
         assert "value-19999" in text_of(await said_by(proxy, "describe_tool", {"name": "shop__explode"}))
         assert described.all_aside
 

@@ -24,7 +24,7 @@ from driver import (
 
 from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamRpcError
-from mcpzip.proxy import proxy as proxying
+from mcpzip.proxy import first_listings
 from mcpzip.proxy.proxy import Proxy
 
 Fake = Callable[..., FakeServer]
@@ -261,7 +261,7 @@ async def test_a_call_waits_for_the_server_it_names_where_a_search_would_go_on(
     fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Once it gave up after as long as a search does: a server that npx fetches first takes longer.
-    monkeypatch.setattr(proxying, "FIRST_LISTING", 0.01)
+    monkeypatch.setattr(first_listings, "FIRST_LISTING", 0.01)
     shop = fake_mcp(
         name="shop", tools=[tool("pay", text="paid")], faults=[{"kind": "slow-start", "seconds": 0.4}]
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from driver import INITIALIZE, LEGACY_SCRIPT, STAMP, Json, comes_true, encoded, proxy_of, scripted
 
-from mcpzip.proxy import proxy as proxying
+from mcpzip.proxy import first_listings
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.session import Session
 
@@ -17,7 +17,7 @@ PAY: Json = {"name": "shop__pay", "inputSchema": {"type": "object"}}
 async def test_an_empty_list_is_followed_by_a_change_and_kept_by_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
-    monkeypatch.setattr(proxying, "FIRST_LISTING", 0.01)
+    monkeypatch.setattr(first_listings, "FIRST_LISTING", 0.01)
     go = tmp_path / "go"
     waits = f"""
 if method == "tools/list":
