@@ -18,7 +18,7 @@ from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.outbox import Answer, Outbox, Room
 from mcpzip.server.http.reply import Receive, Reply, error_message
-from mcpzip.server.http.track import UNTRACKED, Track, Tracks
+from mcpzip.server.http.track import UNBEGUN, UNTRACKED, Track, Tracks
 from mcpzip.server.http.work import Outcome, Work
 from mcpzip.server.questions import NOT_READ, Questions
 from mcpzip.transport.base import RpcFaultError
@@ -86,8 +86,9 @@ class _Call:
 
 class LegacySession:
     """One client. id: its Mcp-Session-Id; listens: set while it has its own stream open; uses: HTTP requests
-    of it that are open; did_something: whether it asked anything after it had begun; address: of whom it
-    came from; last_used: when there was one, by the loop's clock; clock: what ends it then.
+    of it that are open; began: whether its `initialize` was answered; did_something: whether it asked
+    anything after that; address: of whom it came from; last_used: when there was one, by the loop's clock;
+    clock: what ends it then.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class LegacySession:
         self.listens = asyncio.Event()
         self.uses = 0
         self.last_used = 0.0
-        self.did_something = False
+        self.did_something = self.began = False
         self.clock: asyncio.TimerHandle | None = None
         self._endpoint, self._work, self._peer, self._limits = endpoint, work, peer, limits
         self._questions = Questions(peer)
@@ -170,6 +171,7 @@ class LegacySession:
         delivered = await self._deliver(call, reply, receive)
         succeeded = delivered and outbox.answer is not None and not outbox.answer.failed
         call.let_go()
+        self.began = self.began or succeeded
         return succeeded
 
     async def resume(self, event_id: str, reply: Reply, receive: Receive) -> bool:
@@ -202,7 +204,9 @@ class LegacySession:
                 await reply.end()
                 delivered = True
             else:
-                delivered = await reply.deliver(outbox, receive, self._limits.event, track or UNTRACKED)
+                # What isn't answered yet may fail, and who began in vain is given no session.
+                plain = UNTRACKED if self.began else UNBEGUN
+                delivered = await reply.deliver(outbox, receive, self._limits.event, track or plain)
         finally:
             if call.reply is reply:
                 call.reply = outbox.reader = None

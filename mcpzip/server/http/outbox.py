@@ -106,8 +106,8 @@ class Outbox:
         """Wakes whoever waits."""
         self._stirred.set()
 
-    async def stirred(self, patience: float) -> bool:
-        """Waits until something has changed; False after ``patience`` seconds without."""
+    async def stirred(self, patience: float | None) -> bool:
+        """Waits until something has changed; False after ``patience`` seconds without, None for any time."""
         try:
             async with asyncio.timeout(patience):
                 await self._stirred.wait()

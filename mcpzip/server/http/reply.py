@@ -27,6 +27,7 @@ _EVENTS = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+_PING = b": ping\r\n\r\n"
 _AROUND = 64
 """Bytes that an event has around its message, and some."""
 
@@ -72,6 +73,7 @@ class Reply:
 
     async def refuse(self, refusal: Refusal, receive: Receive, linger: float) -> None:
         """Says why, and takes what still arrives for ``linger`` seconds, so that it is read."""
+        self.unless_failed.clear()
         body = error_message(RpcError(refusal.code, refusal.reason))
         # What is left of the request is not to be taken for another.
         close = ((b"connection", b"close"),) if refusal.unread else ()
@@ -117,10 +119,9 @@ class Reply:
                     return True
                 elif await outbox.stirred(PING if self.streams else track.patience):
                     pass
-                elif self.streams or track is UNTRACKED:
-                    await self._say(b": ping\r\n\r\n", track)
                 else:
-                    await self._say(b"", track)
+                    begins = isinstance(track, Track) and not self.streams  # which says something by itself
+                    await self._say(b"" if begins else _PING, track)
             if not gone.done() and self.streams:
                 await self.end()
             return False

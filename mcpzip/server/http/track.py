@@ -40,9 +40,12 @@ def event(line: bytes) -> bytes:
 
 
 class Untracked:
-    """A stream whose events have no ids. patience: seconds until it begins, where nothing is said."""
+    """A stream whose events have no ids. patience: seconds until it begins where nothing is said, None where
+    it then doesn't.
+    """
 
-    patience = PING
+    def __init__(self, patience: float | None) -> None:
+        self.patience = patience
 
     def opening(self, *, whole: bool) -> bytes:
         """What stands before its first event. whole: whether that is its last, too."""
@@ -53,7 +56,9 @@ class Untracked:
         return event(line)
 
 
-UNTRACKED = Untracked()
+UNTRACKED = Untracked(PING)
+UNBEGUN = Untracked(None)
+"""One that has its head only when it is known how it ends."""
 
 
 class Memory:
