@@ -107,6 +107,8 @@ class Answer(
     is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay),
     log, notify. ask: questions to the client before the answer, which is theirs when nothing else is said;
     state: whether a modern client gets a ``requestState`` with them, without which its answers are refused.
+    hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a client of 2025-11-25,
+    which then has to resume it; the delay comes behind that, on any transport.
     changes: the lists (``tools``, ``prompts``, ``resources``) that change once the answer is out; updates:
     the URIs of resources that do.
     """
@@ -125,6 +127,7 @@ class Answer(
     is_error: bool = False
     fill: bool = False
     delay: float = 0.0
+    hangs_up: float | None = None
     progress: int | tuple[Step, ...] = 0
     log: tuple[Log, ...] = ()
     notify: tuple[Notice, ...] = ()

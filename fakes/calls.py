@@ -36,6 +36,9 @@ async def call(request: Request, tool: Tool, number: int, level: str | None = No
         await asyncio.sleep(notice.wait)
         params = {} if notice.params is UNSET else as_object(json_value(notice.params))
         await request.channel.notify(notice.method, params)
+    if told.hangs_up is not None:
+        await asyncio.sleep(told.hangs_up)
+        await request.channel.hang_up()
     await _wait(request, told)
     try:
         replies = await asking.replies(request, told.ask, state=told.state, filled=told.fill)

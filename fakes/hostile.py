@@ -126,6 +126,9 @@ class _Loud:
     async def ask(self, method: str, params: JsonObject) -> object:
         return await self._channel.ask(method, params)
 
+    async def hang_up(self) -> None:
+        await self._channel.hang_up()
+
 
 def _bomb(fault: Fault, method: str, answer: JsonObject) -> JsonObject:
     tools, name = _things(answer, "tools"), fault.string("name")

@@ -14,6 +14,7 @@ from mcp.server.runner import serve_dual_era_loop, serve_loop
 from mcp.server.sse import SseServerTransport
 from mcp.shared.dispatcher import Outbound
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import CloseSSEStreamCallback
 from msgspec import UNSET
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -30,6 +31,7 @@ from fakes.oauth.authority import Authority
 from fakes.oauth.protect import Protection
 from fakes.record import Writer
 from fakes.request import Refused, Request, as_object
+from fakes.resuming import RETRY, Said
 from fakes.scenario import Scenario
 from mcpzip.wire import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -39,8 +41,9 @@ _BIG = 1 << 30
 class _Back:
     """The way back to a client through the SDK. See `fakes.request.Channel`."""
 
-    def __init__(self, outbound: Outbound) -> None:
-        self._outbound = outbound
+    def __init__(self, outbound: Outbound, close: CloseSSEStreamCallback | None = None) -> None:
+        """close: closes the stream of the answer."""
+        self._outbound, self._close = outbound, close
 
     async def notify(self, method: str, params: JsonObject) -> None:
         await self._outbound.notify(method, params)
@@ -50,6 +53,10 @@ class _Back:
             return await self._outbound.send_raw_request(method, params)
         except MCPError as error:
             raise Refused(error.code, error.message, error.data) from error
+
+    async def hang_up(self) -> None:
+        if self._close is not None:
+            await self._close()
 
 
 class HttpFake:
@@ -81,8 +88,13 @@ class HttpFake:
         server.middleware[:] = [self._meet]
         inner: ASGIApp
         if transport == "http":
+            said = Said() if any(tool.result.hangs_up is not None for tool in scenario.tools) else None
             inner = server.streamable_http_app(
-                stateless_http=stateless, json_response=json_response, max_request_body_size=_BIG
+                stateless_http=stateless,
+                json_response=json_response,
+                event_store=said,
+                retry_interval=RETRY,
+                max_request_body_size=_BIG,
             )
         else:
             inner = _sse_app(server, dual=bool(scenario.modern_versions))
@@ -141,7 +153,7 @@ class HttpFake:
         return Request(
             method=context.method,
             params=params,
-            channel=_Back(context.session._request_outbound),
+            channel=_Back(context.session._request_outbound, context.close_sse_stream),
             version=context.protocol_version,
             id=context.request_id,
             arguments=msgspec.json.encode(params.get("arguments", {})),

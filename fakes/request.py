@@ -31,6 +31,10 @@ class Channel(Protocol):
     async def ask(self, method: str, params: JsonObject) -> object:
         """Send a request and wait for its result. Legacy only. Refused carries the client's error."""
 
+    async def hang_up(self) -> None:
+        """Close the stream of the answer, which its client then resumes. Nothing where there is none, or its
+        client can't."""
+
 
 class Request(Struct, frozen=True, kw_only=True):
     """One request. id: as the client spelt it, decoded; arguments: the JSON text of ``params.arguments`` as

@@ -222,6 +222,9 @@ class StdioServer:
         self._send(self._peer.notify(method, msgspec.json.encode(params)))
         await self.output.roomy()
 
+    async def hang_up(self) -> None:
+        """See `Channel`."""
+
     async def ask(self, method: str, params: JsonObject) -> object:
         """See `Channel`."""
         id, line = self._peer.request(method, msgspec.json.encode(params))

@@ -150,6 +150,12 @@ WAITING_SMALL = 64 * KiB
 WAITING_FOR_ALL = 64 * MiB
 """What waits for all streams over HTTP together, beyond `WAITING_SMALL` each. Past it progress, logs and the
 like are dropped."""
+REPLAYED = 4 * MiB
+"""What was said on the streams of one session over HTTP and is kept, with 256 bytes an event, for a client
+whose connection breaks. Past it the stream goes first on which nothing was said for longest; a longer answer
+is not kept. Whoever asks for what is gone is told so."""
+REPLAYED_FOR_ALL = 64 * MiB
+"""The same of all sessions together."""
 UNREAD = 128 * MiB
 """What was sent on all HTTP connections together and is not read yet. For more that connection is closed on
 which most has waited longest, by bytes times seconds."""

@@ -248,3 +248,38 @@ async def test_stop_closes_the_port_and_may_be_called_twice(fake_mcp: Start) -> 
     with pytest.raises(httpx.ConnectError):
         await modern(server, "server/discover")
     assert [line.what for line in server.record.lines()][-1] == "exit"
+
+
+async def test_a_stream_that_is_closed_before_the_answer_can_be_resumed(fake_mcp: Start) -> None:
+    tool = {"name": "later", "result": {"text": "there", "hangs_up": 0.05, "delay": 0.05}}
+    server = fake_mcp(tools=[tool], transport="http")
+    async with httpx.AsyncClient(timeout=10) as client:
+        opening = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-11-25"}}
+        first = await client.post(server.url, json=opening, headers=ACCEPT)
+        session = {
+            **ACCEPT,
+            "mcp-session-id": first.headers["mcp-session-id"],
+            "mcp-protocol-version": "2025-11-25",
+        }
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await client.post(server.url, json=ready, headers=session)
+        call = request("tools/call", name="later", arguments={})
+        events = _fields((await client.post(server.url, json=call, headers=session)).text)
+        assert [event["data"] for event in events] == [""]
+        assert int(events[0]["retry"]) > 0
+        async with client.stream(
+            "GET", server.url, headers={**session, "last-event-id": events[0]["id"]}
+        ) as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data: {"):
+                    assert json.loads(line[6:])["result"]["content"][0]["text"] == "there"
+                    break
+            else:
+                raise AssertionError("the answer did not come")
+
+
+def _fields(text: str) -> list[dict[str, str]]:
+    """The events of a stream."""
+    lines = (event.split("\n") for event in text.replace("\r\n", "\n").split("\n\n") if event)
+    parted = ([line.partition(":") for line in event] for event in lines)
+    return [{name: value.strip() for name, _, value in event} for event in parted]

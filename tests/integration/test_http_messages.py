@@ -183,7 +183,7 @@ async def test_a_client_that_hung_up_is_asked_nothing_more() -> None:
         return b"{}"
 
     script = Script(persistent=persistent, echo=echo)
-    async with site(script) as web:
+    async with site(script, away=0.05) as web:
         session = await web.session()
         async with session.calling("persistent", 1) as call:
             await asked.wait()

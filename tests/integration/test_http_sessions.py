@@ -14,6 +14,8 @@ from web import Json, Script, Web, asking, echo, message, modern_message, progre
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.endpoint import FaultError
+from mcpzip.server.http.reply import Reply
+from mcpzip.server.http.track import UNTRACKED
 
 
 async def forever(exchange: Exchange) -> bytes:
@@ -64,6 +66,36 @@ async def test_an_initialize_that_fails_opens_nothing() -> None:
         assert reply.last["error"]["message"] == "broken"
         assert script.clients == []
         assert "mcp-session-id" not in reply.headers
+
+
+async def test_an_initialize_that_fails_late_opens_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream had begun by then, with the id of a session that was gone."""
+    monkeypatch.setattr(UNTRACKED, "patience", 0.01)
+
+    async def slow(exchange: Exchange) -> bytes:
+        await asyncio.sleep(0.1)
+        raise FaultError(-32603, "broken")
+
+    script = Script()
+    async with site(script) as web:
+        script.initialize = slow
+        reply = await web.ask("POST", message("initialize", {"protocolVersion": "2025-06-18"}, 1))
+        assert reply.last["error"]["message"] == "broken"
+        assert "mcp-session-id" not in reply.headers
+        assert script.clients == []
+
+
+async def test_an_initialize_at_which_we_fail_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> bool:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(Reply, "deliver", broken)
+    warned: list[str] = []
+    async with site(Script(), warned=warned) as web:
+        reply = await web.ask("POST", message("initialize", {"protocolVersion": "2025-11-25"}, 1))
+        assert reply.status == 500
+        assert "mcp-session-id" not in reply.headers
+    assert warned == ["a request over HTTP failed: RuntimeError: no such luck"]
 
 
 async def test_a_stream_is_opened_anew() -> None:

@@ -14,7 +14,7 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 _ONCE = (
     *("Host", "Origin", "Authorization", "Content-Type", "Content-Length"),
-    *("Mcp-Session-Id", "MCP-Protocol-Version"),
+    *("Mcp-Session-Id", "MCP-Protocol-Version", "Last-Event-ID"),
 )
 """Headers that are judged, or say whose a request is: of two, another may have gone by the other."""
 

@@ -42,6 +42,15 @@ class Limits:
     unheard: float = 600.0
     """Until what a legacy client asked is cancelled after it hung up: what is to be done may be done by then,
     and its result is lost anyway."""
+    away: float = 30.0
+    """Until a client that may come back for the answer, and hasn't, is asked nothing more in that call."""
+    silence: float = 2.0
+    """Until the stream of a legacy request begins on which nothing was said: from then on its client can
+    resume it. No sooner, as an answer that is longer than an event may be then goes as one all the same."""
+    replayed: int = limits.REPLAYED
+    """What was said on the streams of one session, and may be said again."""
+    replayed_by_all: int = limits.REPLAYED_FOR_ALL
+    """What was said on all streams, and may be said again."""
     backlog: int = 512
     """Connections that wait to be taken."""
     unread: float = 600.0

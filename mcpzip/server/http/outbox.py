@@ -38,12 +38,15 @@ class Outbox:
     """Lines, as `wire.Peer` writes them, on their way to one stream.
 
     room: what may wait; what is told beyond it is dropped. answer: the last to be said, once there is one.
-    closed: nothing more is said, and nobody hears.
+    closed: nothing more is said, and nobody hears. reader: who takes from it, if anybody does. unheeded:
+    whether nobody has for so long that nothing is asked on it.
     """
 
     def __init__(self, room: Room) -> None:
         self.answer: Answer | None = None
         self.closed = False
+        self.reader: object = None
+        self.unheeded = False
         self._room, self._size = room, 0
         self._waiting: deque[bytes] = deque()
         self._stirred = asyncio.Event()
@@ -93,12 +96,18 @@ class Outbox:
         self._grow(-self._size)
         self._stirred.set()
 
+    def read_by(self, reader: object) -> None:
+        """``reader`` takes from it from now on, and who did before takes no more; None for nobody."""
+        self.reader = reader
+        self.unheeded = False
+        self._stirred.set()
+
     def stir(self, _: object = None) -> None:
         """Wakes whoever waits."""
         self._stirred.set()
 
-    async def stirred(self, patience: float) -> bool:
-        """Waits until something has changed; False after ``patience`` seconds without."""
+    async def stirred(self, patience: float | None) -> bool:
+        """Waits until something has changed; False after ``patience`` seconds without, None for any time."""
         try:
             async with asyncio.timeout(patience):
                 await self._stirred.wait()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcpzip.server.http.outbox import Answer, Outbox
+from mcpzip.server.http.track import PING, UNTRACKED, Track, Untracked, event
 from mcpzip.wire import INVALID_REQUEST, RpcError, quote
 
 Message = MutableMapping[str, Any]
@@ -20,18 +21,15 @@ Send = Callable[[Message], Awaitable[None]]
 """See ASGI 3.0, "HTTP & WebSocket ASGI Message Format"."""
 Header = tuple[bytes, bytes]
 
-PING = 15.0
-"""Seconds of silence on a stream after which it is pinged: proxies close one that is idle for 30 and more."""
-
 _JSON = (b"content-type", b"application/json")
 _EVENTS = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+_PING = b": ping\r\n\r\n"
 _AROUND = 64
 """Bytes that an event has around its message, and some."""
-_LINE_ENDS = {"\u0085".encode(): rb"\u0085", "\u2028".encode(): rb"\u2028", "\u2029".encode(): rb"\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,7 @@ class Reply:
 
     async def refuse(self, refusal: Refusal, receive: Receive, linger: float) -> None:
         """Says why, and takes what still arrives for ``linger`` seconds, so that it is read."""
+        self.unless_failed.clear()
         body = error_message(RpcError(refusal.code, refusal.reason))
         # What is left of the request is not to be taken for another.
         close = ((b"connection", b"close"),) if refusal.unread else ()
@@ -90,46 +89,80 @@ class Reply:
             self.streams = True
             await self._begin(200, _EVENTS)
 
-    async def deliver(self, outbox: Outbox, receive: Receive, event_up_to: int = -1) -> bool:
-        """Says what comes into ``outbox``, up to its answer or end; False when the client left before.
+    async def deliver(
+        self,
+        outbox: Outbox,
+        receive: Receive,
+        event_up_to: int = -1,
+        track: Track | Untracked = UNTRACKED,
+    ) -> bool:
+        """Says what comes into ``outbox``, up to its answer or end; False when the client left before, or
+        resumed the stream on another response.
 
-        event_up_to: the bytes of an answer that is an event though nothing was said before it.
+        event_up_to: the bytes of an answer that is an event though nothing was said before it. track: where
+        the events have ids.
         """
         gone = asyncio.ensure_future(_gone(receive))
         gone.add_done_callback(outbox.stir)
+        if outbox.reader is None:
+            outbox.read_by(self)
         try:
-            while not gone.done():
+            while not gone.done() and outbox.reader is self:
                 if lines := outbox.take():
-                    await self.stream()
-                    await self._body(b"".join(map(event, lines)), more=True)
+                    await self._say(b"".join(map(track.event, lines)), track)
                 elif outbox.answer is not None:
-                    await self._answer(outbox.answer, event_up_to)
+                    await self._answer(outbox.answer, event_up_to, track)
                     return True
                 elif outbox.closed:
                     await self.stream()
                     await self.end()
                     return True
-                elif not await outbox.stirred(PING):
-                    await self.stream()
-                    await self._body(b": ping\r\n\r\n", more=True)
+                elif await outbox.stirred(PING if self.streams else track.patience):
+                    pass
+                else:
+                    begins = isinstance(track, Track) and not self.streams  # which says something by itself
+                    await self._say(b"" if begins else _PING, track)
+            if not gone.done() and self.streams:
+                await self.end()
             return False
         finally:
             gone.cancel()
+            if outbox.reader is self:
+                outbox.reader = None
+
+    async def say_again(self, track: Track, number: int, instead: bytes) -> None:
+        """Begins an event stream with what was said on ``track`` behind event ``number``. instead: what is
+        said for an answer that isn't kept.
+        """
+        kept = track.after(number)
+        lost = track.answer_lost
+        await self.stream()
+        await self._body(track.primed(number), more=True)
+        for each in kept:
+            await self._body(each, more=True)
+        if lost:
+            await self._body(event(instead), more=True)
 
     async def end(self) -> None:
         """Nothing more comes."""
         await self._body(b"")
 
-    async def _answer(self, answer: Answer, event_up_to: int) -> None:
+    async def _answer(self, answer: Answer, event_up_to: int, track: Track | Untracked) -> None:
+        line = answer.line
         if answer.failed:
             self.unless_failed.clear()
-        if self.streams or len(answer.line) <= event_up_to:
-            said = event(answer.line)
-            if self.streams or len(said) <= event_up_to + _AROUND:
-                await self.stream()
-                await self._body(said)
-                return
-        await self.json(answer.line, answer.status)
+        fits = len(line) <= event_up_to and len(event(line)) <= event_up_to + _AROUND
+        if self.streams or fits:
+            await self._say(track.event(line, last=True), track, more=False)
+        else:
+            await self.json(line, answer.status)
+
+    async def _say(self, said: bytes, track: Track | Untracked, *, more: bool = True) -> None:
+        """Sends these events, behind the beginning of the stream if they are the first."""
+        if not self.streams:
+            said = track.opening(whole=not more) + said
+        await self.stream()
+        await self._body(said, more=more)
 
     async def _begin(self, status: int, headers: Sequence[Header]) -> None:
         self.began = True
@@ -138,18 +171,6 @@ class Reply:
 
     async def _body(self, body: bytes, *, more: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-def event(line: bytes) -> bytes:
-    """A message as a server-sent event.
-
-    Those characters are escaped that some clients take for the end of a line (httpx does): they can only
-    stand in strings.
-    """
-    for character, escaped in _LINE_ENDS.items():
-        if character in line:
-            line = line.replace(character, escaped)
-    return b"event: message\r\ndata: %b\r\n\r\n" % line.removesuffix(b"\n")
 
 
 def error_message(error: RpcError, id: bytes = b"null") -> bytes:
