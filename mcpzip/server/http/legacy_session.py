@@ -310,6 +310,13 @@ class LegacySession:
         return lambda method, params: outbox.tell(self._peer.notify(method, params))
 
     def _asking(self, outbox: Outbox, open: asyncio.Event | None = None) -> Ask:
+        def take_back(line: bytes) -> None:
+            # The stream of a call ends with its answer, which the question may outlive.
+            if outbox.open:
+                outbox.put(line)
+            else:
+                self._outbox.tell(line)
+
         async def ask(method: str, params: bytes | None) -> bytes:
             if open is not None:
                 await _opened(open)
@@ -317,7 +324,7 @@ class LegacySession:
                 raise RpcFaultError(_NO_STREAM)
             if outbox.full:
                 raise RpcFaultError(NOT_READ)
-            return await self._questions.ask(outbox.put, method, params)
+            return await self._questions.ask(outbox.put, method, params, take_back)
 
         return ask
 
