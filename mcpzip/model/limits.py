@@ -166,6 +166,8 @@ FRONT = 4 * MiB
 ID = 8_192
 """Bytes of the id of a request, or of a progress token. A longer id is refused; for a longer token there is
 no progress."""
+BATCH = 100
+"""Messages of one JSON-RPC batch, which clients of 2025-03-26 may send. One with more is refused."""
 CALLS = 4_000
 """Requests of clients under way at once: of a client on stdio, of all clients over HTTP. More are refused."""
 COMPUTING = 2

@@ -28,8 +28,10 @@ class Questions:
         self._peer = peer
         self._open: dict[int, _Question] = {}
 
-    async def ask(self, say: Say, method: str, params: bytes | None) -> bytes:
-        """See `proxy.exchange.Ask`. say: where it is asked."""
+    async def ask(self, say: Say, method: str, params: bytes | None, take_back: Say | None = None) -> bytes:
+        """See `proxy.exchange.Ask`. say: where it is asked. take_back: where it is said that no answer is
+        wanted any more (default: as ``say``).
+        """
         try:
             number, frame = self._peer.request(method, params)
         except PeerClosedError:
@@ -40,7 +42,7 @@ class Questions:
             return await asked.answer
         except asyncio.CancelledError:
             if withdrawal := self._peer.cancel(number):
-                say(withdrawal)
+                (take_back or say)(withdrawal)
             raise
         finally:
             self._peer.cancel(number)

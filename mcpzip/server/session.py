@@ -7,20 +7,23 @@ reader never waits for one.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.server.batch import NOT_IN_A_BATCH, Gathering
 from mcpzip.server.endpoint import BUSY, Endpoint, FaultError, fault_of
 from mcpzip.server.questions import NOT_READ, Questions
 from mcpzip.system.tasks import looked_at
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
+    BATCHED_VERSION,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MODERN_VERSION,
     MODERN_VERSIONS,
+    Batch,
     Cancelled,
     Closed,
     Era,
@@ -33,6 +36,7 @@ from mcpzip.wire import (
     Request,
     Result,
     Role,
+    negotiate,
     opening_of,
     unsupported_version_error,
 )
@@ -112,10 +116,31 @@ class Session:
                     self._send(self._peer.error(id, code, message))
                 case Notification(method=method, params=params):
                     self._notified(method, params)
+                case Batch(events=batch):
+                    self._batch(batch)
                 case Closed():
                     self._questions.end()
                 case _:
                     pass  # an answer nobody waits for
+
+    def _batch(self, events: Sequence[Event]) -> None:
+        answers = Gathering(self._send)
+        send, before = self._send, set(self._calls.values())
+        self._send = answers.put
+        try:
+            for event in events:
+                if isinstance(event, Request) and event.method == "initialize":
+                    error = NOT_IN_A_BATCH
+                    self._send(self._peer.error(event.id, error.code, error.message))
+                else:
+                    self._handle([event])
+        finally:
+            self._send = send
+        for call in self._calls.values():
+            if call not in before:
+                answers.awaits()
+                call.add_done_callback(answers.ended)
+        answers.ended()
 
     async def finish(self, patience: float) -> None:
         """What the client still waits for gets ``patience`` seconds, then is cancelled."""
@@ -178,6 +203,8 @@ class Session:
 
     def _settle_era(self, method: str, opening: Opening | None) -> None:
         era = self.client.era
+        if opening is not None and opening.era is Era.LEGACY:
+            self._peer.batches = negotiate(opening.version or "") == BATCHED_VERSION
         if opening is None:
             if era is None and method != "ping":
                 raise FaultError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")

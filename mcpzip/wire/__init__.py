@@ -29,6 +29,7 @@ from mcpzip.wire.codes import (
     URL_ELICITATION_REQUIRED,
 )
 from mcpzip.wire.eras import (
+    BATCHED_VERSION,
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
     LATEST_LEGACY_VERSION,
@@ -58,6 +59,7 @@ from mcpzip.wire.eras import (
     without_progress_token,
 )
 from mcpzip.wire.events import (
+    Batch,
     Cancelled,
     Closed,
     Error,
@@ -85,6 +87,7 @@ from mcpzip.wire.shallow import (
 )
 
 __all__ = [
+    "BATCHED_VERSION",
     "CLIENT_CAPABILITIES_KEY",
     "CLIENT_INFO_KEY",
     "HEADER_MISMATCH",
@@ -108,6 +111,7 @@ __all__ = [
     "SUBSCRIPTION_ID_KEY",
     "UNSUPPORTED_PROTOCOL_VERSION",
     "URL_ELICITATION_REQUIRED",
+    "Batch",
     "Cancelled",
     "Closed",
     "Era",

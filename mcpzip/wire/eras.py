@@ -38,6 +38,8 @@ class Era(Enum):
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions reached through `initialize`, oldest first."""
+BATCHED_VERSION = "2025-03-26"
+"""The only version whose peers take several messages at once, as JSON-RPC batches."""
 LATEST_LEGACY_VERSION = LEGACY_VERSIONS[-1]
 MODERN_VERSION = "2026-07-28"
 MODERN_VERSIONS = (MODERN_VERSION,)

@@ -95,10 +95,18 @@ class Stray(msgspec.Struct, frozen=True, gc=False):
     detail: str
 
 
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Several messages at once, in their order: what each of them is, but for Batch and Closed."""
+
+    events: "tuple[Event, ...]"
+
+
 class Closed(msgspec.Struct, frozen=True, gc=False):
     """The peer will send no more: our requests that will never be answered, oldest first."""
 
     ids: tuple[int, ...]
 
 
-Event = Request | Notification | Result | Error | Progress | Cancelled | Invalid | Junk | Stray | Closed
+Event = (
+    Request | Notification | Result | Error | Progress | Cancelled | Invalid | Junk | Stray | Batch | Closed
+)

@@ -25,6 +25,7 @@ from mcpzip.wire.envelope import (
     text_of,
 )
 from mcpzip.wire.events import (
+    Batch,
     Cancelled,
     Closed,
     Error,
@@ -40,6 +41,7 @@ from mcpzip.wire.events import (
 )
 from mcpzip.wire.framing import MAX_FRAME, Frame, FrameTooLong, LineFramer
 from mcpzip.wire.shallow import NotAnObject, quote, split_object
+from mcpzip.wire.stepping import TooManyError, elements_of
 
 JUNK_SHOWN = 2048
 
@@ -74,6 +76,8 @@ class Peer:
         self._asked: dict[int, str] = {}  # ours that are open: id -> method
         self._owed: dict[bytes, bytes] = {}  # theirs that are open: key -> id as they spelt it
         self._closed = False
+        self.batches = False
+        """Whether an array is a batch of messages."""
 
     @property
     def next_id(self) -> int:
@@ -186,6 +190,22 @@ class Peer:
     # From frame to event
 
     def _event(self, frame: Frame, envelope: Envelope | UnreadableError | None = None) -> Event:
+        if self.batches and isinstance(frame, bytes) and frame.lstrip()[:1] == b"[":
+            return self._batch(frame)
+        return self._single(frame, envelope)
+
+    def _batch(self, frame: bytes) -> Event:
+        try:
+            texts = elements_of(frame, limits.BATCH)
+        except TooManyError:
+            return Invalid(None, INVALID_REQUEST, f"a batch has up to {limits.BATCH} messages")
+        except (ValueError, RecursionError):
+            return self._single(frame)
+        if not texts:
+            return Invalid(None, INVALID_REQUEST, "a batch has one message at least")
+        return Batch(tuple(map(self._single, texts)))
+
+    def _single(self, frame: Frame, envelope: Envelope | UnreadableError | None = None) -> Event:
         if envelope is None:
             envelope = outline(frame)
         if isinstance(envelope, UnreadableError):

@@ -4,8 +4,9 @@
 
 A call brings ``do``, a list of steps: ["ask", id, method, params], ["wait"] (until all is answered),
 ["progress", n], ["say", method, params], ["withdraw", id] (a question), ["error", code, message, data],
-["die"], ["hang"], ["await", file] (until it is there). Its result is the answers, by the ids of the
-questions. In the modern era ``rounds`` is a list of ``inputRequests``; the state is odd, and looked at.
+["early", result] (answers the call, and goes on), ["die"], ["hang"], ["await", file] (until it is there).
+Its result is the answers, by the ids of the questions. In the modern era ``rounds`` is a list of
+``inputRequests``; the state is odd, and looked at.
 RECORD gets each line that comes.
 """
 
@@ -50,6 +51,7 @@ class Call:
             PLANS[params["uri"]] if "uri" in params else json.loads(do) if isinstance(do, str) else do
         )
         self.steps, self.open, self.answers = list(self.steps), set(), {}
+        self.answered = False
         calls[self.id] = self
 
     def go(self):
@@ -80,11 +82,16 @@ class Call:
             elif kind == "result":
                 say(id=self.id, result=said[0])
                 return
+            elif kind == "early":
+                say(id=self.id, result=said[0])
+                self.answered = True
             elif kind == "die":
                 os._exit(3)
             elif kind == "await":
                 while not os.path.exists(said[0]):
                     time.sleep(0.002)
+        if self.answered:
+            return
         text = json.dumps(self.answers)
         if self.method == "prompts/get":
             result = {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}

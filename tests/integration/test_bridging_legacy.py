@@ -177,6 +177,43 @@ async def test_a_question_that_the_upstream_takes_back_is_taken_back(tmp_path: P
         assert [one["requestId"] for one in wire.notices("notifications/cancelled")] == [question["id"]]
 
 
+async def test_a_question_that_is_taken_back_when_its_call_was_answered(tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    steps = [SAMPLE, ["early", {"content": []}], ["await", str(go_on)], ["withdraw", "q"]]
+    async with bridged(tmp_path) as bridge:
+        wire = await bridge.legacy(sampling={})
+        number = wire.send_call(steps)
+        question = await wire.asked(SAMPLING)
+        assert (await wire.answer(number))["result"] == {"content": []}
+        go_on.touch()
+        await wire.hears(lambda one: one.get("method") == "notifications/cancelled")
+        assert wire.notices("notifications/cancelled") == [{"requestId": question["id"]}]
+        reply(wire, question, SAID)  # too late: nobody hears of it
+        assert text_of(await wire.call([SAMPLE, ["withdraw", "q"]])) == {}
+        assert [line for line in bridge.lines() if line.get("id") == "q"] == []
+
+
+async def test_a_question_over_http_is_taken_back_when_its_call_has_no_stream_any_more(
+    tmp_path: Path,
+) -> None:
+    """It was said on the stream of the call, which had ended: the client asked its user all the same."""
+    go_on = tmp_path / "go-on"
+    steps = [SAMPLE, ["early", {"content": []}], ["await", str(go_on)], ["withdraw", "q"]]
+    async with bridged(tmp_path) as bridge, bridge.web() as web:
+        session = await web.session(capabilities={"sampling": {}})
+        async with session.listening() as stream:
+            async with session.calling("up__run", 1, arguments={"do": steps}) as call:
+                assert (await call.head()).status == 200
+                question = await call.event()
+                assert question["method"] == SAMPLING
+                assert (await call.event())["result"] == {"content": []}
+                assert await call.event() == {}
+            go_on.touch()
+            while (told := await stream.event())["method"] != "notifications/cancelled":
+                pass  # lists changed
+            assert told["params"] == {"requestId": question["id"]}
+
+
 async def test_a_question_ends_with_the_call_it_was_asked_in(tmp_path: Path) -> None:
     """The client went on asking its user, for nobody."""
     async with bridged(tmp_path) as bridge:

@@ -507,3 +507,20 @@ async def test_a_question_of_a_call_that_is_given_up_goes_to_another(tmp_path: P
         go.touch()
         asked = await wire.answer(n)
         assert text_of(await resumed(wire, older_do, asked, SAID)) == {"q": SAID}
+
+
+async def test_a_question_that_is_taken_back_while_its_client_is_away_and_its_call_answered(
+    tmp_path: Path,
+) -> None:
+    go_on = tmp_path / "go-on"
+    steps = [SAMPLE, ["await", str(go_on)], ["early", {"content": []}], ["withdraw", "q"]]
+    async with bridged(tmp_path) as bridge:
+        wire = bridge.modern(sampling={})
+        asked = await wire.call(steps)
+        assert list(questions(asked))
+        go_on.touch()
+        (handle,) = bridge.proxy._caller._parked
+        call, _ = bridge.proxy._caller._parked[handle]
+        await comes_true(lambda: call.over and not call.unanswered)
+        assert (await resumed(wire, steps, asked, SAID))["result"]["content"] == []
+        assert [line for line in bridge.lines() if line.get("id") == "q"] == []

@@ -19,6 +19,7 @@ from mcpzip.server.http.reply import Header, Receive, Refusal, Reply
 from mcpzip.server.http.track import Memory, Tracks, is_event_id
 from mcpzip.server.http.work import Work
 from mcpzip.wire import (
+    BATCHED_VERSION,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -116,8 +117,9 @@ class Legacy:
                 await self._refuse(_NO_SESSION, reply, receive)
 
     def _begun(self, address: str, peer: Peer, version: str) -> LegacySession:
-        tracks = None
-        if negotiate(version) >= RESUMABLE_SINCE:
+        tracks, agreed = None, negotiate(version)
+        peer.batches = agreed == BATCHED_VERSION
+        if agreed >= RESUMABLE_SINCE:
             tracks = Tracks(self._memory, self._limits.silence)
         return LegacySession(self._endpoint, self._work, peer, self._limits, self._room, address, tracks)
 

@@ -8,12 +8,13 @@ is in use until its request is answered.
 import asyncio
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
 from mcpzip.proxy.exchange import Ask, Client, Exchange, Tell
 from mcpzip.proxy.workers import Asker
+from mcpzip.server.batch import Gathering
 from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.outbox import Answer, Outbox, Room
@@ -27,6 +28,7 @@ from mcpzip.wire import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     REQUEST_CANCELLED,
+    Batch,
     Cancelled,
     Era,
     Error,
@@ -52,13 +54,13 @@ _ENDED = "The session has ended."
 
 
 class _Call:
-    """A request under way, or one whose answer may be resumed. track: its stream, if that has ids; reply: on
-    which it is answered; withdrawn: why it was cancelled, if it was; clocks: what ends it, and what is asked
-    in it, after its client hung up.
+    """A request under way, or one whose answer may be resumed. batch: what it is answered in, if it came in
+    one; track: its stream, if that has ids; reply: on which it is answered; withdrawn: why it was cancelled,
+    if it was; clocks: what ends it, and what is asked in it, after its client hung up.
     """
 
-    def __init__(self, id: bytes, room: Room) -> None:
-        self.id, self.outbox = id, Outbox(room)
+    def __init__(self, id: bytes, outbox: Outbox, batch: Gathering | None = None) -> None:
+        self.id, self.outbox, self.batch = id, outbox, batch
         self.track: Track | None = None
         self.reply: Reply | None = None
         self.withdrawn: str | None = None
@@ -127,33 +129,76 @@ class LegacySession:
         """When it was last used; the end of time while it is."""
         return math.inf if self.uses or self.busy else self.last_used
 
-    def _is_full_for(self, method: str) -> bool:
-        # A ping asks whether we are there; that takes no time.
-        return self._work.full if method == "ping" else self._work.full_for(self.id)
-
     async def post(self, body: bytes, reply: Reply, receive: Receive) -> None:
         """Answers a message of the client."""
         match event := self._peer.message(body):
             case Request(id=id, params=params) if params is not None and not params.startswith(b"{"):
                 await self._refuse(id, _NO_OBJECT, reply, 400)
-            case Request(id=id, method="initialize"):
-                await self._refuse(id, _BEGUN, reply)
-            case Request(id=id, method=method) if self._is_full_for(method):
-                await self._refuse(id, BUSY, reply)
+            case Request(id=id) if error := self._refusal(event):
+                await self._refuse(id, error, reply)
             case Request():
                 self.did_something = True
                 await self.answer(event, reply, receive)
+            case Batch(events=events):
+                await self._answer_all(events, reply, receive)
             case Invalid(id=id, code=code, message=message):
                 await reply.json(self._peer.error(id, code, message), 400)
             case _:
                 self._take(event)
                 await reply.empty(202)
 
+    def _refusal(self, request: Request) -> RpcError | None:
+        if request.method == "initialize":
+            return _BEGUN
+        # A ping asks whether we are there; that takes no time.
+        full = self._work.full if request.method == "ping" else self._work.full_for(self.id)
+        return BUSY if full else None
+
+    async def _answer_all(self, events: Sequence[Event], reply: Reply, receive: Receive) -> None:
+        """Answers a batch: on one stream, in the end by one array."""
+        outbox, calls = Outbox(self._room), list[_Call]()
+        answers = Gathering(lambda line: outbox.finish(Answer(line)) if line else None)
+        for event in events:
+            match event:
+                case Request(id=id, params=params) if params is not None and not params.startswith(b"{"):
+                    answers.put(self._peer.error(id, _NO_OBJECT.code, _NO_OBJECT.message))
+                case Request(id=id) if error := self._refusal(event):
+                    answers.put(self._peer.error(id, error.code, error.message))
+                case Request():
+                    answers.awaits()
+                    calls.append(_Call(event.id, outbox, answers))
+                    self._begin(calls[-1], event)
+                case Invalid(id=id, code=code, message=message):
+                    answers.put(self._peer.error(id, code, message))
+                case _:
+                    self._take(event)
+        answers.ended()
+        if outbox.answer is None and not calls:
+            await reply.empty(202)
+            return
+        self.did_something = True
+        delivered = False
+        try:
+            delivered = await reply.deliver(outbox, receive, self._limits.event)
+        finally:
+            if not delivered:
+                for call in calls:
+                    self._hung_up(call)
+
     async def answer(self, request: Request, reply: Reply, receive: Receive) -> bool:
         """Answers a request. Returns whether the client got a result; one that left gets no more of it."""
-        call = _Call(request.id, self._room)
+        call = _Call(request.id, Outbox(self._room))
         if self._tracks is not None and request.method != "initialize":  # whose client knows no session yet
             call.track = self._tracks.new(call)
+        self._begin(call, request)
+        outbox = call.outbox
+        delivered = await self._deliver(call, reply, receive)
+        succeeded = delivered and outbox.answer is not None and not outbox.answer.failed
+        call.let_go()
+        self.began = self.began or succeeded
+        return succeeded
+
+    def _begin(self, call: _Call, request: Request) -> None:
         self._calls[call.id] = call
         client, outbox = self.client, call.outbox
         exchange = Exchange(
@@ -168,11 +213,6 @@ class LegacySession:
         work = self._endpoint.answer(request.method, exchange)
         asker = Asker(self.id, lambda: outbox.closed)
         call.cancel = self._work.answer(work, partial(self._settled, call), asker).cancel
-        delivered = await self._deliver(call, reply, receive)
-        succeeded = delivered and outbox.answer is not None and not outbox.answer.failed
-        call.let_go()
-        self.began = self.began or succeeded
-        return succeeded
 
     async def resume(self, event_id: str, reply: Reply, receive: Receive) -> bool:
         """Goes on with the stream of a request behind an event of it. Returns whether it is known."""
@@ -302,6 +342,10 @@ class LegacySession:
             line = self._peer.error(call.id, outcome.code, outcome.message, outcome.data, outcome.more)
         else:
             line = self._peer.result(call.id, outcome)
+        if call.batch is not None:
+            call.batch.put(line)
+            call.batch.ended()
+            return
         call.outbox.finish(Answer(line, failed=isinstance(outcome, RpcError)))
         if call.outbox.reader is None:
             self._keep(call)
@@ -310,6 +354,13 @@ class LegacySession:
         return lambda method, params: outbox.tell(self._peer.notify(method, params))
 
     def _asking(self, outbox: Outbox, open: asyncio.Event | None = None) -> Ask:
+        def take_back(line: bytes) -> None:
+            # The stream of a call ends with its answer, which the question may outlive.
+            if outbox.open:
+                outbox.put(line)
+            else:
+                self._outbox.tell(line)
+
         async def ask(method: str, params: bytes | None) -> bytes:
             if open is not None:
                 await _opened(open)
@@ -317,7 +368,7 @@ class LegacySession:
                 raise RpcFaultError(_NO_STREAM)
             if outbox.full:
                 raise RpcFaultError(NOT_READ)
-            return await self._questions.ask(outbox.put, method, params)
+            return await self._questions.ask(outbox.put, method, params, take_back)
 
         return ask
 
