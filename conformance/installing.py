@@ -170,9 +170,10 @@ def _make(name: str, place: Path, pins: Sequence[str]) -> None:
 
 def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
     """The exit code of ``command``, which is gone when this is over, however it is."""
-    process = None
+    # Ctrl-C may come while it is being made, when it runs already.
+    process: subprocess.Popen[bytes] = subprocess.Popen.__new__(subprocess.Popen)
     try:
-        process = subprocess.Popen(
+        process.__init__(  # type: ignore[misc]
             command,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -182,7 +183,7 @@ def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
         )
         return process.wait()
     except BaseException:
-        if process is not None:
+        if getattr(process, "pid", None) is not None:
             end_group(process.pid, still_running=True)
             process.wait()
         raise
