@@ -41,9 +41,9 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *session.posargs)
 
 
-@nox.session
+@nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
-    """The pure core only: seconds."""
+    """The pure core only, on each Python there is: seconds."""
     install(session)
     session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
 
