@@ -23,8 +23,12 @@ import httpcore
 from mcpzip.model.limits import HEAD
 from mcpzip.wire.inflating import UnfitAnswerError
 
-_READ = 4 * 1024
-"""Bytes that are read at a time of the head of a response: about 200 interim ones."""
+_HEAD_READ = 4 * 1024
+"""Bytes that are read at a time of the head of a response: 256 interim ones at most."""
+_BODY_READ = 32 * 1024
+"""The same of a body. What stands behind the body is read with it, and may be interim responses to the next
+request.
+"""
 _NEXT_ADDRESS = 0.25
 """Seconds after which the next address of a host is tried as well."""
 _TOGETHER = 16 * 1024
@@ -205,7 +209,9 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
         if head is not None:
             if head.bytes >= HEAD:
                 raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
-            max_bytes = min(max_bytes, _READ)
+            max_bytes = min(max_bytes, _HEAD_READ)
+        else:
+            max_bytes = min(max_bytes, _BODY_READ)
         if self._unsent:
             await self._flush(timeout)
         if not self._held and not self._ended:
@@ -213,6 +219,8 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
             with _mapped(httpcore.ReadError, httpcore.ReadTimeout):
                 async with asyncio.timeout(timeout):
                     await self._reader
+        elif head is not None:
+            await asyncio.sleep(0)  # interim responses may be many, and nothing else waits for anything
         data = bytes(self._held[:max_bytes])
         del self._held[:max_bytes]
         if self._stopped and len(self._held) <= _HELD // 2:
@@ -254,6 +262,9 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
     ) -> httpcore.AsyncNetworkStream:
         loop = asyncio.get_running_loop()
         try:
+            # What a proxy sent in the clear would be taken for what the server says under TLS.
+            if self._held or self._ended:
+                raise httpcore.ConnectError("something was said before TLS began")
             with _mapped(httpcore.ConnectError, httpcore.ConnectTimeout):
                 async with asyncio.timeout(timeout):
                     secured = await loop.start_tls(

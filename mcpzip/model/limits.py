@@ -157,8 +157,8 @@ is not kept. Whoever asks for what is gone is told so."""
 REPLAYED_FOR_ALL = 64 * MiB
 """The same of all sessions together."""
 UNREAD = 128 * MiB
-"""What was sent on all HTTP connections together and is not read yet. For more that connection is closed on
-which most has waited longest, by bytes times seconds."""
+"""What was sent on HTTP connections, or is ready to be, whose clients leave more than 64 KiB unread. For more
+that connection is closed on which nothing was read of most for longest, by bytes times seconds."""
 TURN = 64
 """Lines of one client or server that are acted on before everybody else has a turn."""
 FRONT = 4 * MiB

@@ -1,5 +1,7 @@
 """The HTTP connections to a server: through a proxy, refused, cut, and answered late."""
 
+import asyncio
+
 import httpx
 import pytest
 from raw_server import Asked, Say, head, raw_server
@@ -79,3 +81,64 @@ async def test_what_goes_wrong_has_the_names_of_httpx() -> None:
     with pytest.raises(httpx.ConnectError):
         await connections.handle_async_request(get(server.url))
     await connections.aclose()
+
+
+async def test_what_a_proxy_says_before_tls_is_not_what_the_server_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was read as the first thing that had come under TLS, of a server whose certificate was right."""
+    begun = b"HTTP/1.1 200 Connection established\r\nx-pad: "
+    forged = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
+    head_of_one_read = begun + b"x" * (4096 - len(begun) - 4) + b"\r\n\r\n"
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head_of_one_read + forged)
+        try:
+            await reader.read()  # to its end
+            writer.close()
+            await writer.wait_closed()
+        except ConnectionError:
+            pass
+        ended.set()
+
+    ended = asyncio.Event()
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        connections = Connections("https://mcp.example/mcp")
+        with pytest.raises(httpx.ConnectError, match="before TLS"):
+            await connections.handle_async_request(get("https://mcp.example/mcp"))
+        await connections.aclose()
+        await ended.wait()
+
+
+async def test_others_have_their_turn_between_interim_answers() -> None:
+    """Sixteen thousand that came at once were read in one turn of the event loop."""
+    shortest = b"HTTP/1.1 100 \r\n\r\n"
+
+    async def many(asked: Asked, say: Say) -> None:
+        await say(shortest * (200_000 // len(shortest)))
+        await found(asked, say)
+
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with raw_server(GET=many) as server:
+        connections = Connections(server.url)
+        stream = await connections.handle_async_request(get(server.url))  # one answer, to be connected
+        await stream.aread()
+        counting = asyncio.create_task(count())
+        response = await connections.handle_async_request(get(server.url))
+        before = turns
+        counting.cancel()
+        assert await response.aread() == BODY
+        await connections.aclose()
+    assert before >= 200_000 // 4096

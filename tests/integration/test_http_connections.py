@@ -194,6 +194,15 @@ async def test_what_nobody_reads_has_a_limit_over_all_connections() -> None:
             each.cancel()
 
 
+async def test_what_waits_behind_an_unread_answer_counts_too() -> None:
+    """A second answer waited where nobody counted: in the coroutine that was to send it."""
+    async with site(Script(large=large), unread_by_all=3 * LARGE // 2) as web:
+        session = await web.session()
+        async with session.calling("large", 1) as deaf:
+            await deaf.write(session.request("POST", message("tools/call", {"name": "large"}, 2)))
+            assert await is_gone(deaf)
+
+
 async def is_gone(connection: Connection) -> bool:
     """Whether the system says that the other end is, once it does; nothing is read for it."""
     async with asyncio.timeout(PATIENCE):

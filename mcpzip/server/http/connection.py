@@ -5,6 +5,7 @@ heard.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import h11
@@ -29,7 +30,7 @@ class Shared:
     def __init__(self, unread: int) -> None:
         self.strangers: dict[Connection, None] = {}
         self._unread = unread
-        self._unheard: dict[Connection, float] = {}  # whose client doesn't read, since when
+        self._unheard: dict[Connection, _Unheard] = {}
         self._waiting: dict[Connection, None] = {}
 
     def ask(self, connection: "Connection") -> None:
@@ -40,10 +41,18 @@ class Shared:
 
     def falls_silent(self, connection: "Connection") -> None:
         """The client of ``connection`` doesn't read what was sent. If too much waits, somebody has to go."""
+        self._unheard[connection] = _Unheard(asyncio.get_running_loop().time())
+        self.more_waits()
+
+    def more_waits(self) -> None:
+        """More waits on a connection whose client doesn't read. If it is too much, somebody has to go: whose
+        client has read nothing of most for longest, by bytes times seconds.
+        """
         now = asyncio.get_running_loop().time()
-        self._unheard[connection] = now
-        while sum(each.unread for each in self._unheard) > self._unread:
-            worst = max(self._unheard, key=lambda each: each.unread * (now - self._unheard[each] + 1))
+        for each, state in self._unheard.items():
+            state.look(each.unread, now)
+        while sum(state.unread for state in self._unheard.values()) > self._unread:
+            worst = max(self._unheard, key=lambda each: self._unheard[each].weight(now))
             self.hears(worst)
             worst.transport.abort()
 
@@ -64,6 +73,25 @@ class Shared:
         finally:
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._turn)
+
+
+class _Unheard:
+    """What waits for a client that doesn't read. unread: bytes; since: when it last read any of them, by the
+    loop's clock.
+    """
+
+    def __init__(self, since: float) -> None:
+        self.since, self.unread = since, 0
+
+    def look(self, unread: int, now: float) -> None:
+        """So much waits ``now``."""
+        if unread < self.unread:
+            self.since = now
+        self.unread = unread
+
+    def weight(self, now: float) -> float:
+        """Bytes times seconds."""
+        return self.unread * (now - self.since + 1)
 
 
 class _Flow(FlowControl):
@@ -111,7 +139,8 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         super().__init__(*args, **keys)
         self._gate, self._limits, self._room, self._shared = gate, limits, room, shared
         self._rest = b""  # what arrived and waits for its turn
-        self._arrival = Arrival(lambda: self._shared.strangers.pop(self, None))
+        self._arrival = Arrival(lambda: self._shared.strangers.pop(self, None), blocked=self._blocked)
+        self._held_back = 0  # bytes of responses that wait for the client to read what was sent before
         self.app_state = {"arrival": self._arrival}  # what requests have in their scope
         self._late: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -202,8 +231,20 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
 
     @property
     def unread(self) -> int:
-        """Bytes that were sent and that the client has not read."""
-        return self.transport.get_write_buffer_size()
+        """Bytes that were sent, or are to be, and that the client has not read."""
+        return self.transport.get_write_buffer_size() + self._held_back
+
+    def _blocked(self, size: int) -> Awaitable[None] | None:
+        """What to wait for before ``size`` bytes of a response are written; None for nothing."""
+        return self._until_read(size) if self.flow.write_paused else None
+
+    async def _until_read(self, size: int) -> None:
+        self._held_back += size
+        try:
+            self._shared.more_waits()
+            await self.flow.drain()
+        finally:
+            self._held_back -= size
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from mcpzip.server.http.access import Access
 from mcpzip.server.http.downstream import Downstream
-from mcpzip.server.http.head import JSON, Head, Scope
+from mcpzip.server.http.head import JSON, Arrival, Head, Scope
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.reply import Header, Receive, Refusal, Reply, Send
+from mcpzip.server.http.reply import Header, Message, Receive, Refusal, Reply, Send
 from mcpzip.wire import INTERNAL_ERROR
 
 PATH = "/mcp"
@@ -55,7 +55,7 @@ class Gate:
             return
         head = Head(scope)
         page = self._page(head)
-        reply = Reply(send, _readable_by(page) if page else ())
+        reply = Reply(_counted(send, head.arrival), _readable_by(page) if page else ())
         try:
             if page and head.verb == "OPTIONS" and head.path == PATH and not head.has_body:
                 await reply.empty(204, *_allowed(head.text("Access-Control-Request-Headers")))
@@ -159,6 +159,18 @@ class Gate:
             return _TOO_SLOW
         finally:
             self._held -= held
+
+
+def _counted(send: Send, arrival: Arrival) -> Send:
+    """``send``, whose connection knows what waits in it for a client that doesn't read."""
+
+    async def counted(message: Message) -> None:
+        blocked = arrival.blocked(len(message.get("body", b"")))
+        if blocked is not None:
+            await blocked
+        await send(message)
+
+    return counted
 
 
 def _readable_by(page: str) -> tuple[Header, ...]:

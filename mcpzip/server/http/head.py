@@ -1,6 +1,6 @@
 """The head of an HTTP request, as far as we read it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -22,11 +22,13 @@ _ONCE = (
 @dataclass(slots=True)
 class Arrival:
     """What its connection knows of a request. let_in: is called when it is let in. raw: bytes of its body
-    that have come, with what frames its chunks; 0 where it isn't in chunks.
+    that have come, with what frames its chunks; 0 where it isn't in chunks. blocked: is told how many bytes
+    of its response are to be written, and returns what to wait for before they can be; None for nothing.
     """
 
     let_in: Callable[[], object] = lambda: None
     raw: int = 0
+    blocked: Callable[[int], Awaitable[None] | None] = lambda size: None
 
 
 class Head:

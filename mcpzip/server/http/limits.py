@@ -44,10 +44,10 @@ class Limits:
     and its result is lost anyway."""
     away: float = 30.0
     """Until a client that may come back for the answer, and hasn't, is asked nothing more in that call."""
-    silence: float = 8.0
+    silence: float = 2.0
     """Until the stream of a legacy request begins on which nothing was said: from then on its client can
-    resume it. No sooner, as some clients (the SDK's for Python) take no event of over 1 MiB, and an answer of
-    that size is one from then on. The official suite gives a client 10 s."""
+    resume it. No sooner, as the SDK's client for Python takes no event of over 1 MiB in this era, and an
+    answer of that size is one from then on."""
     replayed: int = limits.REPLAYED
     """What was said on the streams of one session, and may be said again."""
     replayed_by_all: int = limits.REPLAYED_FOR_ALL
