@@ -12,7 +12,7 @@ from mcpzip.server.http.access import Access
 from mcpzip.server.http.downstream import Downstream
 from mcpzip.server.http.head import JSON, Arrival, Head, Scope
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.reply import Header, Message, Receive, Refusal, Reply, Send
+from mcpzip.server.http.reply import COMING, Header, Message, Receive, Refusal, Reply, Send
 from mcpzip.wire import INTERNAL_ERROR
 
 PATH = "/mcp"
@@ -165,7 +165,7 @@ def _counted(send: Send, arrival: Arrival) -> Send:
     """``send``, whose connection knows what waits in it for a client that doesn't read."""
 
     async def counted(message: Message) -> None:
-        blocked = arrival.blocked(len(message.get("body", b"")))
+        blocked = arrival.blocked(message.pop(COMING, 0) or len(message.get("body", b"")))
         if blocked is not None:
             await blocked
         await send(message)

@@ -21,6 +21,9 @@ Send = Callable[[Message], Awaitable[None]]
 """See ASGI 3.0, "HTTP & WebSocket ASGI Message Format"."""
 Header = tuple[bytes, bytes]
 
+COMING = "mcpzip.coming"
+"""How many bytes of a body follow the head of a response: of our own making, and looked at by the gate."""
+
 _JSON = (b"content-type", b"application/json")
 _EVENTS = (
     (b"content-type", b"text/event-stream"),
@@ -68,7 +71,7 @@ class Reply:
     async def json(self, body: bytes, status: int = 200, *headers: Header, more: bool = False) -> None:
         """The response with this body, a line; with ``more`` it is still to be ended by `end`."""
         body = body.removesuffix(b"\n")
-        await self._begin(status, (_JSON, (b"content-length", b"%d" % len(body)), *headers))
+        await self._begin(status, (_JSON, (b"content-length", b"%d" % len(body)), *headers), len(body))
         await self._body(body, more=more)
 
     async def refuse(self, refusal: Refusal, receive: Receive, linger: float) -> None:
@@ -83,11 +86,11 @@ class Reply:
             await _discard(receive, linger)
             await self.end()
 
-    async def stream(self) -> None:
-        """Begins an event stream, unless it has."""
+    async def stream(self, size: int = 0) -> None:
+        """Begins an event stream, unless it has. size: bytes of what is said on it first."""
         if not self.streams:
             self.streams = True
-            await self._begin(200, _EVENTS)
+            await self._begin(200, _EVENTS, size)
 
     async def deliver(
         self,
@@ -161,13 +164,13 @@ class Reply:
         """Sends these events, behind the beginning of the stream if they are the first."""
         if not self.streams:
             said = track.opening(whole=not more) + said
-        await self.stream()
+        await self.stream(len(said))
         await self._body(said, more=more)
 
-    async def _begin(self, status: int, headers: Sequence[Header]) -> None:
+    async def _begin(self, status: int, headers: Sequence[Header], size: int = 0) -> None:
         self.began = True
         told = [*headers, *self.headers, *self.unless_failed]
-        await self._send({"type": "http.response.start", "status": status, "headers": told})
+        await self._send({"type": "http.response.start", "status": status, "headers": told, COMING: size})
 
     async def _body(self, body: bytes, *, more: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
