@@ -7,8 +7,11 @@ asked again.
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from mcpzip.system.backoff import Backoff
+
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 """Seconds before a token endpoint that failed is asked again, doubling from one to the other."""
+_BACKOFF = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 LONGEST_ASKED = 86_400.0
 """Seconds of pause that a server can ask for (Retry-After)."""
 
@@ -33,8 +36,7 @@ class Trouble:
 
 def pause(failures: int, retry_after: float | None) -> float:
     """Seconds to wait after ``failures`` failures in a row. retry_after: what the server asked for."""
-    doubling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 60))
-    return max(doubling, min(retry_after or 0.0, LONGEST_ASKED))
+    return max(_BACKOFF.pause(failures), min(retry_after or 0.0, LONGEST_ASKED))
 
 
 def retry_after(header: str | None, now: float) -> float | None:
