@@ -15,7 +15,7 @@ from mcpzip.search.remote.answers import MOST, TTL, Answers, key_of
 from mcpzip.search.remote.lanes import LEVELS, ZERO, Lanes, packed
 from mcpzip.search.remote.meaning import LONGEST_TEXT, texts_of
 from mcpzip.search.remote.prompt import BEGIN, END, picks, prompt, schema, scores
-from mcpzip.search.remote.service import Service, Unavailable, retry_after
+from mcpzip.search.remote.service import Service, Unavailable
 from mcpzip.search.remote.vectorfile import VectorFile
 from mcpzip.search.remote.wordpiece import WordPieces
 
@@ -86,24 +86,6 @@ def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
         service.failed("over")
     now += 600
     assert service.resting() is None
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("0", 0.0),
-        ("1.5", 1.5),
-        ("120", 120.0),
-        (None, None),
-        ("", None),
-        ("-1", None),
-        ("nan", None),
-        ("1e9", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
-    ],
-)
-def test_a_retry_after_is_seconds_or_nothing(header, seconds):
-    assert retry_after(header) == seconds
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------

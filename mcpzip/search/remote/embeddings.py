@@ -22,14 +22,9 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from mcpzip.config.schema import Provider, SemanticConfig
+from mcpzip.model.retry_after import retry_after
 from mcpzip.search.remote.lanes import MOST_DIMENSIONS
-from mcpzip.search.remote.service import (
-    REST_REFUSED,
-    Clock,
-    Service,
-    Unavailable,
-    retry_after,
-)
+from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -199,7 +194,7 @@ class EmbeddingServer:
         return self._client
 
     def _refusal(self, status: int, wait: str | None) -> Unavailable:
-        seconds = retry_after(wait)
+        seconds = retry_after(wait, time.time())
         if status in (401, 403):
             return Unavailable(f"the key is refused ({status})", rest=REST_REFUSED)
         if status == 404:

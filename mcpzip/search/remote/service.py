@@ -114,12 +114,3 @@ class Service:
                 raise
         await asyncio.sleep(pause)
         return await attempt()
-
-
-def retry_after(header: str | None) -> float | None:
-    """The seconds a ``Retry-After`` header asks for (RFC 9110, 10.2.3); None for a date, or for nothing."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds <= 86_400 else None
