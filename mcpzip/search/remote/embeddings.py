@@ -23,7 +23,7 @@ import msgspec
 
 from mcpzip.config.schema import Provider, SemanticConfig
 from mcpzip.model.retry_after import retry_after
-from mcpzip.search.remote.lanes import MOST_DIMENSIONS
+from mcpzip.search.lanes import FINE
 from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 
@@ -229,7 +229,7 @@ def _check(vectors: Sequence[Vector], count: int) -> None:
     if len(vectors) != count:
         raise Unavailable(f"it answered {len(vectors)} vectors to {count} texts")
     dimensions = {len(vector) for vector in vectors}
-    if len(dimensions) > 1 or not dimensions <= set(range(1, MOST_DIMENSIONS + 1)):
+    if len(dimensions) > 1 or not dimensions <= set(range(1, FINE.most + 1)):
         raise Unavailable("it answered vectors of odd dimensions")
     if not all(math.isfinite(sum(vector)) and any(vector) for vector in vectors):
         raise Unavailable("it answered vectors that point nowhere")
