@@ -120,7 +120,7 @@ def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
         if _is_newer(path):
             os.replace(path, f"{path}.bak")
             warnings.append(f"{path} was of a later version of mcpzip; it is kept as {path}.bak.")
-        write_state(path, msgspec.json.encode(snapshot))
+        write_state(path, msgspec.json.encode(snapshot), limits.SNAPSHOT)
     except OSError as error:
         warnings.append(
             f"{path} can't be written ({error.strerror or error}); make room or set its rights, "

@@ -36,9 +36,6 @@ KEPT_ON_CLOSE = 10_000
 KEEPING = 0.5
 """Seconds that our end waits for an index that is being kept."""
 
-STALE_DRAFT = 60.0
-"""Seconds after which nobody is still writing a draft."""
-
 T = TypeVar("T")
 
 
@@ -80,7 +77,7 @@ class Keeper:
 
         def remove() -> None:
             for folder in folders:
-                remove_drafts(folder, STALE_DRAFT)
+                remove_drafts(folder)
 
         self._tidying = asyncio.create_task(in_thread(remove, "tidy"), name="tidy")
 
@@ -189,7 +186,7 @@ class Keeper:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
-                write_state(paths.index_path(self._config.path), self._searcher.kept())
+                write_state(paths.index_path(self._config.path), self._searcher.kept(), limits.INDEX)
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._tell(

@@ -141,7 +141,7 @@ def save(path: str, uses: Uses, now: float) -> dict[str, Use]:
     """
     kept = {name: uses[name] for name in counts(uses, now) if name.isprintable()}  # a lone surrogate is not
     tools = {name: Use(round(use.calls, 4), round(min(use.at, now))) for name, use in sorted(kept.items())}
-    write_state(path, msgspec.json.encode(_File(FORMAT, VERSION, tools)))
+    write_state(path, msgspec.json.encode(_File(FORMAT, VERSION, tools)), limits.USAGE)
     return tools
 
 

@@ -67,7 +67,7 @@ class Answers:
             return
         answers = self._youngest({**self._read(), **fresh})
         try:
-            write_state(self._path, msgspec.json.encode(_File(FORMAT, VERSION, answers)))
+            write_state(self._path, msgspec.json.encode(_File(FORMAT, VERSION, answers)), limits.ANSWERS)
         except (OSError, UnicodeError):
             pass
 

@@ -58,7 +58,7 @@ class VectorFile:
         body = b"".join(kept) + b"".join(kept.values())
         head = _HEAD.pack(MAGIC, self._identity, dimension, len(kept), hashlib.sha256(body).digest())
         try:
-            write_state(self._path, head + body)
+            write_state(self._path, head + body, limits.VECTORS)
         except OSError:
             return False
         return True
