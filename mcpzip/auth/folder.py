@@ -12,10 +12,11 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from mcpzip.auth.kept import Kept, UnusableError, decode
+from mcpzip.auth.kept import Kept, decode
 from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
+from mcpzip.system.formats import UnusableError
 from mcpzip.system.private import Private, Rights, private_folder, read_private
 from mcpzip.system.state import keep_from_git
 
