@@ -12,6 +12,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 """Seconds before a token endpoint that failed is asked again, doubling from one to the other."""
 _BACKOFF = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 
+REFUSALS = (401, 403)
+"""The statuses by which a server says that a request must be signed, or signed otherwise."""
 FINAL = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """Error codes that say that what we showed is of no use, whatever the status."""
 PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})

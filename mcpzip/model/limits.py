@@ -110,9 +110,6 @@ REFUSAL = 64 * 1024
 notification or to a good-bye. The rest is not read, and its connection is closed."""
 REFUSAL_TIME = 2.0
 """Seconds that such a body has to come in. What has come by then is all that is said of it."""
-ASIDE = 64 * 1024
-"""What a server over HTTP says that is read into Python's values: the params of a request to the client. What
-is longer passes as text, unread."""
 HEADERS = 500
 """Header fields of an HTTP answer; h11 takes no more than about 100 KiB of them. More fail the request."""
 HEAD = 256 * KiB

@@ -25,11 +25,11 @@ from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
 from mcpzip.proxy.arguments import ARROW, Call, read_call, read_name
 from mcpzip.proxy.audience import Audience
-from mcpzip.proxy.calls import Caller
+from mcpzip.proxy.calls import SETTING, Caller
 from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.doctor import fit, mend_name, repair_meta
-from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.keeper import Keeper
@@ -56,15 +56,10 @@ OTHERS_LISTING = 1.5
 can be at once: no answer is of all of them then."""
 REFRESHING = 10.0
 """Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
-SETTING = 2.0
-"""Seconds a server may take to set a log level."""
 FRESH = 30.0
 """Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
 
 T = TypeVar("T")
-
-_OURS = ("_meta", "inputResponses", "requestState")
-"""Members of a request's params that are not the tool's."""
 
 
 class Proxy:
@@ -265,7 +260,7 @@ class Proxy:
 
     async def _direct(self, entry: Entry, exchange: Exchange) -> bytes:
         """Calls a tool that was shown by its own name. Nothing is repaired: the client has its schema."""
-        fields = {key: value for key, value in exchange.fields.items() if key not in _OURS}
+        fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         return await self._run(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
     async def search(self, question: Question) -> Results:

@@ -24,7 +24,7 @@ import msgspec
 from mcpzip.config.schema import Provider, SemanticConfig
 from mcpzip.model.retry_after import retry_after
 from mcpzip.search.lanes import FINE
-from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ Vector = Sequence[float]
 
 BATCH = 64
 """Texts a request has."""
-
-DOCUMENTS_DEADLINE = 120.0
-"""Seconds a batch of tools may take: a laptop may have to load the model first."""
 
 _CONNECT = 5.0
 """Seconds."""

@@ -19,6 +19,8 @@ Clock = Callable[[], float]
 FIRST_REST, LONGEST_REST = 30.0, 600.0
 REST_REFUSED = 300.0
 """Seconds before a service that knows us and won't have us, or not this model, is asked again."""
+DOCUMENTS_DEADLINE = 120.0
+"""Seconds a batch of tools may take: a laptop may have to load the model first."""
 
 _RETRY_PAUSE = 0.1
 _ROOM = 0.05
