@@ -121,7 +121,7 @@ def load(path: str) -> tuple[dict[str, Use], tuple[str, ...]]:
         tools = FORMAT.decode(data, _File).tools
     except UnusableError as error:
         if error.later:
-            raise LeftAlone(f"{path} {error}: it is left alone, and nothing is learnt.") from None
+            raise LeftAlone(f"{path} {error}: it is left alone, and nothing is learnt") from None
         return {}, (f"{path} {error}: what tools were used is learnt anew.",)
     return {name: use for name, use in tools.items() if _is_sound(use)}, ()
 
