@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from mcpzip.auth.trouble import REFUSALS
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
     from mcpzip.auth.flow import OAuth
-
-_REFUSALS = (401, 403)
 
 
 class DeferredOAuth(httpx.Auth):
@@ -38,7 +37,7 @@ class DeferredOAuth(httpx.Auth):
         if self._oauth is None:
             if not self._known():
                 refusal = yield request
-                if refusal.status_code not in _REFUSALS:
+                if refusal.status_code not in REFUSALS:
                     return
             self._oauth = await in_thread(self._load, "import-sdk")
         flow = self._oauth.flow(request)

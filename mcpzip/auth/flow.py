@@ -47,10 +47,11 @@ from mcpzip.auth.replies import oauth_error, token_reply
 from mcpzip.auth.scopes import well_formed
 from mcpzip.auth.sdk_messages import for_sdk
 from mcpzip.auth.store import Store
-from mcpzip.auth.trouble import FIRST_PAUSE, Trouble, is_final, pause, retry_after
+from mcpzip.auth.trouble import FIRST_PAUSE, Trouble, is_final, pause
 from mcpzip.config.schema import ServerConfig
 from mcpzip.model.limits import SCOPES_TRIED
 from mcpzip.model.quoting import quoted
+from mcpzip.model.retry_after import retry_after
 from mcpzip.system.threads import in_thread
 
 NOBODY_SIGNED_IN = "nobody has signed in"

@@ -12,16 +12,15 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from mcpzip.auth.kept import Kept, UnusableError, decode
+from mcpzip.auth.kept import Kept, decode
 from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
+from mcpzip.system.formats import UnusableError
 from mcpzip.system.private import Private, Rights, private_folder, read_private
 from mcpzip.system.state import keep_from_git
 
 _NAME = re.compile(r"([0-9a-f]{32})\.json")
-_STALE_DRAFT = 60.0
-"""Seconds after which nobody is still writing a draft. It may hold tokens: it doesn't stay."""
 
 
 class Folder:
@@ -86,12 +85,12 @@ class Folder:
     def write(self, name: str, data: bytes) -> None:
         """Put ``data`` in the file called ``name``, in one step. Raises OSError."""
         self.make()
-        remove_drafts(self._path, _STALE_DRAFT)
+        remove_drafts(self._path)  # which may hold tokens
         write_atomic(self.place(name), data, follow=False)
 
     def remove(self, name: str) -> bool:
         """Remove the file called ``name``; whether there was one. Raises OSError."""
-        remove_drafts(self._path, _STALE_DRAFT)
+        remove_drafts(self._path)  # which may hold tokens
         return remove_file(self.place(name))
 
     def signature(self, name: str) -> bytes | None:

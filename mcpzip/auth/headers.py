@@ -24,6 +24,7 @@ import httpx
 import msgspec
 
 from mcpzip.config.schema import ServerConfig
+from mcpzip.config.server import HEADER_NAME
 from mcpzip.model.errors import LoginError
 from mcpzip.model.secrecy import conceal, keep_header
 from mcpzip.system.pipes import read_from
@@ -43,7 +44,6 @@ MOST_OUT, MOST_ERR = 1 << 20, 1 << 16
 _SHOWN = 300  # characters of its last words
 _DRAIN = 0.2  # s its output is waited for when it has ended and what it started keeps the pipe open
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
 _VALUE = re.compile(r"[\t -~]*")
 _NOT_THEIRS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """Of the message's framing, which isn't the program's (RFC 9110, 7.2, 7.6.1, 8.6)."""
@@ -144,7 +144,7 @@ def read_printed(out: bytes, now: float) -> Printed:
     for name, value in found.items():
         if not isinstance(value, str):
             raise _error(f"printed {_named(name)} that is no string", "Put it in double quotes")
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+        if not HEADER_NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise _error(f"printed {_named(name)} that can't be one", "Use one line of printable ASCII")
         if name.lower() in _NOT_THEIRS:
             raise _error(f"printed {_named(name)}, which is part of the message itself", "Leave it out")
@@ -163,7 +163,7 @@ def _seconds(found: Mapping[str, object], key: str) -> float | None:
 
 
 def _named(name: str) -> str:
-    return f"a header {name!r}" if _NAME.fullmatch(name) and len(name) <= 40 else "a header"
+    return f"a header {name!r}" if HEADER_NAME.fullmatch(name) and len(name) <= 40 else "a header"
 
 
 async def _output(command: tuple[str, ...], env: Mapping[str, str]) -> bytes:

@@ -18,9 +18,9 @@ import msgspec
 
 from mcpzip.auth.grant import Grant
 from mcpzip.model import limits
+from mcpzip.system.formats import Format, Head, UnusableError
 
-FORMAT = "mcpzip-sign-in"
-VERSION = 1
+FORMAT = Format("mcpzip-sign-in", 1, "a sign-in")
 Slot = Literal["a", "b"]
 
 _URL = re.compile(r"([^:/?#]+://)([^/?#]*)([^#]*)(?:#.*)?", re.DOTALL)
@@ -37,20 +37,11 @@ class Elsewhere(msgspec.Struct, frozen=True):
     check: str
 
 
-class _Head(msgspec.Struct):
-    format: str
-    version: int
-
-
-class Kept(_Head, omit_defaults=True):
+class Kept(Head, omit_defaults=True):
     """What a file holds. keyring: where the secrets are; None for in ``grant`` itself."""
 
     grant: Grant
     keyring: Elsewhere | None = None
-
-
-class UnusableError(Exception):
-    """Why a file holds no grant for the one who asks: goes on from the file's name."""
 
 
 def canonical(url: str) -> str:
@@ -73,7 +64,7 @@ def key(url: str) -> str:
 
 def encode(grant: Grant, keyring: Elsewhere | None = None) -> bytes:
     """``grant`` as a file holds it. Raises ValueError for what can't be written down, or is too large."""
-    data = msgspec.json.encode(Kept(FORMAT, VERSION, grant, keyring))
+    data = msgspec.json.encode(Kept(FORMAT.name, FORMAT.version, grant, keyring))
     if len(data) > limits.SIGN_IN:
         raise ValueError(f"larger than {limits.SIGN_IN:,} bytes")
     return data
@@ -81,15 +72,7 @@ def encode(grant: Grant, keyring: Elsewhere | None = None) -> bytes:
 
 def decode(data: bytes, name: str) -> Kept:
     """What the file called ``name`` (a `key`) holds. Raises `UnusableError`."""
-    try:
-        head = msgspec.json.decode(data, type=_Head)
-        if head.format != FORMAT:
-            raise UnusableError(f"isn't a sign-in of mcpzip (its format is {head.format[:40]!r})")
-        if head.version > VERSION:
-            raise UnusableError(f"is of a later version of mcpzip ({head.version}; this one reads {VERSION})")
-        kept = msgspec.json.decode(data, type=Kept)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnusableError(f"is damaged or isn't a sign-in of mcpzip ({error})") from None
+    kept = FORMAT.decode(data, Kept)
     if key(kept.grant.url) != name:
         raise UnusableError("holds the sign-in of another server")
     if not _of_one_issuer(kept.grant):

@@ -5,13 +5,15 @@ asked again.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+
+from mcpzip.system.backoff import Backoff
 
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 """Seconds before a token endpoint that failed is asked again, doubling from one to the other."""
-LONGEST_ASKED = 86_400.0
-"""Seconds of pause that a server can ask for (Retry-After)."""
+_BACKOFF = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 
+REFUSALS = (401, 403)
+"""The statuses by which a server says that a request must be signed, or signed otherwise."""
 FINAL = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """Error codes that say that what we showed is of no use, whatever the status."""
 PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
@@ -31,28 +33,9 @@ class Trouble:
     seen: object = None
 
 
-def pause(failures: int, retry_after: float | None) -> float:
-    """Seconds to wait after ``failures`` failures in a row. retry_after: what the server asked for."""
-    doubling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 60))
-    return max(doubling, min(retry_after or 0.0, LONGEST_ASKED))
-
-
-def retry_after(header: str | None, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for at ``now`` (Unix s); None when it says nothing (RFC 9110,
-    10.2.3).
-    """
-    text = (header or "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    from email.utils import parsedate_to_datetime  # which takes as long to import as a small server to answer
-
-    try:
-        when = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.fromtimestamp(now, UTC)).total_seconds())
+def pause(failures: int, asked: float | None) -> float:
+    """Seconds to wait after ``failures`` failures in a row. asked: those that the server asked for."""
+    return max(_BACKOFF.pause(failures), asked or 0.0)
 
 
 def is_final(status: int, code: str) -> bool:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from mcpzip.catalog.nearest import Names
 from mcpzip.catalog.offers import (
-    SPACE,
     TOO_LARGE,
     Amiss,
     checked,
@@ -32,6 +31,7 @@ from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.model.quoting import shortened
 from mcpzip.wire import split_object
+from mcpzip.wire.stepping import WHITESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def _checked(update: Listed) -> ServerRecord:
         warnings.append(sentence)
     for raw in update.tools:
         try:
-            entry = _entry(update.server, raw.strip(SPACE))
+            entry = _entry(update.server, raw.strip(WHITESPACE))
         except (InvalidToolError, UnicodeDecodeError) as error:
             warnings.append(f"{error}; the tool is left out.")
             continue

@@ -15,8 +15,8 @@ from mcpzip.model import limits
 from mcpzip.model.errors import InvalidOfferError
 from mcpzip.model.offers import Kind, key_of
 from mcpzip.model.quoting import shortened
+from mcpzip.wire.stepping import WHITESPACE
 
-SPACE = b" \t\r\n"
 """What may stand around a JSON text (RFC 8259, 2)."""
 
 _DEEP, _ROOM = 400, 64
@@ -59,7 +59,7 @@ def checked(
 ) -> tuple[bytes, ...]:
     """Those of ``raws``, which ``server`` listed, that are of this kind, each once, by key."""
     offers: dict[str, bytes] = {}
-    for raw in (raw.strip(SPACE) for raw in raws):
+    for raw in (raw.strip(WHITESPACE) for raw in raws):
         try:
             if too_large(raw):
                 raise InvalidOfferError(f"a {kind.word} of {server!r} {TOO_LARGE}")
@@ -80,7 +80,7 @@ def checked(
 
 def checked_object(what: str, server: str, raw: bytes, warnings: Amiss, *, kept: bool = False) -> bytes:
     """``raw``, what ``server`` says of itself; b"" when it says nothing, or what is not a JSON object."""
-    raw = raw.strip(SPACE)
+    raw = raw.strip(WHITESPACE)
     if len(raw) > limits.SELF:
         warnings.append(
             f"what {server!r} says of its {what} is larger than {limits.SELF:,} bytes; it is left out."

@@ -31,10 +31,10 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
+from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state import first_bytes, read_state, write_state
 
-FORMAT = "mcpzip-snapshot"
-VERSION = 1
+FORMAT = Format("mcpzip-snapshot", 1, "a snapshot")
 Loaded = tuple[Catalog, tuple[str, ...]]
 """A catalog, and warnings: sentences that name the file and say what becomes of it."""
 
@@ -60,17 +60,12 @@ class _Server(msgspec.Struct, omit_defaults=True):
     ttl: float | None = None
 
 
-class _Head(msgspec.Struct):
-    format: str
-    version: int
-
-
-class _Snapshot(_Head):
+class _Snapshot(Head):
     config: str
     servers: dict[str, _Server]
 
 
-class _Written(_Head):
+class _Written(Head):
     """A `_Snapshot` whose servers are JSON text already."""
 
     config: str
@@ -105,8 +100,8 @@ def load(path: str, config_path: str) -> Loaded:
         return _unusable(path, f"can't be read ({error.strerror or error})")
     try:
         return _original(path, data) if data.lstrip()[:1] == b"[" else _ours(path, data, config_path)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _unusable(path, f"is damaged or isn't a snapshot ({error})")
+    except UnusableError as error:
+        return _unusable(path, str(error))
 
 
 def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
@@ -115,12 +110,12 @@ def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
     """
     warnings: list[str] = []
     servers = _within_limits(path, catalog, len(_storable(config_path).encode()), warnings)
-    snapshot = _Written(FORMAT, VERSION, _storable(config_path), servers)
+    snapshot = _Written(FORMAT.name, FORMAT.version, _storable(config_path), servers)
     try:
         if _is_newer(path):
             os.replace(path, f"{path}.bak")
             warnings.append(f"{path} was of a later version of mcpzip; it is kept as {path}.bak.")
-        write_state(path, msgspec.json.encode(snapshot))
+        write_state(path, msgspec.json.encode(snapshot), limits.SNAPSHOT)
     except OSError as error:
         warnings.append(
             f"{path} can't be written ({error.strerror or error}); make room or set its rights, "
@@ -169,12 +164,7 @@ def _without_lists(path: str, record: ServerRecord, size: int, warnings: list[st
 
 
 def _ours(path: str, data: bytes, config_path: str) -> Loaded:
-    head = msgspec.json.decode(data, type=_Head)
-    if head.format != FORMAT:
-        return _unusable(path, f"isn't a snapshot of mcpzip (its format is {head.format!r})")
-    if head.version > VERSION:
-        return _unusable(path, f"is of a later version of mcpzip ({head.version}; this one reads {VERSION})")
-    snapshot = msgspec.json.decode(data, type=_Snapshot)
+    snapshot = FORMAT.decode(data, _Snapshot)
     if os.path.normcase(snapshot.config) != os.path.normcase(_storable(config_path)):
         return _unusable(path, f"belongs to another config ({snapshot.config})")
     return _catalog(path, snapshot.servers)
@@ -182,7 +172,7 @@ def _ours(path: str, data: bytes, config_path: str) -> Loaded:
 
 def _original(path: str, data: bytes) -> Loaded:
     servers: dict[str, _Server] = {}
-    for tool in msgspec.json.decode(data, type=list[_OriginalTool]):
+    for tool in FORMAT.shaped(data, list[_OriginalTool]):
         raw = msgspec.json.encode(_Tool(tool.original_name, tool.input_schema, tool.description))
         servers.setdefault(tool.server_name, _Server([])).tools.append(msgspec.Raw(raw))
     return _catalog(path, servers)
@@ -273,7 +263,7 @@ _VERSION = re.compile(rb'\s*\{\s*"format"\s*:\s*"mcpzip-snapshot"\s*,\s*"version
 
 def _is_newer(path: str) -> bool:
     found = _VERSION.match(first_bytes(path, 200))
-    return found is not None and int(found[1]) > VERSION
+    return found is not None and int(found[1]) > FORMAT.version
 
 
 def _unusable(path: str, why: str) -> Loaded:

@@ -8,7 +8,7 @@ of one key are an error: we don't guess which one was meant.
 import re
 from collections.abc import Mapping
 
-from mcpzip.config.node import Node
+from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
 from mcpzip.config.schema import AuthConfig, AuthGrant, AuthStore, Secret
 from mcpzip.system.words import split_words
@@ -48,7 +48,6 @@ ALGORITHMS = (
 )
 STORES: Mapping[str, AuthStore] = {"file": "file", "keyring": "keyring"}
 
-_TEXT = "write a string, in double quotes"
 _AUTH = 'write false for none, or an object, such as {"client_id": "…", "client_secret": "${SECRET}"}'
 _GRANT = 'write "authorization_code" or "client_credentials"'
 _SCOPE = 'write a string, such as "read write", or a list of strings'
@@ -119,7 +118,7 @@ def written(node: Node, key: str) -> Node | None:
 
 def _auth(node: Node) -> AuthConfig:
     said = {key: written(node, key) for key in KEYS}
-    text = {key: each.text(_TEXT).strip() if each else "" for key, each in said.items() if key in _TEXTS}
+    text = {key: each.text(TEXT).strip() if each else "" for key, each in said.items() if key in _TEXTS}
     grant, port, mcp_remote = said["grant"], said["callback_port"], said["mcp_remote"]
     found = AuthConfig(
         client_id=text["client_id"],

@@ -13,6 +13,9 @@ from mcpzip.config.variables import expand, foreign, used
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.secrecy import keep, looks_secret
 
+TEXT = "write a string, in double quotes"
+"""What to do about a value that should be text."""
+
 
 @dataclass(slots=True)
 class Source:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mcpzip.config.auth import read_auth_store
-from mcpzip.config.node import Node, Source
+from mcpzip.config.node import TEXT, Node, Source
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     IDLE_TIMEOUT,
@@ -37,8 +37,6 @@ KEYS = (
 EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
 GEMINI_KEY = "GEMINI_API_KEY"
 """The environment variable that holds the key; it wins over the file's."""
-
-_TEXT = "write a string, in double quotes"
 
 
 def load(path: str, env: Mapping[str, str]) -> Config:
@@ -104,7 +102,7 @@ def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
 
 
 def _text(node: Node | None) -> str | None:
-    return (node.text(_TEXT).strip() or None) if node else None
+    return (node.text(TEXT).strip() or None) if node else None
 
 
 def _unreadable(path: str, error: OSError) -> ConfigError:

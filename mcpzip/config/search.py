@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcpzip.config.node import Node
+from mcpzip.config.node import TEXT, Node
 from mcpzip.config.schema import (
     DEFAULT_LIMIT,
     EMBEDDING_DEADLINE,
@@ -52,7 +52,6 @@ LONGEST_DEADLINE = 60.0
 
 OLLAMA_PORT = 11434
 
-_TEXT = "write a string, in double quotes"
 _PROVIDER = 'write "local", "onnx", "ollama", "openai" or "off"'
 _SEMANTIC = 'write "local", "onnx", "ollama", "off", the URL of an embedding server, or an object'
 _URL = "write it whole, such as http://127.0.0.1:11434"
@@ -129,8 +128,8 @@ def _object(node: Node) -> SemanticConfig:
         api_key=Secret(secret) if secret else None,
         dimensions=dimensions.whole(*DIMENSIONS) if dimensions else None,
         deadline=deadline.number("seconds", LONGEST_DEADLINE) if deadline else EMBEDDING_DEADLINE,
-        query_prefix=query.text(_TEXT) if query else None,
-        document_prefix=document.text(_TEXT) if document else None,
+        query_prefix=query.text(TEXT) if query else None,
+        document_prefix=document.text(TEXT) if document else None,
     )
     if url:
         spoken = _speaks(url, address)
@@ -159,4 +158,4 @@ def _speaks(node: Node, url: str) -> Provider:
 
 
 def _text(node: Node | None) -> str | None:
-    return (node.text(_TEXT).strip() or None) if node else None
+    return (node.text(TEXT).strip() or None) if node else None

@@ -44,7 +44,7 @@ _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
 _NOT_IN_HEADER = re.compile(r"[\r\n\0]")
 _OURSELVES = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
@@ -136,7 +136,7 @@ def _remote(node: Node, server: ServerConfig) -> ServerConfig:
     if not URL.fullmatch(server.url):
         url.fault("not an http address", "write it whole, such as https://example.com/mcp")
     for name, value in server.headers.items():
-        if not _HEADER_NAME.fullmatch(name) or _NOT_IN_HEADER.search(value):
+        if not HEADER_NAME.fullmatch(name) or _NOT_IN_HEADER.search(value):
             where = Node(node.source, member(f"{node.path}.headers", name), value)
             where.fault(
                 "no header can be so", "write a name without spaces or colons, and a value on one line"

@@ -70,19 +70,12 @@ _SHOWN = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_SHOWN}}}")
 _NOT_SHOWN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def shown_name(server: str, tool: str) -> str:
-    """The name a host sees when ``tool`` of ``server`` is shown directly.
-
-    The joined name where hosts can take it; else a likeness: other characters become ``_``, what is too long
-    is cut, and eight hex digits of a hash tell it from others. The same in every run.
-    """
-    return _shown(join(server, tool), 0)
-
-
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Each of the joined ``names`` by the name it is shown by: `shown_name`, but where two would be the same.
+    """Each of the joined ``names`` by the name that a host sees when its tool is shown directly.
 
-    The same set gives the same result, whatever its order.
+    That is the joined name where hosts can take it; else a likeness: other characters become ``_``, what is
+    too long is cut, and eight hex digits of a hash tell it from others. No two are the same. The same set
+    gives the same result in every run, whatever its order.
     """
     # A likeness comes first. That another tool is called so, hash and all, is no accident.
     shown: dict[str, str] = {}

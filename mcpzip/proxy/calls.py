@@ -25,6 +25,7 @@ from mcpzip.proxy.ability import URLS, has, lacking, needed
 from mcpzip.proxy.counterpart import LOG_LEVELS, Call, Counterpart, RefusedError, Request
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.lanes import Lanes
+from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Origin, ProgressSink, RpcFaultError
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import (
@@ -257,7 +258,7 @@ class Caller:
         counterpart = self.counterpart(exchange.client)
         server = call.request.server
         answers: Mapping[str, bytes] = NONE
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         for turn in range(ROUNDS + 1):
             result = await self._once(call, counterpart, exchange, answers)
             if self._pool.speaks(server, exchange.client.era) is Era.LEGACY:
@@ -271,8 +272,7 @@ class Caller:
             if questions := _questions(server, said.get("inputRequests", b"{}")):
                 answers["inputResponses"] = await self._answers(call, questions)
             else:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LAST_PAUSE)
+                await asyncio.sleep(backoff.next())
             if "requestState" in said:
                 answers["requestState"] = said["requestState"]
         raise UpstreamError(server, f"it asked for more input {ROUNDS} times and is still not content")

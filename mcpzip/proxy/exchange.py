@@ -18,6 +18,9 @@ Ask = Callable[[str, bytes | None], Awaitable[bytes]]
 client answers with an error or can't be asked; cancelling it cancels the request.
 """
 
+NOT_FIELDS = ("_meta", "inputResponses", "requestState")
+"""Members of a request's params that say nothing of what is asked for."""
+
 _INTERACTIVE = ("sampling", "elicitation", "roots")
 
 

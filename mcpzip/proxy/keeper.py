@@ -22,6 +22,7 @@ from mcpzip.proxy.finding import new_searcher
 from mcpzip.proxy.search import ADMIN_TOOLS
 from mcpzip.search import Searcher
 from mcpzip.system.files import remove_drafts
+from mcpzip.system.saving import DelayedSave
 from mcpzip.system.state import read_state, write_state
 from mcpzip.system.threads import in_thread
 
@@ -35,9 +36,6 @@ KEPT_ON_CLOSE = 10_000
 """Tools of which the index may be kept while a client waits for us to end."""
 KEEPING = 0.5
 """Seconds that our end waits for an index that is being kept."""
-
-STALE_DRAFT = 60.0
-"""Seconds after which nobody is still writing a draft."""
 
 T = TypeVar("T")
 
@@ -68,10 +66,8 @@ class Keeper:
         self._ending = threading.Event()
         self._indexed: Catalog | None = None
         self._indexing: asyncio.Task[None] | None = None
-        self._keeping: asyncio.TimerHandle | None = None
-        self._kept: asyncio.Task[None] | None = None
-        self._saving: asyncio.TimerHandle | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._keeping = DelayedSave(lambda: in_thread(self._keep, "keep"), "keep")
+        self._saving = DelayedSave(self._write, "save")
         self._tidying: asyncio.Task[None] | None = None
 
     def tidy(self) -> None:
@@ -80,7 +76,7 @@ class Keeper:
 
         def remove() -> None:
             for folder in folders:
-                remove_drafts(folder, STALE_DRAFT)
+                remove_drafts(folder)
 
         self._tidying = asyncio.create_task(in_thread(remove, "tidy"), name="tidy")
 
@@ -90,8 +86,7 @@ class Keeper:
         self.catalog = merge(self.catalog, [update])
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)
-        if self._saving is None:
-            self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
+        self._saving.want(SAVE_AFTER)
         self.index_soon()
         if changes := _changes(before, self.exposure):
             self._changed(changes)
@@ -137,9 +132,7 @@ class Keeper:
             visible = self.visible
             changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
             if changed:
-                if self._keeping is not None:
-                    self._keeping.cancel()
-                self._keeping = asyncio.get_running_loop().call_later(KEEP_AFTER, self._keep_in_background)
+                self._keeping.want(KEEP_AFTER, quiet=True)
         finally:
             self._indexing = None
         self.index_soon()
@@ -181,15 +174,11 @@ class Keeper:
                 servers[name] = known[name]
         return Catalog(servers)
 
-    def _keep_in_background(self) -> None:
-        self._keeping = None
-        self._kept = asyncio.create_task(in_thread(self._keep, "keep"), name="keep")
-
     def _keep(self) -> None:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
-                write_state(paths.index_path(self._config.path), self._searcher.kept())
+                write_state(paths.index_path(self._config.path), self._searcher.kept(), limits.INDEX)
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._tell(
@@ -207,33 +196,20 @@ class Keeper:
         """The catalog is on disk afterwards."""
         if self._tidying is not None:
             self._tidying.cancel()
-        if self._writing is not None:
-            await asyncio.wait({self._writing})
-        if self._saving is not None:
-            self._saving.cancel()
-            self._tell(self.save())
-        if self._kept is not None:
-            await asyncio.wait({self._kept}, timeout=KEEPING)
-        if self._keeping is not None:
-            self._keeping.cancel()
-            if self._searcher is not None and len(self._searcher) <= KEPT_ON_CLOSE:
-                await in_thread(self._keep, "keep")
+        await self._saving.settled()
+        if self._saving.withdraw():
+            self._tell(self._save(self.catalog))
+        await self._keeping.settled(KEEPING)
+        if self._keeping.withdraw() and self._searcher is not None and len(self._searcher) <= KEPT_ON_CLOSE:
+            await in_thread(self._keep, "keep")
 
-    def save(self) -> tuple[str, ...]:
-        """Writes the snapshot now. Returns warnings."""
-        self._saving = None
+    def _save(self, catalog: Catalog) -> tuple[str, ...]:
         path = self._config.path
-        return snapshot.save(paths.snapshot_path(path), path, self.catalog)
+        return snapshot.save(paths.snapshot_path(path), path, catalog)
 
-    def _save_in_background(self) -> None:
-        self._saving = None
-        self._writing = asyncio.create_task(self._write(self._writing, self.catalog), name="save")
-
-    async def _write(self, before: "asyncio.Task[None] | None", catalog: Catalog) -> None:
-        if before is not None:  # an older catalog must not land on top of a newer one
-            await asyncio.wait({before})
-        path = self._config.path
-        self._tell(await in_thread(lambda: snapshot.save(paths.snapshot_path(path), path, catalog), "save"))
+    async def _write(self) -> None:
+        catalog = self.catalog
+        self._tell(await in_thread(lambda: self._save(catalog), "save"))
 
     def _tell(self, warnings: Iterable[str]) -> None:
         for warning in warnings:

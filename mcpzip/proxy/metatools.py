@@ -5,7 +5,6 @@ not vary by connection or as a side effect of other requests), and short: it is 
 every message.
 """
 
-import json
 from collections.abc import Iterable
 
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
@@ -66,13 +65,6 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
             },
         },
     ]  # fmt: skip
-
-
-def tools_list(default_limit: int) -> bytes:
-    """The result of `tools/list` as JSON text."""
-    return json.dumps(
-        {"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False
-    ).encode()
 
 
 def instructions(servers: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from mcpzip.model.names import join_uri
 from mcpzip.proxy.audience import Audience, Place
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import RefusedError, Request
-from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.mentions import Mentions
 from mcpzip.proxy.workers import computed
@@ -29,8 +29,6 @@ from mcpzip.wire.stepping import TooManyError, elements_of
 
 WATCHING = 10.0
 """Seconds a server may take to subscribe us to a resource."""
-
-_NOT_FIELDS = ("_meta", "inputResponses", "requestState")
 
 
 class Shown(Protocol):
@@ -210,7 +208,7 @@ class Passing:
             await self._watch_if_possible(server)
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
-        fields = {key: value for key, value in exchange.fields.items() if key not in _NOT_FIELDS}
+        fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         timeout = self._config.servers[server].timeout or self._config.call_timeout
         request = Request(server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call")
         return await self._caller.send(exchange, request)

@@ -22,10 +22,10 @@ from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.ability import shows_all
 from mcpzip.proxy.audience import Audience
-from mcpzip.proxy.calls import Caller
+from mcpzip.proxy.calls import SETTING, Caller
 from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
 from mcpzip.proxy.doctor import mend_name
-from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
@@ -45,13 +45,8 @@ from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
 
-SETTING = 2.0
-"""Seconds a server may take to set a log level."""
 FRESH = 30.0
 """Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
-
-_OURS = ("_meta", "inputResponses", "requestState")
-"""Members of a request's params that are not the tool's."""
 
 
 class Proxy:
@@ -249,7 +244,7 @@ class Proxy:
 
     async def _direct(self, entry: Entry, exchange: Exchange) -> bytes:
         """Calls a tool that was shown by its own name. Nothing is repaired: the client has its schema."""
-        fields = {key: value for key, value in exchange.fields.items() if key not in _OURS}
+        fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         return await self._called(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
     async def search(self, question: Question) -> Results:

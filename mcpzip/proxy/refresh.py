@@ -6,13 +6,13 @@ server is under way; a burst of `list_changed` costs one listing.
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError
+from mcpzip.system.backoff import Backoff
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
@@ -47,7 +47,7 @@ class Refresher:
         self._started: dict[str, float] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
         self._again: set[str] = set()
-        self._failures: Counter[str] = Counter()
+        self._backoffs: dict[str, Backoff] = {}
         self._retrying = False
         self._closed = False
 
@@ -197,13 +197,10 @@ class Refresher:
     def _note(self, update: Update) -> None:
         name = update.server
         if isinstance(update, Listed):
-            del self._failures[name]
+            self._backoffs.pop(name, None)
         elif self._retrying:
-            delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(self._failures[name], 60))
-            if update.lasting:
-                delay = LAST_RETRY
-            self._failures[name] += 1
-            self._relist_after(delay, name)
+            delay = self._backoffs.setdefault(name, Backoff(FIRST_RETRY, LAST_RETRY)).next()
+            self._relist_after(LAST_RETRY if update.lasting else delay, name)
 
     async def close(self) -> None:
         """Stops whatever is under way."""

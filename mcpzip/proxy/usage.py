@@ -13,7 +13,6 @@ The rules:
     {"format":"mcpzip-usage","version":1,"tools":{"slack__send_message":{"calls":2.5,"at":1763788000.0}}}
 """
 
-import asyncio
 import math
 import os
 import re
@@ -24,11 +23,13 @@ import msgspec
 
 from mcpzip.config import snapshot_path
 from mcpzip.model import limits
+from mcpzip.system.formats import Format, Head, UnusableError
+from mcpzip.system.saving import DelayedSave
 from mcpzip.system.state import read_state, write_state
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import NotAnObject, split_object
 
-FORMAT, VERSION = "mcpzip-usage", 1
+FORMAT = Format("mcpzip-usage", 1, "a record of use")
 HALF_LIFE = 14 * 86_400.0
 """Seconds."""
 MOST = 2_000
@@ -61,12 +62,7 @@ Uses = Mapping[str, Use]
 """By the name of the tool."""
 
 
-class _Head(msgspec.Struct):
-    format: str
-    version: int
-
-
-class _File(_Head):
+class _File(Head):
     tools: dict[str, Use]
 
 
@@ -122,17 +118,12 @@ def load(path: str) -> tuple[dict[str, Use], tuple[str, ...]]:
     except OSError as error:
         raise LeftAlone(f"{path} can't be read: {error.strerror or error}") from error
     try:
-        head = msgspec.json.decode(data, type=_Head)
-        if head.format == FORMAT and head.version > VERSION:
-            raise LeftAlone(
-                f"{path} is of a later version of mcpzip: it is left alone, and nothing is learnt."
-            )
-        if (head.format, head.version) == (FORMAT, VERSION):
-            tools = msgspec.json.decode(data, type=_File).tools
-            return {name: use for name, use in tools.items() if _is_sound(use)}, ()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    return {}, (f"{path} is damaged or isn't a record of use: what tools were used is learnt anew.",)
+        tools = FORMAT.decode(data, _File).tools
+    except UnusableError as error:
+        if error.later:
+            raise LeftAlone(f"{path} {error}: it is left alone, and nothing is learnt") from None
+        return {}, (f"{path} {error}: what tools were used is learnt anew.",)
+    return {name: use for name, use in tools.items() if _is_sound(use)}, ()
 
 
 def save(path: str, uses: Uses, now: float) -> dict[str, Use]:
@@ -141,7 +132,7 @@ def save(path: str, uses: Uses, now: float) -> dict[str, Use]:
     """
     kept = {name: uses[name] for name in counts(uses, now) if name.isprintable()}  # a lone surrogate is not
     tools = {name: Use(round(use.calls, 4), round(min(use.at, now))) for name, use in sorted(kept.items())}
-    write_state(path, msgspec.json.encode(_File(FORMAT, VERSION, tools)))
+    write_state(path, msgspec.json.encode(_File(FORMAT.name, FORMAT.version, tools)), limits.USAGE)
     return tools
 
 
@@ -176,8 +167,7 @@ class Usage:
         self._kept: Uses | None = None  # as the file was when it was last seen
         self._fresh: dict[str, Use] = {}
         self._being_written: dict[str, Use] = {}
-        self._saving: asyncio.TimerHandle | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._saving = DelayedSave(self._save, "keep usage")
         self._broken = False
         self.revision = 0
         """Another number whenever more than time has changed what `counts` says."""
@@ -190,8 +180,7 @@ class Usage:
         before = self._fresh.get(name)
         self._fresh[name] = before + one if before else one
         self.revision += 1
-        if self._saving is None:
-            self._saving = asyncio.get_running_loop().call_later(SAVE_AFTER, self._save_in_background)
+        self._saving.want(SAVE_AFTER)
 
     def counts(self) -> dict[str, float]:
         """What the calls of each tool count now."""
@@ -202,11 +191,7 @@ class Usage:
 
     async def close(self) -> None:
         """It is on disk afterwards."""
-        if self._saving is not None:
-            self._saving.cancel()
-            self._save_in_background()
-        if self._writing is not None:
-            await asyncio.wait({self._writing})
+        await self._saving.flush()
 
     def _load(self) -> Uses:
         try:
@@ -223,13 +208,7 @@ class Usage:
             self._broken = True
             self._warn(f"What tools are used is not learnt: {error}.")
 
-    def _save_in_background(self) -> None:
-        self._saving = None
-        self._writing = asyncio.get_running_loop().create_task(self._save(self._writing), name="keep usage")
-
-    async def _save(self, before: "asyncio.Task[None] | None") -> None:
-        if before is not None:
-            await asyncio.wait({before})
+    async def _save(self) -> None:
         self._being_written, self._fresh = self._fresh, {}
         fresh, now = self._being_written, self._clock()
         if self._kept is None:

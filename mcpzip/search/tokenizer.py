@@ -1,10 +1,10 @@
 """Text into terms: the one place that says what a word is.
 
-The rule: tools and queries go through `tokenize` and nothing else, so that two spellings of one thing meet. A
+The rule: tools and queries go through `words` and nothing else, so that two spellings of one thing meet. A
 term is folded, split and stemmed by the tables below, and every step is linear in the text.
 
-    tokenize("StateMachine") == tokenize("state_machine") == tokenize("STATE machine") == ["state", "machin"]
-    tokenize(" ".join(tokenize(text))) == tokenize(text)            for every text
+    the terms of "StateMachine", of "state_machine" and of "STATE machine" are "state", "machin"
+    the terms of any text, joined by spaces, have themselves as their terms
 
 In order: NFKC; diacritics of Latin letters off; split by `RULES` on the shape of the text; case folded;
 stemmed. Stop words go last and never empty a query.
@@ -98,15 +98,6 @@ class _Shapes(dict[int, str]):
 
 _SHAPES = _Shapes()
 _MANY_MARKS = re.compile(f"m{{{_MOST_MARKS + 1},}}")
-
-
-def tokenize(text: str, *, keep_stop_words: bool = False) -> list[str]:
-    """The terms of ``text`` in order, repeats kept. Never raises; takes time linear in ``text``.
-
-    Stop words are left out unless nothing else is there, or they are to be kept.
-    """
-    pairs = words(text)
-    return [term for _, term in (pairs if keep_stop_words else content(pairs))]
 
 
 def words(text: str) -> list[tuple[str, str]]:

@@ -4,12 +4,12 @@ The rule: a file we write is whole or it is the old one – never half, never so
 written beside its place, flushed to the disk, and renamed over it.
 """
 
-import errno
 import os
 import re
 import time
 from collections.abc import Callable
-from typing import BinaryIO
+
+from mcpzip.system.reading import read_limited
 
 _REPLACE_MAY_BE_REFUSED = os.name == "nt"
 _ATTEMPTS, _PAUSE = 10, 0.01
@@ -18,8 +18,8 @@ _ATTEMPTS, _PAUSE = 10, 0.01
 """
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
-
-_PIECE = 1 << 22
+_STALE = 60.0
+"""Seconds after which nobody is still writing a draft."""
 
 
 def write_atomic(path: str, data: bytes, mode: int = 0o600, *, follow: bool = True) -> None:
@@ -50,20 +50,7 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600, *, follow: bool = Tr
 def read_bytes_limited(path: str, limit: int) -> bytes:
     """The content of ``path``, which may be a pipe. Raises OSError; EFBIG for more than ``limit`` bytes."""
     with open(path, "rb") as file:
-        return read_limited(file, limit, path)
-
-
-def read_limited(file: BinaryIO, limit: int, path: str) -> bytes:
-    """What is left in ``file``, which is at ``path``. Raises OSError; EFBIG for more than ``limit`` bytes."""
-    pieces: list[bytes] = []
-    size = 0
-    # In pieces: asked for ``limit`` bytes at once, Python reserves that much before it reads the first.
-    while piece := file.read(_PIECE):
-        size += len(piece)
-        if size > limit:
-            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)
-        pieces.append(piece)
-    return b"".join(pieces)
+        return read_limited(file.read, limit, path)
 
 
 def remove_file(path: str) -> bool:
@@ -75,7 +62,7 @@ def remove_file(path: str) -> bool:
     return True
 
 
-def remove_drafts(folder: str, age: float) -> None:
+def remove_drafts(folder: str, age: float = _STALE) -> None:
     """Remove what writers that were killed left in ``folder``, if it is older than ``age`` seconds."""
     try:
         names = os.listdir(folder)

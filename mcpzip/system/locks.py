@@ -6,11 +6,12 @@ and who gives up waiting holds nothing.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from filelock import FileLock, Timeout
+
+from mcpzip.system.backoff import Backoff
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 """Seconds between attempts. Only a wait in the kernel could be shorter, and that can't be cancelled."""
@@ -24,13 +25,13 @@ async def locked(path: str, timeout: float) -> AsyncIterator[None]:
     """
     lock = _lock(path)
     loop = asyncio.get_running_loop()
-    deadline, pause = loop.time() + timeout, _FIRST_PAUSE
+    deadline = loop.time() + timeout
+    backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=0.5)
     while not _taken(lock):
         left = deadline - loop.time()
         if left <= 0:
             raise _too_late(path, timeout)
-        await asyncio.sleep(min(left, pause * random.uniform(0.5, 1.0)))
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        await asyncio.sleep(min(left, backoff.next()))
     try:
         yield
     finally:

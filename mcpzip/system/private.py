@@ -12,7 +12,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mcpzip.system.files import make_folders, read_limited
+from mcpzip.system.files import make_folders
+from mcpzip.system.reading import open_regular, read_limited
+from mcpzip.system.state import STRANGERS
 
 Rights = Literal["private", "closed", "open"]
 """Nobody else's; nobody else's from now on; open to others, and the file system doesn't let us close it."""
@@ -34,18 +36,12 @@ def read_private(path: str, limit: int) -> Private:
     more than ``limit`` bytes, for what isn't a file, and for what belongs to another user.
     """
     target = os.path.realpath(path) if os.path.islink(path) else None
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    if target is None:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(path, flags)
+    handle, state = open_regular(path, getattr(os, "O_NOFOLLOW", 0) if target is None else 0)
     try:
-        state = os.fstat(handle)
-        if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "not a file", path)
         _refuse_a_strangers(state, path)
         rights: Rights = "private" if target is not None else _close_to_others(handle, state)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return Private(read_limited(file, limit, path), rights, target)
+        data = read_limited(lambda size: os.read(handle, size), limit, path)
+        return Private(data, rights, target)
     finally:
         os.close(handle)
 
@@ -67,7 +63,7 @@ def private_folder(path: str, *, make: bool) -> Rights:
 
 def _refuse_a_strangers(state: os.stat_result, path: str) -> None:
     if sys.platform != "win32" and state.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "it belongs to another user", path)
+        raise PermissionError(errno.EPERM, STRANGERS, path)
 
 
 def _close_to_others(place: int | str, state: os.stat_result) -> Rights:

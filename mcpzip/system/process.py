@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from mcpzip.system.backoff import Backoff
 from mcpzip.system.guardian import Guardian
 from mcpzip.system.seclusion import seclude
 from mcpzip.system.strays import MARK, Stray, new_mark
@@ -220,12 +221,11 @@ class Child:
     async def exits_within(self, seconds: float) -> bool:
         """Whether it has exited before ``seconds`` have passed."""
         deadline = time.monotonic() + seconds
-        pause = 0.002
+        backoff = Backoff(0.002, 0.05)
         while self._process.poll() is None:
             if time.monotonic() >= deadline:
                 return False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.05)
+            await asyncio.sleep(backoff.next())
         return True
 
     def _signal_group(self, *, terminate: bool) -> None:

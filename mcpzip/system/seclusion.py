@@ -10,7 +10,7 @@ a process could ask for: what runs there as the same user can look.
 import sys
 from collections.abc import Callable
 
-_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_PR_SET_DUMPABLE = 4
 _done = False
 
 
@@ -22,12 +22,6 @@ def seclude() -> None:
     _done = True
     if (prctl := _prctl()) is not None:
         prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def secluded() -> bool:
-    """Whether others of the same user can't look into this process."""
-    prctl = _prctl() if sys.platform.startswith("linux") else None
-    return prctl is not None and prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0) == 0
 
 
 def _prctl() -> "Callable[..., int] | None":

@@ -9,13 +9,13 @@ The front desk reads with this, so it imports the smallest parts of the standard
 
 import errno
 import os
-import stat
 import sys
+
+from mcpzip.system.reading import open_regular, read_limited, too_large
 
 STRANGERS = "it belongs to another user"
 """What the refusal of a file says of it."""
 
-_PIECE = 1 << 22
 _KEPT = (".json", ".bin")  # the ends of the names of all that we keep
 _NAMED = 6
 _REMEDY = "delete what you don't know, or make it yours (chown)"
@@ -31,14 +31,8 @@ def read_state(path: str, limit: int) -> bytes:
     handle, held = _open(path)
     try:
         if held > limit:
-            raise _too_large(limit, path)
-        pieces, size = [], 0
-        while piece := os.read(handle, _PIECE):
-            size += len(piece)
-            if size > limit:  # it grew meanwhile
-                raise _too_large(limit, path)
-            pieces.append(piece)
-        return b"".join(pieces)
+            raise too_large(limit, path)
+        return read_limited(lambda size: os.read(handle, size), limit, path)
     finally:
         os.close(handle)
 
@@ -57,13 +51,16 @@ def first_bytes(path: str, size: int) -> bytes:
         os.close(handle)
 
 
-def write_state(path: str, data: bytes) -> None:
-    """Put ``data`` at ``path``, in a folder beside the config, in one step. Raises OSError.
+def write_state(path: str, data: bytes, limit: int = sys.maxsize) -> None:
+    """Put ``data`` at ``path``, in a folder beside the config, in one step.
 
-    A symbolic link at ``path`` is replaced, not followed.
+    A symbolic link at ``path`` is replaced, not followed. Raises OSError: EFBIG for more than ``limit``
+    bytes, which `read_state` would refuse.
     """
     from mcpzip.system.files import make_folders, write_atomic
 
+    if len(data) > limit:
+        raise too_large(limit, path)
     folder = os.path.dirname(os.path.abspath(path))
     make_folders(folder)
     _refuse_a_strangers(os.stat(folder), folder, path)
@@ -100,11 +97,8 @@ def keep_from_git(folder: str) -> None:
 
 def _open(path: str) -> "tuple[int, int]":
     """A file of ours, open for reading, and its size in bytes. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    handle, state = open_regular(path)
     try:
-        state = os.fstat(handle)
-        if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "not a file", path)
         folder = os.path.dirname(os.path.abspath(path))
         _refuse_a_strangers(state, folder, path)
         _refuse_a_strangers(os.stat(folder), folder, path)
@@ -132,7 +126,3 @@ def _is_a_strangers(state: os.stat_result, folder: str) -> bool:
     if sys.platform == "win32" or state.st_uid == os.geteuid():
         return False
     return state.st_uid != os.stat(os.path.dirname(os.path.abspath(folder))).st_uid
-
-
-def _too_large(limit: int, path: str) -> OSError:
-    return OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)

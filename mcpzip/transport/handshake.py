@@ -84,11 +84,6 @@ class Offers(msgspec.Struct, frozen=True):
     resources: Promise | None = None
     logging: "_Anything | None" = None
 
-    @property
-    def tells(self) -> bool:
-        """Whether it promises to tell of any change of its lists."""
-        return any(one is not None and one.list_changed for one in (self.tools, self.prompts, self.resources))
-
 
 class _Anything(msgspec.Struct, frozen=True):
     """An object, whatever is in it."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Channel, ChannelClosedError, RpcFaultError
 from mcpzip.transport.handshake import Greeting
 from mcpzip.wire import REQUEST_CANCELLED, Era, join_object, quote, stamp_request
@@ -88,7 +89,7 @@ class Listening:
         """Listens until it is cancelled, or the channel is gone."""
         if self._greeting.dialect.era is Era.LEGACY:
             return
-        pause, subscription = LISTEN_AGAIN, None
+        backoff, subscription = Backoff(LISTEN_AGAIN, LISTEN_SELDOM), None
         try:
             while True:
                 self._other.clear()
@@ -104,9 +105,8 @@ class Listening:
                     await self._other.wait()
                     continue
                 if time.monotonic() - began > LISTEN_SELDOM:
-                    pause = LISTEN_AGAIN
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LISTEN_SELDOM)
+                    backoff.reset()
+                await asyncio.sleep(backoff.next())
                 self._changed()
         finally:
             self._over = True

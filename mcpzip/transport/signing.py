@@ -3,13 +3,12 @@
 from typing import TYPE_CHECKING
 
 from mcpzip.auth.sign_ins import SignIns
+from mcpzip.auth.trouble import REFUSALS
 from mcpzip.config import ServerConfig
 from mcpzip.transport.base import ChannelClosedError
 
 if TYPE_CHECKING:
     import httpx
-
-_REFUSALS = (401, 403)
 
 
 class Unsigned:
@@ -34,7 +33,7 @@ class ServerSigning:
         return self._auth
 
     def refused(self, status: int) -> ChannelClosedError | None:
-        trouble = self._sign_ins.trouble(self._server.name) if status in _REFUSALS else None
+        trouble = self._sign_ins.trouble(self._server.name) if status in REFUSALS else None
         if trouble is None:
             return None
         login = self._sign_ins.command(self._server.name) if trouble.person else ""

@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 
 from mcpzip.model.limits import MEMBERS
-from mcpzip.wire.stepping import Member, TooManyError, members_of
+from mcpzip.wire.stepping import WHITESPACE, Member, TooManyError, members_of
 from mcpzip.wire.veiled import Veil
 
 
@@ -40,7 +40,6 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _validate = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.encode
 
-_WHITESPACE = b" \t\r\n"
 _QUOTE = ord('"')
 _SHORT = 64 * 1024
 """Bytes of an object that may have as many members as fit: to read 10,000 takes a millisecond or two."""
@@ -197,7 +196,7 @@ def _keys(raw: bytes) -> Set[str]:
 
 def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
     """``raw`` with these members after its last; the space before its closing brace stays there."""
-    head = raw[: raw.rindex(b"}")].rstrip(_WHITESPACE)
+    head = raw[: raw.rindex(b"}")].rstrip(WHITESPACE)
     comma = b"" if head[-1:] == b"{" else b","
     return b"".join([head, comma, join_object(fields)[1:-1], raw[len(head) :]])
 

@@ -36,7 +36,8 @@ _array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _FOLLOWS = re.compile(r"trailing characters \(byte ([0-9]+)\)")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
-_WHITESPACE = b" \t\r\n"
+WHITESPACE = b" \t\r\n"
+"""What may stand around a value (RFC 8259, 2)."""
 
 
 def elements_of(raw: bytes, most: int) -> list[bytes]:
@@ -111,7 +112,7 @@ def _stepped(view: memoryview, at: int) -> tuple[int, int]:
     else:
         raise _broken(len(view))
     end = after
-    while view[end - 1] in _WHITESPACE:
+    while view[end - 1] in WHITESPACE:
         end -= 1
     return end, after
 

@@ -9,7 +9,7 @@ from mcpzip.transport.circuit import FIRST_DELAY, LONGEST_DELAY, Circuit
 
 
 def failed(times: int, seed: int = 0, now: float = 1000.0) -> Circuit:
-    circuit = Circuit(_random=random.Random(seed))
+    circuit = Circuit(random.Random(seed))
     for _ in range(times):
         circuit.failed(now, "it is down")
     return circuit

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcpzip.catalog import Catalog, Failed, Listed, allowed, merge
 from mcpzip.config import Config, SearchConfig, ServerConfig
 from mcpzip.model.errors import InvalidCursorError
-from mcpzip.model.names import shown_name
+from mcpzip.model.names import join, shown_names
 from mcpzip.proxy import metatools
 from mcpzip.proxy.exposure import Exposure, shown_tool
 
@@ -44,12 +44,19 @@ def tools(shown: Exposure) -> list[str]:
             return found
 
 
+def shown_name(server: str, tool: str) -> str:
+    """The name by which a tool is shown that is shown alone."""
+    (shown,) = shown_names([join(server, tool)])
+    return shown
+
+
+SPACED = shown_name("docs", "a b")
 TWO = catalog(slack=["send", "get_x", "get_y"], docs=["read", "a b"])
 
 
 def test_without_pins_the_list_is_the_three_whatever_is_known():
     shown = exposure(config(slack={}, docs={}), TWO)
-    assert shown.tools_page() == metatools.tools_list(7)
+    assert json.loads(shown.tools_page()) == {"tools": metatools.definitions(7)}
     assert shown.tools_version == Exposure(config(slack={}, docs={}), Catalog()).tools_version
     assert shown.target("slack__send") is None
     assert shown.target("search_tools") is None
@@ -62,7 +69,7 @@ def test_without_pins_the_list_is_the_three_whatever_is_known():
         ({"slack": ("get_*", "nothing")}, ["slack__get_x", "slack__get_y"]),
         ({"slack": ("*",)}, ["slack__get_x", "slack__get_y", "slack__send"]),
         ({"docs": ("read",), "slack": ("get_x",)}, ["docs__read", "slack__get_x"]),
-        ({"docs": ("a b",)}, [shown_name("docs", "a b")]),
+        ({"docs": ("a b",)}, [SPACED]),
         ({"slack": ("GET_*",)}, []),
     ],
 )
@@ -93,9 +100,8 @@ def test_a_pinned_tool_that_is_hidden_is_hidden():
 
 def test_direct_shows_every_tool_by_its_name_and_nothing_else():
     shown = exposure(config("direct", slack={"pin": ("send",)}, docs={}), TWO)
-    spaced = shown_name("docs", "a b")
-    assert tools(shown) == [spaced, "docs__read", "slack__get_x", "slack__get_y", "slack__send"]
-    assert shown.target(spaced) == shown.target("docs__a b") == TWO.get("docs__a b")
+    assert tools(shown) == [SPACED, "docs__read", "slack__get_x", "slack__get_y", "slack__send"]
+    assert shown.target(SPACED) == shown.target("docs__a b") == TWO.get("docs__a b")
     assert shown.target("slack__send") == TWO.get("slack__send")
     assert [shown.target(name) for name in ("send", "search_tools", "slack__", "")] == [None] * 4
     assert json.loads(shown.tools_page())["tools"][1]["inputSchema"] == {"type": "object"}

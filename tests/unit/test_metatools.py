@@ -6,9 +6,16 @@ from counting import tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.proxy.metatools import INSTRUCTIONS_BYTES, definitions, instructions, tools_list
+from mcpzip.proxy.metatools import INSTRUCTIONS_BYTES, definitions, instructions
 
 SERVER_NAMES = st.from_regex(r"[A-Za-z0-9.-]([A-Za-z0-9_.-]{0,200}[A-Za-z0-9.-])?", fullmatch=True)
+
+
+def tools_list(default_limit: int) -> bytes:
+    """The result of `tools/list` as JSON text."""
+    return json.dumps(
+        {"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False
+    ).encode()
 
 
 def test_there_are_three_tools_in_the_order_they_are_used() -> None:

@@ -11,7 +11,6 @@ from mcpzip.model.names import (
     join,
     join_uri,
     server_name_problem,
-    shown_name,
     shown_names,
     split,
     split_uri,
@@ -109,6 +108,12 @@ def test_behind_another_mcpzip_a_uri_is_taken_apart_one_by_one(outer, inner, uri
 )
 def test_a_uri_is_joined_or_is_not(uri, parts):
     assert split_uri(uri) == parts
+
+
+def shown_name(server: str, tool: str) -> str:
+    """The name by which a tool is shown that is shown alone."""
+    (shown,) = shown_names([join(server, tool)])
+    return shown
 
 
 HOSTS_TAKE = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -8,6 +8,7 @@ import search_catalog
 from searching import found, names, searcher, tool
 
 from mcpzip.search import Filters, Searcher
+from mcpzip.search.lanes import Lanes
 from mcpzip.search.postings import Posting, Postings
 from mcpzip.search.semantic import local_table, vectors
 from mcpzip.search.tiers import LLM, SEMANTIC, Absence
@@ -131,16 +132,16 @@ def test_linear_time(touched: list[int]) -> None:
 def test_linear_time_of_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "WHOLE", 100)
     compared: list[int] = []
-    plain = vectors._Block.cosines
+    plain = Lanes.cosines
 
-    def cosines(self: vectors._Block, numbers: bytes) -> list[float]:
+    def cosines(self: Lanes, numbers: bytes) -> list[float]:
         found_ = plain(self, numbers)
         compared.append(len(found_))
         return found_
 
     made = searcher(*search_catalog.entries(), *ASKED_FOR, table=local_table())
     made.search("the first search makes the clusters", 5)
-    monkeypatch.setattr(vectors._Block, "cosines", cosines)
+    monkeypatch.setattr(Lanes, "cosines", cosines)
     assert found(made, "will the weather in the city be good", 1)[0].startswith("weather__")
     assert sum(compared) < len(made) / 2
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
+from mcpzip.search.lanes import FINE, Lanes, rounded
 from mcpzip.search.remote.answers import MOST, TTL, Answers, key_of
-from mcpzip.search.remote.lanes import LEVELS, ZERO, Lanes, packed
 from mcpzip.search.remote.meaning import LONGEST_TEXT, texts_of
 from mcpzip.search.remote.prompt import BEGIN, END, picks, prompt, schema, scores
-from mcpzip.search.remote.service import Service, Unavailable, retry_after
+from mcpzip.search.remote.service import Service, Unavailable
 from mcpzip.search.remote.vectorfile import VectorFile
 from mcpzip.search.remote.wordpiece import WordPieces
 
@@ -86,24 +86,6 @@ def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
         service.failed("over")
     now += 600
     assert service.resting() is None
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("0", 0.0),
-        ("1.5", 1.5),
-        ("120", 120.0),
-        (None, None),
-        ("", None),
-        ("-1", None),
-        ("nan", None),
-        ("1e9", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
-    ],
-)
-def test_a_retry_after_is_seconds_or_nothing(header, seconds):
-    assert retry_after(header) == seconds
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------
@@ -203,11 +185,11 @@ NUMBERS = st.floats(-1, 1, width=32)
 @given(st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=1, max_size=8))
 def test_lanes_give_the_cosines_of_the_packed_numbers(vectors):
     usable = [vector for vector in vectors if max(map(abs, vector)) > 1e-6]
-    kept = [packed(vector) for vector in usable]
-    lanes = Lanes(kept, 6)
+    kept = [rounded(vector, FINE) for vector in usable]
+    lanes = Lanes(kept, 6, FINE)
     for query in kept:
         for cosine, other in zip(lanes.cosines(query), kept, strict=True):
-            a, b = ([number - ZERO for number in each] for each in (query, other))
+            a, b = ([number - FINE.zero for number in each] for each in (query, other))
             exact = sum(map(lambda x, y: x * y, a, b)) / (math.hypot(*a) * math.hypot(*b))
             assert cosine == pytest.approx(exact, abs=1e-12)
 
@@ -216,7 +198,7 @@ def test_eight_bits_cost_little():
     draw = random.Random(1)
     vectors = [[draw.gauss(0, 1) for _ in range(384)] for _ in range(50)]
     query = vectors[0]
-    found = Lanes([packed(vector) for vector in vectors], 384).cosines(packed(query))
+    found = Lanes([rounded(vector, FINE) for vector in vectors], 384, FINE).cosines(rounded(query, FINE))
     for cosine, vector in zip(found, vectors, strict=True):
         exact = sum(map(lambda x, y: x * y, query, vector)) / (math.hypot(*query) * math.hypot(*vector))
         assert cosine == pytest.approx(exact, abs=0.003)
@@ -224,21 +206,21 @@ def test_eight_bits_cost_little():
 
 
 def test_the_longest_vectors_overflow_no_lane():
-    worst = packed([1.0] * 16_384)
-    assert set(worst) == {ZERO + LEVELS}
-    assert Lanes([worst, worst], 16_384).cosines(worst) == pytest.approx([1.0, 1.0])
+    worst = rounded([1.0] * FINE.most, FINE)
+    assert set(worst) == {FINE.zero + FINE.levels}
+    assert Lanes([worst, worst], FINE.most, FINE).cosines(worst) == pytest.approx([1.0, 1.0])
 
 
 @pytest.mark.parametrize("vector", [[0.0, 0.0], [math.inf, 1.0], [1e-320, 0.0]])
 def test_a_vector_needs_a_direction(vector):
     with pytest.raises(ValueError, match="without a direction"):
-        packed(vector)
+        rounded(vector, FINE)
 
 
 def test_vectors_of_two_dimensions_are_not_compared():
     with pytest.raises(ValueError, match="one dimension"):
-        Lanes([b"ab", b"abc"], 2)
-    assert Lanes([], 1).cosines(b"a") == []
+        Lanes([b"ab", b"abc"], 2, FINE)
+    assert Lanes([], 1, FINE).cosines(b"a") == []
 
 
 @given(st.dictionaries(st.binary(min_size=32, max_size=32), st.binary(min_size=5, max_size=5), max_size=6))
@@ -297,9 +279,7 @@ def test_an_answer_is_kept_for_a_week(tmp_path):
     path = str(tmp_path / "llm-answers.json")
     first = Answers(path, lambda: now)
     first.put("key", ["a__b", "c__d"])
-    assert first.unsaved
     first.save()
-    assert not first.unsaved
     assert Answers(path, lambda: now + TTL - 1).get("key") == ("a__b", "c__d")
     assert Answers(path, lambda: now + TTL).get("key") is None
     assert Answers(path, lambda: now - 1).get("key") is None  # a clock that was set back

@@ -12,10 +12,11 @@ from searching import DIMENSION, concepts, found, searcher, table_bytes, table_o
 
 from mcpzip.search import Searcher
 from mcpzip.search.fields import Fields
+from mcpzip.search.lanes import COARSE
 from mcpzip.search.semantic import local_table, vectors
 from mcpzip.search.semantic.describing import Describer, spoken
 from mcpzip.search.semantic.table import Table, mixed, unit
-from mcpzip.search.semantic.vectors import LEVELS, ZERO, Vectors, packed, unpacked
+from mcpzip.search.semantic.vectors import Vectors, packed, unpacked
 
 
 def cosine(left: list[float], right: list[float]) -> float:
@@ -51,7 +52,7 @@ def test_four_bits_cost_a_hundredth_of_a_cosine() -> None:
 @given(st.lists(small, max_size=6), small)
 def test_they_are_exactly_those_of_the_packed_numbers(made: list[list[int]], query: list[int]) -> None:
     def levels(vector: list[int]) -> list[float]:
-        return [float(number - ZERO) for number in unpacked(packed(vector))]
+        return [float(number - COARSE.zero) for number in unpacked(packed(vector))]
 
     got = Vectors([packed(one) for one in made], DIMENSION).cosines(query, range(len(made)))
     assert got == pytest.approx(
@@ -68,13 +69,14 @@ def test_no_lane_overflows(extreme: list[float]) -> None:
 
 @given(small)
 def test_packing_keeps_the_direction(vector: list[int]) -> None:
-    numbers = [number - ZERO for number in unpacked(packed(vector))]
+    numbers = [number - COARSE.zero for number in unpacked(packed(vector))]
     assert len(packed(vector)) == DIMENSION // 2
-    assert all(abs(number) <= LEVELS for number in numbers)
+    assert all(abs(number) <= COARSE.levels for number in numbers)
     highest = max(map(abs, vector))
     if highest:
         assert all(
-            abs(n / LEVELS - v / highest) <= 0.5 / LEVELS + 1e-9 for n, v in zip(numbers, vector, strict=True)
+            abs(n / COARSE.levels - v / highest) <= 0.5 / COARSE.levels + 1e-9
+            for n, v in zip(numbers, vector, strict=True)
         )
     else:
         assert not any(numbers)
@@ -108,7 +110,7 @@ def clustered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_clusters_find_what_is_nearly_the_same(clustered: list[bytes]) -> None:
     made = Vectors(clustered, 32)
     for number in range(0, 800, 7):
-        asked = [level - ZERO for level in unpacked(clustered[number])]
+        asked = [level - COARSE.zero for level in unpacked(clustered[number])]
         got = made.cosines(asked, range(800))
         assert len(got) < 400
         best = max(got.values())
@@ -152,7 +154,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def direction(table: Table, text: str) -> list[int] | None:
     """What ``text`` means, in numbers of 4 bits."""
     vector = table.embed(text)
-    return None if vector is None else [number // LEVELS for number in vector][:8]
+    return None if vector is None else [number // COARSE.levels for number in vector][:8]
 
 
 def test_a_text_is_the_sum_of_its_words_pieces_and_pairs(table: Table) -> None:
@@ -228,7 +230,7 @@ def test_a_tool_means_its_name_before_all(table: Table) -> None:
     describe = Describer(table).vector
     vector = describe(Fields.of(tool("live", "deployRelease", "A dog. A cat and another cat.")))
     assert vector is not None
-    numbers = [number - ZERO for number in unpacked(vector)]
+    numbers = [number - COARSE.zero for number in unpacked(vector)]
     assert max(numbers) == numbers[0] > numbers[3] > 0
     assert numbers[1] > 0
     assert describe(Fields.of(tool("x", "y", "zebra 天气"))) is None

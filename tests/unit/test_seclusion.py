@@ -1,5 +1,7 @@
 """What a server that we started can see of us (Linux: /proc)."""
 
+import ctypes
+import inspect
 import os
 import subprocess
 import sys
@@ -7,14 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from mcpzip.system.seclusion import seclude, secluded
+from mcpzip.system.seclusion import seclude
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a matter of Linux's /proc")
 
+
+def secluded() -> bool:
+    """Whether others of the same user can't look into this process."""
+    get_dumpable = 3  # PR_GET_DUMPABLE
+    return ctypes.CDLL(None).prctl(get_dumpable, 0, 0, 0, 0) == 0
+
+
+SECLUDED = f"import ctypes\n{inspect.getsource(secluded)}\n"
 STARTER = """
 import os, sys, time
 from mcpzip.system.process import Child
-from mcpzip.system.seclusion import secluded
 before = secluded()
 look = "cat /proc/$PPID/environ; cat /proc/self/environ >/dev/null && echo own"
 child = Child(["/bin/sh", "-c", look], {"PATH": os.defpath}, None)
@@ -30,7 +39,11 @@ def test_a_server_cannot_read_what_we_were_started_with(tmp_path: Path) -> None:
     """It could: ``/proc/PID/environ`` has all servers' variables, and MCPZIP_TOKEN."""
     environment = {**os.environ, "MCPZIP_TOKEN": "TOP-SECRET"}
     run = subprocess.run(
-        [sys.executable, "-c", STARTER], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SECLUDED + STARTER],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     uid, before, after, seen, own = run.stdout.split()
     assert (before, after, own) == ("False", "True", "True")
@@ -42,6 +55,6 @@ def test_it_is_of_this_process_only() -> None:
     if not secluded():
         seclude()
     assert secluded()
-    child = "import mcpzip.system.seclusion as it; print(it.secluded())"
+    child = f"{SECLUDED}import mcpzip.system.seclusion\nprint(secluded())"
     run = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

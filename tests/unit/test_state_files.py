@@ -3,6 +3,7 @@
 A planted handshake card once spoke its own instructions to the model; a FIFO in its place hung the start.
 """
 
+import errno
 import json
 import os
 import stat
@@ -224,6 +225,15 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(state.os, "read", lambda *_: b"x" * 11)
     with pytest.raises(OSError, match="larger than 10 bytes"):
         read_state(str(path), 10)
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    path = tmp_path / "file"
+    write_state(str(path), b"x" * 10, 10)
+    with pytest.raises(OSError, match="larger than 10 bytes") as caught:
+        write_state(str(path), b"y" * 11, 10)
+    assert caught.value.errno == errno.EFBIG
+    assert path.read_bytes() == b"x" * 10
 
 
 def test_the_first_bytes_of_what_is_not_there_are_none(tmp_path):

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from mcpzip.proxy import usage as module
 from mcpzip.proxy.usage import (
-    FORMAT,
     HALF_LIFE,
     MOST,
-    VERSION,
     LeftAlone,
     Usage,
     Use,
@@ -139,8 +137,8 @@ def test_every_config_has_a_file_of_its_own_beside_its_snapshot() -> None:
 def test_what_is_kept_is_names_numbers_and_times_for_the_owner_alone(path: str) -> None:
     save(path, {"b__x": Use(1.0, NOW), "a__y": Use(2.5, NOW), "old": Use(1.0, 0.0)}, NOW)
     assert json.loads(Path(path).read_bytes()) == {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "mcpzip-usage",
+        "version": 1,
         "tools": {"a__y": {"calls": 2.5, "at": NOW}, "b__x": {"calls": 1.0, "at": NOW}},
     }
     assert load(path) == ({"a__y": Use(2.5, NOW), "b__x": Use(1.0, NOW)}, ())

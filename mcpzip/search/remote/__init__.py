@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mcpzip.config import Config, snapshot_path
 from mcpzip.model.entry import Entry
 from mcpzip.search.tiers import LLM, SEMANTIC, Absence, Answer
+from mcpzip.system.saving import DelayedSave
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ class RemoteTiers:
         search = config.search
         self._deadlines = {SEMANTIC: search.semantic.deadline, LLM: search.llm_deadline}
         self._version = ""
-        self._saving: asyncio.Task[None] | None = None
         self.gemini = _gemini(config, clock)
         self.meaning = _meaning(config, clock)
         self._answers = _answers(config, now) if self.gemini else None
+        self._saving = DelayedSave(self._save, "llm answers")
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -99,10 +100,7 @@ class RemoteTiers:
             await self.meaning.aclose()
         if self.gemini is not None:
             await self.gemini.aclose()
-        if self._saving is not None:
-            await self._saving
-        if self._answers is not None and self._answers.unsaved:
-            await in_thread(self._answers.save, "llm answers")
+        await self._saving.flush()
 
     async def _choose(
         self, gemini: "Gemini", query: str, shortlist: Sequence[Entry], limit: int
@@ -121,12 +119,12 @@ class RemoteTiers:
         answer = await gemini.rank(query, shortlist, limit)
         if isinstance(answer, Answer) and answer.scores:
             answers.put(key, tuple(answer.scores))
-            self._save(answers)
+            self._saving.want(0.0)
         return answer
 
-    def _save(self, answers: "Answers") -> None:
-        if self._saving is None or self._saving.done():
-            self._saving = asyncio.create_task(_saved(answers))
+    async def _save(self) -> None:
+        if self._answers is not None:
+            await in_thread(self._answers.save, "llm answers")
 
     async def _in_time(self, tier: str, method: str, answer: Awaitable[Answer | Absence]) -> Answer | Absence:
         deadline = self._deadlines[tier]
@@ -163,8 +161,3 @@ def cache_path(config_path: str, name: str) -> str:
     """Where a cache called ``name`` is kept for this config: beside its snapshot, under its name."""
     folder, snapshot = os.path.split(snapshot_path(config_path))
     return os.path.join(folder, snapshot.removesuffix("tools.json") + name)
-
-
-async def _saved(answers: "Answers") -> None:
-    while answers.unsaved:
-        await in_thread(answers.save, "llm answers")

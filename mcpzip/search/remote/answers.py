@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from mcpzip.model import limits
+from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state import read_state, write_state
 
-FORMAT, VERSION = "mcpzip-llm-answers", 1
+FORMAT = Format("mcpzip-llm-answers", 1, "a file of answers")
 MOST = 1_000
 TTL = 7 * 86_400.0
 """Seconds."""
@@ -27,9 +28,7 @@ class _Kept(msgspec.Struct):
     names: list[str]
 
 
-class _File(msgspec.Struct):
-    format: str
-    version: int
+class _File(Head):
     answers: dict[str, _Kept]
 
 
@@ -55,11 +54,6 @@ class Answers:
         self._fresh[key] = self._kept[key] = _Kept(self._clock(), list(names))
         self._kept = self._youngest(self._kept)
 
-    @property
-    def unsaved(self) -> bool:
-        """Whether `save` has something to do."""
-        return bool(self._fresh)
-
     def save(self) -> None:
         """Write what is new to what is on disk. Blocks; a disk that refuses costs the next run time."""
         fresh, self._fresh = self._fresh, {}
@@ -67,7 +61,9 @@ class Answers:
             return
         answers = self._youngest({**self._read(), **fresh})
         try:
-            write_state(self._path, msgspec.json.encode(_File(FORMAT, VERSION, answers)))
+            write_state(
+                self._path, msgspec.json.encode(_File(FORMAT.name, FORMAT.version, answers)), limits.ANSWERS
+            )
         except (OSError, UnicodeError):
             pass
 
@@ -75,10 +71,8 @@ class Answers:
         if not self._path:
             return {}
         try:
-            found = msgspec.json.decode(read_state(self._path, limits.ANSWERS), type=_File)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}
-        if (found.format, found.version) != (FORMAT, VERSION):
+            found = FORMAT.decode(read_state(self._path, limits.ANSWERS), _File)
+        except (OSError, UnusableError):
             return {}
         return self._youngest(found.answers)
 

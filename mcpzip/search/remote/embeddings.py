@@ -22,14 +22,9 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from mcpzip.config.schema import Provider, SemanticConfig
-from mcpzip.search.remote.lanes import MOST_DIMENSIONS
-from mcpzip.search.remote.service import (
-    REST_REFUSED,
-    Clock,
-    Service,
-    Unavailable,
-    retry_after,
-)
+from mcpzip.model.retry_after import retry_after
+from mcpzip.search.lanes import FINE
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -39,9 +34,6 @@ Vector = Sequence[float]
 
 BATCH = 64
 """Texts a request has."""
-
-DOCUMENTS_DEADLINE = 120.0
-"""Seconds a batch of tools may take: a laptop may have to load the model first."""
 
 _CONNECT = 5.0
 """Seconds."""
@@ -199,7 +191,7 @@ class EmbeddingServer:
         return self._client
 
     def _refusal(self, status: int, wait: str | None) -> Unavailable:
-        seconds = retry_after(wait)
+        seconds = retry_after(wait, time.time())
         if status in (401, 403):
             return Unavailable(f"the key is refused ({status})", rest=REST_REFUSED)
         if status == 404:
@@ -234,7 +226,7 @@ def _check(vectors: Sequence[Vector], count: int) -> None:
     if len(vectors) != count:
         raise Unavailable(f"it answered {len(vectors)} vectors to {count} texts")
     dimensions = {len(vector) for vector in vectors}
-    if len(dimensions) > 1 or not dimensions <= set(range(1, MOST_DIMENSIONS + 1)):
+    if len(dimensions) > 1 or not dimensions <= set(range(1, FINE.most + 1)):
         raise Unavailable("it answered vectors of odd dimensions")
     if not all(math.isfinite(sum(vector)) and any(vector) for vector in vectors):
         raise Unavailable("it answered vectors that point nowhere")

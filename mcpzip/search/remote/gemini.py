@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from mcpzip.config.schema import GEMINI_MODEL, LLM_DEADLINE, Secret
 from mcpzip.model.entry import Entry
+from mcpzip.model.retry_after import LONGEST, retry_after
 from mcpzip.search.remote.prompt import INSTRUCTIONS, Picks, Prompt, picks, prompt, schema, scores
-from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable, retry_after
+from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.search.tiers import LLM, Absence, Answer
 from mcpzip.system.threads import in_thread
 
@@ -177,7 +178,7 @@ class Gemini:
         if code == 404:
             return Unavailable(f"there is no model {self.model!r} (404); see search.model", rest=REST_REFUSED)
         headers = getattr(error.response, "headers", None)
-        wait = retry_after(headers.get("retry-after")) if isinstance(headers, Mapping) else None
+        wait = retry_after(headers.get("retry-after"), time.time()) if isinstance(headers, Mapping) else None
         if wait is None:
             wait = _retry_delay(details)
         if code == 429:
@@ -220,4 +221,4 @@ def _reasons(body: object) -> set[object]:
 def _retry_delay(body: object) -> float | None:
     """The seconds it asks to wait (google.rpc.RetryInfo)."""
     found = (_DURATION.fullmatch(str(each.get("retryDelay"))) for each in _details(body))
-    return next((float(each[1]) for each in found if each), None)
+    return next((min(float(each[1]), LONGEST) for each in found if each), None)

@@ -21,8 +21,8 @@ from heapq import nsmallest
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
+from mcpzip.search.lanes import FINE, Lanes, rounded
 from mcpzip.search.remote.embeddings import Embedder
-from mcpzip.search.remote.lanes import Lanes, Packed, packed
 from mcpzip.search.remote.service import Unavailable
 from mcpzip.search.remote.vectorfile import VectorFile
 from mcpzip.search.tiers import SEMANTIC, Absence, Answer
@@ -45,6 +45,8 @@ _FORMER = 2_000  # vectors that are kept of tools that aren't in the catalog any
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|[_/]+|(?<=\w)[-.](?=\w)")
 
 Key = bytes
+Packed = bytes
+"""A vector in 8 bits a number (`FINE`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +318,13 @@ def _key(text: str) -> Key:
 
 def _packed(vector: Sequence[float]) -> Packed:
     try:
-        return packed(vector)
+        return rounded(vector, FINE)
     except ValueError as error:
         raise Unavailable(f"it answered {error}") from error
 
 
 def _assemble(entries: Sequence[Entry], keys: Sequence[Key], known: dict[Key, Packed]) -> _Ready:
     vectors = [known[key] for key in keys]
-    return _Ready(tuple(entry.name for entry in entries), Lanes(vectors, len(vectors[0]) if vectors else 1))
+    return _Ready(
+        tuple(entry.name for entry in entries), Lanes(vectors, len(vectors[0]) if vectors else 1, FINE)
+    )

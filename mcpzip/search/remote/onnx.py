@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.config.schema import EMBEDDING_DEADLINE
-from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.search.remote.wordpiece import WordPieces
 from mcpzip.system.threads import in_thread
 
@@ -30,9 +30,6 @@ _MOST_PIECES = 128
 
 _THREADS = min(2, os.cpu_count() or 1)
 """Cores it takes: the catalog is embedded while others work."""
-
-_DOCUMENTS_DEADLINE = 120.0
-"""Seconds a batch may take."""
 
 _ENDING = 1.5
 """Seconds that our end waits for a batch: an interpreter that ends under the engine's threads aborts."""
@@ -61,12 +58,12 @@ class Transformer:
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
         """See `embeddings.Embedder`. Loading the model counts too, once."""
-        deadline = self._deadline if query else _DOCUMENTS_DEADLINE
+        deadline = self._deadline if query else DOCUMENTS_DEADLINE
         return await self.service.ask(partial(self._embed, texts), deadline)
 
     async def wake(self) -> None:
         """See `embeddings.Embedder`."""
-        await self.service.ask(partial(self._embed, ["."]), _DOCUMENTS_DEADLINE, though_resting=True)
+        await self.service.ask(partial(self._embed, ["."]), DOCUMENTS_DEADLINE, though_resting=True)
 
     async def aclose(self) -> None:
         """See `embeddings.Embedder`: the model goes when nobody holds it."""

@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from mcpzip.system.backoff import Backoff
+
 T = TypeVar("T")
 Clock = Callable[[], float]
 """Seconds, from any beginning, that never go back."""
@@ -17,6 +19,8 @@ Clock = Callable[[], float]
 FIRST_REST, LONGEST_REST = 30.0, 600.0
 REST_REFUSED = 300.0
 """Seconds before a service that knows us and won't have us, or not this model, is asked again."""
+DOCUMENTS_DEADLINE = 120.0
+"""Seconds a batch of tools may take: a laptop may have to load the model first."""
 
 _RETRY_PAUSE = 0.1
 _ROOM = 0.05
@@ -51,27 +55,25 @@ class Service:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._failures = 0
+        self._backoff = Backoff(FIRST_REST, LONGEST_REST)
         self._rests_until = 0.0
         self._reason = ""
 
     def resting(self) -> str | None:
         """Why it is left alone now; None when it may be asked."""
-        if self._failures and self._clock() < self._rests_until:
+        if self._backoff.taken and self._clock() < self._rests_until:
             return f"{self._reason}; left alone for a while"
         return None
 
     def failed(self, reason: str, rest: float = 0.0) -> None:
         """It failed: leave it alone, for ``rest`` seconds at least."""
-        # The exponent is bounded: a service that is away for days would overflow it.
-        usual = min(LONGEST_REST, FIRST_REST * 2.0 ** min(self._failures, 10))
-        self._failures += 1
-        self._rests_until = self._clock() + max(usual, rest)
+        self._rests_until = self._clock() + max(self._backoff.next(), rest)
         self._reason = reason
 
     def succeeded(self) -> None:
         """It is back."""
-        self._failures, self._rests_until, self._reason = 0, 0.0, ""
+        self._backoff.reset()
+        self._rests_until, self._reason = 0.0, ""
 
     async def ask(
         self,
@@ -114,12 +116,3 @@ class Service:
                 raise
         await asyncio.sleep(pause)
         return await attempt()
-
-
-def retry_after(header: str | None) -> float | None:
-    """The seconds a ``Retry-After`` header asks for (RFC 9110, 10.2.3); None for a date, or for nothing."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds <= 86_400 else None

@@ -12,7 +12,6 @@ import struct
 from collections.abc import Mapping
 
 from mcpzip.model import limits
-from mcpzip.search.remote.lanes import Packed
 from mcpzip.system.state import read_state, write_state
 
 MAGIC = b"MZVEC\x01"
@@ -30,7 +29,7 @@ class VectorFile:
         self._path = path
         self._identity = hashlib.sha256(identity.encode()).digest()[:16]
 
-    def load(self) -> dict[bytes, Packed]:
+    def load(self) -> dict[bytes, bytes]:
         """By key; empty when there is no such file, or it is another's, or damaged."""
         if not self._path:
             return {}
@@ -50,7 +49,7 @@ class VectorFile:
             for at in range(count)
         }
 
-    def save(self, vectors: Mapping[bytes, Packed]) -> bool:
+    def save(self, vectors: Mapping[bytes, bytes]) -> bool:
         """Keep these, the first `MOST` of them. False when the disk won't have them."""
         if not self._path:
             return False
@@ -59,7 +58,7 @@ class VectorFile:
         body = b"".join(kept) + b"".join(kept.values())
         head = _HEAD.pack(MAGIC, self._identity, dimension, len(kept), hashlib.sha256(body).digest())
         try:
-            write_state(self._path, head + body)
+            write_state(self._path, head + body, limits.VECTORS)
         except OSError:
             return False
         return True

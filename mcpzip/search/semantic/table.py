@@ -19,17 +19,17 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from mcpzip.search.lanes import COARSE
+from mcpzip.search.semantic.vectors import HIGH, LOW
+
 MAGIC = b"MZW1"
 _HEAD = struct.Struct("<IHI")
-ZERO = 8  # what stands for 0 in 4 bits
 LONGEST = 10_000
 _LONGEST_WORD = 64  # characters
 _MOST_ROWS = 4_000  # of one text: 16-bit lanes hold 4,369 numbers of at most 15
 _REMEMBERED = 20_000  # words
 _STEM = 3  # letters that a word must share with a known one, and two thirds of its own, to mean anything
 _WORD = re.compile(r"[a-z0-9]+")
-_LOW = bytes(number & 15 for number in range(256))
-_HIGH = bytes(number >> 4 for number in range(256))
 
 FILE = Path(__file__).with_name("words.bin")
 
@@ -108,7 +108,7 @@ class Table:
             before = word
         if not meant:
             return None
-        zero = count * ZERO
+        zero = count * COARSE.zero
         lanes16 = memoryview(total.to_bytes(2 * self.dimension, "little")).cast("H")
         return [number - zero for number in lanes16]
 
@@ -149,8 +149,8 @@ class Table:
         start = self._start + row * size
         packed = self._data[start : start + size]
         lanes = bytearray(4 * size)
-        lanes[::4] = packed.translate(_LOW)
-        lanes[2::4] = packed.translate(_HIGH)
+        lanes[::4] = packed.translate(LOW)
+        lanes[2::4] = packed.translate(HIGH)
         return int.from_bytes(lanes, "little")
 
 
