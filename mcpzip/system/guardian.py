@@ -90,6 +90,14 @@ class Guardian:
         self._looking, self._next_look = self._next_look, None
         return await in_thread(see, "strays")
 
+    async def stop_looking(self) -> None:
+        """Breaks off the looks under way: whoever asked has stopped waiting."""
+        looks = [look for look in (self._looking, self._next_look) if look is not None and not look.done()]
+        for look in looks:
+            look.cancel()
+        if looks:
+            await asyncio.wait(looks)
+
     def _take(self, what: int | str, sign: str) -> None:
         if sys.platform == "win32":
             return
