@@ -10,6 +10,7 @@ from mcpzip.http.bodies import beginning, whole
 from mcpzip.http.events import Cursor, content_type, events, is_event_stream
 from mcpzip.model.limits import MESSAGE
 from mcpzip.model.quoting import quoted
+from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
 from mcpzip.transport.http_channel import LINGER, LISTENING, HttpChannel
 from mcpzip.transport.http_errors import LOST, NEITHER, NETWORK, NOT_OURS
@@ -132,7 +133,7 @@ class StreamableHttpChannel(HttpChannel):
 
     async def _listen(self) -> None:
         """Hears what belongs to no request, for as long as the server has a stream for that."""
-        cursor, in_vain = Cursor(), 0
+        cursor, seldom = Cursor(), Backoff(2 * _RETRY, _RETRY_SELDOM)
         while True:
             status = await self._opened(cursor, None)
             if status is not None and 400 <= status < 500 and status not in _PASSING:
@@ -141,9 +142,12 @@ class StreamableHttpChannel(HttpChannel):
                     self._rpc.fail(number, ChannelClosedError(LOST, sent=True, fatal=False))
                 self._put_off.clear()
                 return
-            in_vain = 0 if status is None else in_vain + 1
             wait = _RETRY if cursor.retry is None else cursor.retry
-            await asyncio.sleep(max(wait, min(_RETRY * 2**in_vain, _RETRY_SELDOM)) if in_vain else wait)
+            if status is None:
+                seldom.reset()
+            else:
+                wait = max(wait, seldom.next())
+            await asyncio.sleep(wait)
 
     async def _opened(self, cursor: Cursor, number: int | None) -> int | None:
         """Opens a stream where ``cursor`` is, and takes in its messages to its end.

@@ -193,6 +193,24 @@ async def test_a_server_is_asked_for_it_again_unless_it_has_none(waits: list[flo
             assert waits[:3] == [2.0, 4.0, 8.0]
 
 
+async def test_a_server_that_is_away_for_days_is_still_asked_for_it(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a thousand failures the next pause was too large for a float, and nothing was heard again."""
+    days = asyncio.Event()
+
+    async def away(*_: object) -> int:
+        if len(waits) > 1_100:
+            days.set()
+        return 0
+
+    monkeypatch.setattr(module.StreamableHttpChannel, "_opened", away)
+    async with raw_server() as server, connected(server, None):
+        await soon(days)
+    assert waits[:3] == [2.0, 4.0, 8.0]
+    assert set(waits[10:]) == {300.0}
+
+
 async def test_an_answer_that_was_put_off_comes_on_that_stream() -> None:
     listening = Held(STREAM)
     accepted = asyncio.Event()
