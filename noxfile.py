@@ -107,7 +107,7 @@ def conformance(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """Every wrong proxy before every check of level must: each is caught, and for its own fault only."""
     session.install("-q", ".")
-    session.run("python", "-m", "conformance.mutants", *(session.posargs or ["--thorough"]))
+    session.run("python", "-m", "mcpzip_conformance.mutants", *(session.posargs or ["--thorough"]))
 
 
 @nox.session

@@ -62,7 +62,7 @@ def _config(folder: Path, python: str, records: list[Path]) -> Path:
         tools = [{"name": "wait", "result": {"text": "at last", "delay": 60}}]
         scenario.write_text(json.dumps({"name": f"up{number}", "tools": tools, "faults": STUBBORN}))
         record.unlink(missing_ok=True)
-        args = ["-m", "fakes", str(scenario), "--record", str(record)]
+        args = ["-m", "mcpzip_fakes", str(scenario), "--record", str(record)]
         entries[f"up{number}"] = {"command": python, "args": args}
     config = folder / "config.json"
     config.write_text(json.dumps({"mcpServers": entries}))

@@ -69,7 +69,7 @@ def _config(folder: Path, python: str, fault: dict[str, object]) -> Path:
     for name, tool, faults in (("bank", "look", []), ("evil", "pay", [fault] if fault else [])):
         scenario = folder / f"{name}.json"
         scenario.write_text(json.dumps({"name": name, "tools": [{"name": tool}], "faults": faults}))
-        servers[name] = {"command": python, "args": ["-m", "fakes", str(scenario)]}
+        servers[name] = {"command": python, "args": ["-m", "mcpzip_fakes", str(scenario)]}
     config = folder / "config.json"
     config.write_text(json.dumps({"mcpServers": servers}))
     return config

@@ -92,7 +92,7 @@ def protected(python: str, folder: Path, name: str, way: str) -> Iterator[str]:
     era, *options = WAYS[way]
     file = folder / f"{name}.json"
     file.write_text(json.dumps({**SCENARIO, "name": name, "era": era}))
-    with running([python, "-m", "fakes", str(file), "--transport", "http", *options]) as process:
+    with running([python, "-m", "mcpzip_fakes", str(file), "--transport", "http", *options]) as process:
         assert process.stdout
         line = process.stdout.readline()
         if not line.startswith("listening "):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from mcpzip_fakes.pytest_plugin import fake_mcp as fake_mcp
 
-from fakes.pytest_plugin import fake_mcp as fake_mcp
-from mcpzip.model import secrecy
+from mcpzip.model import redaction
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _HOMES = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that is only this test's, no proxies, no secrets of other tests. Gives the home."""
-    monkeypatch.setattr(secrecy, "_OURS", secrecy.Secrets())
+    monkeypatch.setattr(redaction, "_OURS", redaction.Secrets())
     home = tmp_path_factory.mktemp("home")
     for name in _HOMES:
         monkeypatch.delenv(name, raising=False)

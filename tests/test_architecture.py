@@ -12,8 +12,7 @@ from pathlib import Path
 
 import grimp
 import pytest
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mcpzip", "fakes", "conformance")

@@ -23,10 +23,10 @@ from mcpzip.config.schema import SemanticConfig
 from mcpzip.proxy.finding import corrected
 from mcpzip.search import Results, Searcher
 from mcpzip.search.remote.embedders import embedder
-from mcpzip.search.remote.meaning import Meaning
+from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 from mcpzip.search.semantic import local_table
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.tiers import Absence, Answer
+from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     searcher = Searcher(table)
     print(f"{len(dataset.entries)} tools, {len(dataset.queries)} queries\n")
     print(_building(dataset, searcher, table))
-    answers: dict[str, Answer] = {}
+    answers: dict[str, TierAnswer] = {}
     if options.semantic == "onnx":
         answers, taken = asyncio.run(_transformed(dataset, searcher))
         print(f"onnx: {taken * 1e3:.0f} ms a query before it is searched for, p50")
@@ -57,19 +57,19 @@ def main() -> None:
         options.rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-async def _transformed(dataset: Dataset, searcher: Searcher) -> tuple[dict[str, Answer], float]:
+async def _transformed(dataset: Dataset, searcher: Searcher) -> tuple[dict[str, TierAnswer], float]:
     """What the transformer says of every query, its spelling put right, and how long it took, p50."""
-    meaning = Meaning(embedder(SemanticConfig("onnx"), time.monotonic), "")
+    meaning = RemoteSemanticTier(embedder(SemanticConfig("onnx"), time.monotonic), "")
     meaning.index(dataset.entries)
     await meaning.settled()
-    answers: dict[str, Answer] = {}
+    answers: dict[str, TierAnswer] = {}
     taken: list[float] = []
     for query in dataset.queries:
         text = corrected(query.text, searcher.search(query.text, 1))
         began = time.perf_counter()
         answer = await meaning.ask(text)
         taken.append(time.perf_counter() - began)
-        if isinstance(answer, Absence):
+        if isinstance(answer, TierAbsence):
             raise SystemExit(f"onnx: {answer.reason}")
         answers[query.id] = answer
     await meaning.aclose()
@@ -100,7 +100,7 @@ def _building(dataset: Dataset, searcher: Searcher, table: Table | None) -> str:
 
 
 def _answering(
-    dataset: Dataset, searcher: Searcher, answers: dict[str, Answer]
+    dataset: Dataset, searcher: Searcher, answers: dict[str, TierAnswer]
 ) -> tuple[list[Row], list[Results], str]:
     """Every query anew, from the cache, and as a scan without an index: the ruler, taking turns with both."""
     searcher.index(dataset.entries, "timed")

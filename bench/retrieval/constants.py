@@ -23,7 +23,7 @@ from bench.retrieval.metrics import Row, judge, overall
 from bench.tables import table
 from mcpzip.search import Searcher, analysis, fields, fusion, keyword, query, vocabulary
 from mcpzip.search.analysis import FIELD_WEIGHTS, FieldWeight
-from mcpzip.search.semantic import describing, local_table
+from mcpzip.search.semantic import local_table, tool_vectors
 
 FOLDS = 5
 
@@ -64,11 +64,11 @@ CONSTANTS = (
     Constant(vocabulary, "SHORTEST_BEGINNING", (4, 99)),
     Constant(vocabulary, "SHORTEST_PART", (2, 4, 99)),
     Constant(vocabulary, "MOST_ALTERNATIVES", (1, 2, 5)),
-    Constant(describing, "NAME", (0.0, 0.5, 2.0)),
-    Constant(describing, "SERVER", (0.0, 0.5, 2.0)),
-    Constant(describing, "DESCRIPTION", (0.0, 0.5, 2.0)),
-    Constant(describing, "SUMMARY", (0.0, 0.5, 2.0)),
-    Constant(describing, "PARAMETERS", (0.0, 0.1, 0.6)),
+    Constant(tool_vectors, "NAME", (0.0, 0.5, 2.0)),
+    Constant(tool_vectors, "SERVER", (0.0, 0.5, 2.0)),
+    Constant(tool_vectors, "DESCRIPTION", (0.0, 0.5, 2.0)),
+    Constant(tool_vectors, "SUMMARY", (0.0, 0.5, 2.0)),
+    Constant(tool_vectors, "PARAMETERS", (0.0, 0.1, 0.6)),
     Constant(fusion, "WORDS", (0.0, 0.2, 0.3, 0.5, 0.6, 1.0)),
     Constant(fusion, "POOL", (16, 32, 128)),
 )

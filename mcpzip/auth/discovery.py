@@ -28,7 +28,7 @@ from mcpzip.http.client import Client
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import AUTH_ANSWER
 from mcpzip.model.quoting import shortened
-from mcpzip.system.network import environment_proxy, is_private_way
+from mcpzip.system.network import environment_proxy, is_confidential
 
 TIMEOUT = 30.0
 """Seconds an authorization server has to answer."""
@@ -48,7 +48,7 @@ async def send(request: httpx2.Request, near: Collection[str]) -> httpx2.Respons
     where the server may not send us, or an answer too large or too slow, httpx.HTTPError.
     """
     url = str(request.url)
-    if not is_private_way(url):
+    if not is_confidential(url):
         raise LoginError(
             f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
         )
@@ -76,7 +76,7 @@ def is_shown_tokens(url: str, server_url: str) -> bool:
     own, there = httpx.URL(server_url), httpx.URL(url)
     same = (own.scheme, own.port) == (there.scheme, there.port)
     upgraded = (own.scheme, own.port, there.scheme, there.port) == ("http", None, "https", None)
-    return own.host == there.host and (same or upgraded) and is_private_way(url)
+    return own.host == there.host and (same or upgraded) and is_confidential(url)
 
 
 def check_metadata(metadata: OAuthMetadata, near: Collection[str], *, person: bool) -> None:
@@ -90,7 +90,7 @@ def check_metadata(metadata: OAuthMetadata, near: Collection[str], *, person: bo
         url = getattr(metadata, member)
         if url is None:
             continue
-        if not is_private_way(str(url)):
+        if not is_confidential(str(url)):
             raise LoginError(
                 f"{what} of {issuer} is {shortened(str(url))}, which is not encrypted; it has to be https."
             )

@@ -17,8 +17,8 @@ from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
 from mcpzip.system.formats import UnusableError
-from mcpzip.system.private import Private, Rights, private_folder, read_private
-from mcpzip.system.state import keep_from_git
+from mcpzip.system.private_files import Private, Rights, private_folder, read_private
+from mcpzip.system.state_files import write_gitignore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.json")
 
@@ -50,7 +50,7 @@ class Folder:
     def make(self) -> None:
         """Make it, if it is missing, and see that it is nobody else's, nor any commit's. Raises OSError."""
         self._look(private_folder(self._path, make=True), self._path)
-        keep_from_git(self._path)
+        write_gitignore(self._path)
 
     def names(self) -> list[str]:
         """Of the files in it."""

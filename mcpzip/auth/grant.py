@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,7 +41,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         for secret in self.secrets:
-            keep(secret, passing=True)
+            register(secret, passing=True)
 
     def expired(self, now: float) -> bool:
         """Whether the access token is known to be of no more use at ``now`` (Unix s)."""

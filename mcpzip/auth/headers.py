@@ -26,7 +26,7 @@ import msgspec
 from mcpzip.config.schema import ServerConfig
 from mcpzip.config.server import HEADER_NAME
 from mcpzip.model.errors import LoginError
-from mcpzip.model.secrecy import conceal, keep_header
+from mcpzip.model.redaction import redact, register_header
 from mcpzip.system.pipes import read_from
 from mcpzip.system.process import Child
 
@@ -115,7 +115,7 @@ class HeadersCommand(httpx.Auth):
         out = await _output(command, {**os.environ, **own})
         self._printed = read_printed(out, self._now())
         for name, value in self._printed.headers.items():
-            keep_header(name, value)
+            register_header(name, value)
         return self._printed
 
     def _ended(self, run: "asyncio.Task[Printed]") -> None:
@@ -222,9 +222,7 @@ def _last_words(err: bytearray) -> str:
     last = next((line for line in reversed(lines) if line), "")
     if not last:
         return ""
-    shown = _CREDENTIALS.sub(
-        lambda found: "".join(each or "" for each in found.groups()) + "…", conceal(last)
-    )
+    shown = _CREDENTIALS.sub(lambda found: "".join(each or "" for each in found.groups()) + "…", redact(last))
     return f": {shown[:_SHOWN]}"
 
 

@@ -19,7 +19,7 @@ from mcpzip.auth.answer import Denial
 from mcpzip.auth.callback import Callback
 from mcpzip.model.errors import LoginError
 from mcpzip.system.browser import open_browser, why_no_browser
-from mcpzip.system.terminal import Lines, long_lines, may_be_asked
+from mcpzip.system.terminal import LineInput, is_interactive, long_lines
 from mcpzip.system.threads import in_thread
 
 _URL_SIGNS = "!#$%&'()*+,-./:;=?@[]_~"
@@ -79,7 +79,7 @@ class Person:
         again, self.asked = self.asked, True
         self._tell(f"To sign in to {self._server}, open this page in a browser:\n\n{url}\n")
         why = why_no_browser(os.environ) if self._browser else "--no-browser"
-        typing = may_be_asked(self._stdin) or not self._browser
+        typing = is_interactive(self._stdin) or not self._browser
         if typing:
             self._tell(
                 "Where the browser can't reach this machine: copy the address it ends up at "
@@ -118,7 +118,7 @@ class Person:
             self._tell("No browser could be opened: open the page above yourself.")
 
     async def _listen(self) -> None:
-        lines = Lines(self._stdin)
+        lines = LineInput(self._stdin)
         while (line := await in_thread(lines.next, "mcpzip-terminal")) is not None:
             if line.strip():
                 self._at_callback.paste(line)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import RESOLVE_TIME
 from mcpzip.model.quoting import shortened
-from mcpzip.system.network import on_this_machine
+from mcpzip.system.network import is_loopback
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
@@ -51,7 +51,7 @@ def _inner(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 def spelt_zone(url: str) -> Zone | None:
     """Where ``url`` leads, as far as it says it itself; None for a name."""
-    if on_this_machine(url):
+    if is_loopback(url):
         return Zone.HERE
     try:
         return zone_of(_host(url))

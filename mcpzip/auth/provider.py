@@ -31,7 +31,7 @@ from mcpzip.auth.replies import registration_reply, token_reply
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.errors import LoginError
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 from mcpzip.system.threads import in_thread
 
 _NOTHING_READ = object()
@@ -168,8 +168,8 @@ class Provider(OAuthClientProvider):
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         code, verifier = await super()._perform_authorization_code_grant()
-        keep(code, passing=True)
-        keep(verifier, passing=True)
+        register(code, passing=True)
+        register(verifier, passing=True)
         return code, verifier
 
     async def _initialize(self) -> None:

@@ -16,7 +16,7 @@ from mcpzip.auth.answer import worded
 from mcpzip.auth.scopes import well_formed
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import quoted, shortened
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 
 LONGEST = 10 * 365 * 86_400
 """Seconds after which a token ends that is said to be good for longer."""
@@ -103,7 +103,7 @@ def _object(response: httpx2.Response) -> dict[str, object]:
         return {}
     for name in _SECRETS:
         if isinstance(value := body.get(name), str):
-            keep(value, passing=True)
+            register(value, passing=True)
     return body
 
 

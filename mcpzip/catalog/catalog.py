@@ -31,7 +31,7 @@ from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.model.quoting import shortened
 from mcpzip.wire import split_object
-from mcpzip.wire.stepping import WHITESPACE
+from mcpzip.wire.json_iter import WHITESPACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import InvalidOfferError
 from mcpzip.model.offers import Kind, key_of
 from mcpzip.model.quoting import shortened
-from mcpzip.wire.stepping import WHITESPACE
+from mcpzip.wire.json_iter import WHITESPACE
 
 """What may stand around a JSON text (RFC 8259, 2)."""
 

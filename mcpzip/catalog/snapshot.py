@@ -32,7 +32,7 @@ from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.system.formats import Format, Head, UnusableError
-from mcpzip.system.state import first_bytes, read_state, write_state
+from mcpzip.system.state_files import first_bytes, read_state, write_state
 
 FORMAT = Format("mcpzip-snapshot", 1, "a snapshot")
 Loaded = tuple[Catalog, tuple[str, ...]]

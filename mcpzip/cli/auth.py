@@ -16,9 +16,9 @@ from mcpzip.auth.standing import Listing, Standing, address, left_over, standing
 from mcpzip.auth.store import Store
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.cli.opening import known_server, with_proxy
+from mcpzip.cli.proxy_session import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
-from mcpzip.model.ages import age
+from mcpzip.model.durations import age
 from mcpzip.model.errors import LoginError, McpzipError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus

@@ -6,12 +6,12 @@ import click
 import msgspec
 
 from mcpzip.cli import console
-from mcpzip.cli.opening import found, with_proxy
-from mcpzip.model import harmless
+from mcpzip.cli.proxy_session import found, with_proxy
+from mcpzip.model import sanitize
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
 from mcpzip.model.limits import SHOWN_LINE
-from mcpzip.model.secrecy import conceal
+from mcpzip.model.redaction import redact
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
@@ -60,7 +60,7 @@ class _Refused(click.ClickException):
     def __init__(self, error: UpstreamRpcError) -> None:
         data = f" {error.data[:_AMPLE].decode('utf-8', 'replace')}" if error.data else ""
         told = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
-        super().__init__(harmless.one_line(conceal(told), SHOWN_LINE))
+        super().__init__(sanitize.one_line(redact(told), SHOWN_LINE))
 
 
 class _ProgressParams(msgspec.Struct):
@@ -111,7 +111,7 @@ def _show(result: _Result) -> int:
             console.answer(content.text, failed=result.is_error)
         else:
             size = f", {len(content.data):,} base64 characters" if content.data else ""
-            kind = harmless.one_line(f"{content.type} {content.mime_type or ''}".rstrip())
+            kind = sanitize.one_line(f"{content.type} {content.mime_type or ''}".rstrip())
             console.answer(f"[{kind}{size}; --json shows it]", failed=result.is_error)
     return 1 if result.is_error else 0
 

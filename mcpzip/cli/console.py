@@ -2,7 +2,7 @@
 
 The rules:
 
-1. What people read is text, never markup, and harmless (`mcpzip.model.harmless`) – on a pipe as well, where
+1. What people read is text, never markup, and harmless (`mcpzip.model.sanitize`) – on a pipe as well, where
    `less` or a log may end at a terminal. Colours and tables are ours alone.
 2. What programs read – ``--json``, and the texts of a result on a pipe – are the bytes as they came. On a
    terminal JSON means the same, and a text is harmless.
@@ -28,8 +28,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from mcpzip.model import harmless
-from mcpzip.model.secrecy import conceal
+from mcpzip.model import sanitize
+from mcpzip.model.redaction import redact
 from mcpzip.server.complaint import complain, guard_logs
 
 WIDE = 200
@@ -67,17 +67,17 @@ def begin() -> None:
 
 def say(text: str, style: str = "") -> None:
     """Lines for people, on stdout, as wide as they are."""
-    _out.print(Text(harmless.lines(text), style), soft_wrap=True)
+    _out.print(Text(sanitize.lines(text), style), soft_wrap=True)
 
 
 def note(text: str) -> None:
     """Lines for people, on stderr: what is no part of what was asked for."""
-    _err.print(Text(harmless.lines(conceal(text))), soft_wrap=True)
+    _err.print(Text(sanitize.lines(redact(text))), soft_wrap=True)
 
 
 def tell(text: str) -> None:
     """Lines for the person who signs in, on stderr. The address among them is whole: nothing is left out."""
-    _err.print(Text(harmless.lines(text)), soft_wrap=True)
+    _err.print(Text(sanitize.lines(text)), soft_wrap=True)
 
 
 def warn(warning: str) -> None:
@@ -99,7 +99,7 @@ Cell = str | Text
 
 def styled(text: str, style: str = "") -> Text:
     """``text`` in one line and one style: what a cell is made of."""
-    return Text(harmless.one_line(text), style)
+    return Text(sanitize.one_line(text), style)
 
 
 def stacked(*parts: Cell) -> Text:
@@ -137,7 +137,7 @@ class Sheet:
     def __init__(self, *headings: str, wide: Sequence[str] = (), title: str = "", bold: str = "") -> None:
         self._table = Table(box=None, pad_edge=bool(title), title_justify="left")
         if title:
-            self._table.title = Text(harmless.one_line(title), "italic")
+            self._table.title = Text(sanitize.one_line(title), "italic")
         for each in headings:
             name = each.lstrip(">")
             self._table.add_column(
@@ -161,7 +161,7 @@ class Sheet:
 
 def framed(text: str) -> None:
     """``text`` in a frame."""
-    _out.print(Panel(Text(harmless.lines(text)), border_style="dim", expand=False))
+    _out.print(Panel(Text(sanitize.lines(text)), border_style="dim", expand=False))
 
 
 def headed(text: str) -> None:
@@ -171,7 +171,7 @@ def headed(text: str) -> None:
 
 def pair(left: str, right: str) -> None:
     """Two parts of one line, the first of them in colour."""
-    _out.print(Text.assemble((harmless.lines(left), "bold cyan"), " ", harmless.lines(right)), soft_wrap=True)
+    _out.print(Text.assemble((sanitize.lines(left), "bold cyan"), " ", sanitize.lines(right)), soft_wrap=True)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def pictured(path: str | None, title: str) -> Iterator[None]:
 @contextmanager
 def waiting(what: str, *, aside: bool = False) -> Iterator[None]:
     """Says ``what`` is waited for. aside: on stderr, and only to a terminal."""
-    shown = Text(harmless.one_line(what))
+    shown = Text(sanitize.one_line(what))
     with (_err.status(shown) if _err.is_terminal else nullcontext()) if aside else _out.status(shown):
         yield
 
@@ -204,7 +204,7 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:
-        bar = progress.add_task(harmless.one_line(what, _LABEL), total=total)
+        bar = progress.add_task(sanitize.one_line(what, _LABEL), total=total)
         yield lambda: progress.advance(bar)
 
 
@@ -220,12 +220,12 @@ def working(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:
-        bar = progress.add_task(harmless.one_line(what, _LABEL), total=None)
+        bar = progress.add_task(sanitize.one_line(what, _LABEL), total=None)
 
         def tell(done: float, total: float | None, message: str) -> None:
             known = total is not None and isfinite(total) and isfinite(done) and total > 0
             share = min(max(done / total, 0.0), 1.0) if known and total else 0.0
-            label = harmless.one_line(conceal(message), _LABEL) if message else None
+            label = sanitize.one_line(redact(message), _LABEL) if message else None
             progress.update(bar, completed=share, total=1.0 if known else None, description=label)
 
         yield tell
@@ -236,32 +236,32 @@ def working(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
 
 def data(value: object) -> None:
     """``value`` as JSON."""
-    _write(sys.stdout, json.dumps(value, ensure_ascii=False, indent=2) + "\n", harmless.json_text)
+    _write(sys.stdout, json.dumps(value, ensure_ascii=False, indent=2) + "\n", sanitize.json_text)
 
 
 def data_line(value: object) -> None:
     """``value`` as JSON on one line, at once."""
-    _write(sys.stdout, json.dumps(value, ensure_ascii=False) + "\n", harmless.json_text)
+    _write(sys.stdout, json.dumps(value, ensure_ascii=False) + "\n", sanitize.json_text)
     sys.stdout.flush()
 
 
 def raw(text: bytes) -> None:
     """JSON as it came, byte for byte; on a terminal it means the same."""
     if sys.stdout.isatty():
-        _write(sys.stdout, text.decode("utf-8", "surrogateescape") + "\n", harmless.json_text)
+        _write(sys.stdout, text.decode("utf-8", "surrogateescape") + "\n", sanitize.json_text)
     else:
         click.echo(text)
 
 
 def coloured(value: object) -> None:
     """``value`` as JSON for people."""
-    text = harmless.json_text(json.dumps(value, ensure_ascii=False, indent=2))
-    _out.print(_AS_JSON(Text(harmless.lines(text))), soft_wrap=True)
+    text = sanitize.json_text(json.dumps(value, ensure_ascii=False, indent=2))
+    _out.print(_AS_JSON(Text(sanitize.lines(text))), soft_wrap=True)
 
 
 def answer(text: str, *, failed: bool = False) -> None:
     """A text of a result: as it came on a pipe, harmless on a terminal. failed: on stderr."""
-    _write(sys.stderr if failed else sys.stdout, text, harmless.lines, end="\n")
+    _write(sys.stderr if failed else sys.stdout, text, sanitize.lines, end="\n")
 
 
 def _write(stream: TextIO, text: str, shown: Callable[[str], str], end: str = "") -> None:

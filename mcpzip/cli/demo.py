@@ -208,7 +208,7 @@ def _meter() -> tuple[Callable[[str], int], str]:
 @contextmanager
 def _fake(name: str, transport: str) -> Iterator[Json]:
     """A fake server's entry in the config; over HTTP it runs until the context ends."""
-    argv = [sys.executable, "-m", "fakes", name]
+    argv = [sys.executable, "-m", "mcpzip_fakes", name]
     if transport == "stdio":
         yield {"command": argv[0], "args": argv[1:]}
         return

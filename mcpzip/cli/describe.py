@@ -5,8 +5,8 @@ import time
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.opening import found, with_proxy
-from mcpzip.model import harmless
+from mcpzip.cli.proxy_session import found, with_proxy
+from mcpzip.model import sanitize
 from mcpzip.model.names import join
 from mcpzip.model.signature import parameters
 from mcpzip.proxy.describe import freshness
@@ -24,7 +24,7 @@ async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
         console.raw(entry.raw)
         return 0
     definition = entry.definition()
-    console.say(harmless.one_line(join(entry.server, entry.tool)), "bold")
+    console.say(sanitize.one_line(join(entry.server, entry.tool)), "bold")
     for text in (entry.title, entry.description):
         if text:
             console.say(text)

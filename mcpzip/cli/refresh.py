@@ -3,7 +3,7 @@
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.opening import known_server, list_servers, with_proxy
+from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.cli.servers import show
 from mcpzip.proxy.proxy import Proxy
 

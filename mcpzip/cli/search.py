@@ -16,10 +16,10 @@ import msgspec
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.cli import console, explain
 from mcpzip.cli.console import warn
-from mcpzip.cli.opening import list_missing, opened
+from mcpzip.cli.proxy_session import list_missing, open_proxy
 from mcpzip.config import Config, config_path, load, parse
 from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
-from mcpzip.model import harmless
+from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
 from mcpzip.proxy.finding import Finder, new_searcher
@@ -95,7 +95,7 @@ def _semantic(said: str) -> SemanticConfig:
 
 
 async def _search_config(config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
-    async with opened(config_path(config, os.environ), meaning) as proxy:
+    async with open_proxy(config_path(config, os.environ), meaning) as proxy:
         await list_missing(proxy, asked.filters.server)
         with console.waiting("embedding the catalog", aside=True):
             await proxy.settled()
@@ -105,7 +105,7 @@ async def _search_config(config: str | None, meaning: SemanticConfig | None, ask
         code = _show(asked, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles)
         if not asked.as_model:
             for name, reason in sorted(troubles.items()):
-                console.note(harmless.one_line(f"{name}: {reason}"))
+                console.note(sanitize.one_line(f"{name}: {reason}"))
         return code
 
 

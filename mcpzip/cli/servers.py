@@ -5,11 +5,11 @@ import time
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.opening import list_servers, with_proxy
-from mcpzip.model.ages import age
+from mcpzip.cli.proxy_session import list_servers, with_proxy
+from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus
-from mcpzip.transport.accounts import FAILING
+from mcpzip.transport.health import FAILING
 
 _STYLES = {
     "connected": "green",

@@ -8,7 +8,7 @@ import click
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
 from mcpzip.config import config_path, load
-from mcpzip.model.ages import age
+from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.usage import LeftAlone, Uses, counts, forget, usage_path
 from mcpzip.proxy.usage import load as load_uses

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
 from mcpzip.config.schema import AuthConfig, AuthGrant, AuthStore, Secret
-from mcpzip.system.words import split_words
+from mcpzip.system.command_line import split_command_line
 
 AUTH, HEADERS_COMMAND = "auth", "headersCommand"
 """The two keys of a server."""
@@ -203,7 +203,7 @@ def _split(node: Node) -> list[str]:
     if not isinstance(node.value, str):
         return [node.text(_COMMAND)]  # which raises
     try:
-        words = split_words(node.value)
+        words = split_command_line(node.value)
     except ValueError as error:
         raise node.wrong("a quote that is not closed", "close it, or write a list of strings") from error
     if _SUBSTITUTION.search(node.value) or not _OF_A_SHELL.isdisjoint(words):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import expand, foreign, used
 from mcpzip.model.errors import ConfigError
-from mcpzip.model.secrecy import keep, looks_secret
+from mcpzip.model.redaction import looks_secret, register
 
 TEXT = "write a string, in double quotes"
 """What to do about a value that should be text."""
@@ -84,7 +84,7 @@ class Node:
         expanded, unset = expand(self.value, self.source.env)
         for name, value in used(self.value, self.source.env).items():
             if looks_secret(name):
-                keep(value)
+                register(value)
         for name in unset:
             self.fault(
                 f"the environment variable {name} is not set",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 50
 MAX_TOKENS = 1_500
@@ -36,7 +36,7 @@ class Secret:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        keep(text)
+        register(text)
 
     def reveal(self) -> str:
         """The text itself."""

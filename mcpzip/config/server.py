@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mcpzip.config.auth import ALSO, AUTH, HEADERS_COMMAND, read_auth, read_headers_command
-from mcpzip.config.hidden import keep_secrets
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
+from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
 from mcpzip.model.names import join, server_name_problem
 
@@ -72,7 +72,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
         boost=boost.within(*BOOST) if boost else 1.0,
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
-    keep_secrets(server, node)
+    register_secrets(server, node)
     own = faults[before:]
     del faults[before:]
     return replace(server, problem=own[0]) if own else server

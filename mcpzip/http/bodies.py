@@ -11,7 +11,7 @@ from io import BytesIO
 import httpx
 
 from mcpzip.model.limits import MESSAGE, REFUSAL, REFUSAL_TIME
-from mcpzip.wire.inflating import UnfitAnswerError, decoder
+from mcpzip.wire.content_coding import ContentCodingError, decoder
 
 _TURN = 16
 """Pieces after which others have their turn. Of a body in chunks of one byte 64 KiB come at once."""
@@ -38,7 +38,7 @@ async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
             if turns % _TURN == 0:
                 await asyncio.sleep(0)
         if unanswered > MESSAGE:
-            raise UnfitAnswerError("its answer is compressed, and is nothing but that")
+            raise ContentCodingError("its answer is compressed, and is nothing but that")
         turns += 1
         if turns % _TURN == 0:
             await asyncio.sleep(0)
@@ -70,7 +70,7 @@ async def beginning(response: httpx.Response, patience: float | None = REFUSAL_T
                 held += piece[: REFUSAL - len(held)]
                 if len(held) >= REFUSAL:
                     break
-    except (TimeoutError, UnfitAnswerError, httpx.TransportError):
+    except (TimeoutError, ContentCodingError, httpx.TransportError):
         pass
     finally:
         await response.aclose()

@@ -13,7 +13,7 @@ import httpx
 from mcpzip.http.bodies import beginning, read_response
 from mcpzip.http.connections import Connections
 from mcpzip.model.limits import COOKIES, HEADERS
-from mcpzip.wire.inflating import CODINGS, UnfitAnswerError
+from mcpzip.wire.content_coding import CODINGS, ContentCodingError
 
 REDIRECTS = 5
 """Redirects that one request follows."""
@@ -120,7 +120,7 @@ class Client:
         response = await self._connections.handle_async_request(request)
         if len(response.headers.raw) > HEADERS:
             await response.aclose()
-            raise UnfitAnswerError(f"its answer has more than {HEADERS} header fields")
+            raise ContentCodingError(f"its answer has more than {HEADERS} header fields")
         return response
 
     def _keep_cookies(self, response: httpx.Response) -> None:

@@ -7,7 +7,7 @@ import httpx
 
 from mcpzip.http.bodies import pieces
 from mcpzip.model.limits import MESSAGE, RETRY_LONGEST, RETRY_SHORTEST
-from mcpzip.wire.eventstream import EventReader, StreamEvent
+from mcpzip.wire.event_stream import EventReader, StreamEvent
 
 _STEP = 8 * 1024
 """Bytes of a stream that are cut into events at a time."""

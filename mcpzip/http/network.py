@@ -21,7 +21,7 @@ from typing import Any
 import httpcore
 
 from mcpzip.model.limits import HEAD
-from mcpzip.wire.inflating import UnfitAnswerError
+from mcpzip.wire.content_coding import ContentCodingError
 
 _HEAD_READ = 4 * 1024
 """Bytes that are read at a time of the head of a response: 256 interim ones at most."""
@@ -37,7 +37,7 @@ _HELD = 256 * 1024
 """Bytes that are held unread; past it the socket isn't read."""
 
 
-class HeadTooLongError(UnfitAnswerError):
+class HeadTooLongError(ContentCodingError):
     """Too much came before a response began."""
 
 

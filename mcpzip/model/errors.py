@@ -31,17 +31,17 @@ where it is raised, and becomes one of these on its way up.
 
 from collections.abc import Sequence
 
-from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import ASKED_URI
 from mcpzip.model.quoting import names, one_line, quoted, shortened
-from mcpzip.model.secrecy import conceal
+from mcpzip.model.redaction import redact
+from mcpzip.model.sanitize import spaced
 
 
 class McpzipError(Exception):
     """The root: whoever catches it has a sentence to show."""
 
     def __init__(self, sentence: str = "") -> None:
-        super().__init__(spaced(conceal(sentence)))
+        super().__init__(spaced(redact(sentence)))
 
 
 class ConfigError(McpzipError):
@@ -121,7 +121,7 @@ class InvalidArgumentsError(McpzipError):
     """Arguments that would have to be guessed at."""
 
 
-class CrowdedError(McpzipError):
+class OverloadedError(McpzipError):
     """So much waits to be computed for clients that this was not begun."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class UpstreamError(McpzipError):
     """
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
-        self.server, self.reason, self.remedy = server, one_line(conceal(reason)), spaced(conceal(remedy))
+        self.server, self.reason, self.remedy = server, one_line(redact(reason)), spaced(redact(remedy))
         stop = "" if self.reason.rpartition(". ")[2].startswith(RUN) else "."
         super().__init__(f"{server}: {self.reason}{stop}" + (f" {self.remedy}" if remedy else ""))
 

@@ -8,9 +8,9 @@ server's own words never comes through here.
 
 from collections.abc import Iterable
 
-from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import ECHO
-from mcpzip.model.secrecy import conceal
+from mcpzip.model.redaction import redact
+from mcpzip.model.sanitize import spaced
 
 _AMPLE = 20
 """How many times the limit is looked at, lest a long text take long."""
@@ -37,7 +37,7 @@ def names(found: Iterable[str]) -> str:
 def shortened(text: str, limit: int = ECHO) -> str:
     """``text`` on one line without its secrets, and cut with ``…`` after ``limit`` characters."""
     ample = limit * _AMPLE
-    shown = conceal(text[:ample])
+    shown = redact(text[:ample])
     if len(text) > ample:
         shown = shown[:-_EDGE]
     shown = one_line(shown)

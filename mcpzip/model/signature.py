@@ -23,11 +23,11 @@ from itertools import accumulate
 import msgspec
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.harmless import spaced
 from mcpzip.model.limits import NAME, SIGNATURE
 from mcpzip.model.quoting import one_line
-from mcpzip.model.reading import Reader
-from mcpzip.model.typewords import NEEDS_QUOTES, quoted
+from mcpzip.model.sanitize import spaced
+from mcpzip.model.schema_reader import SchemaReader
+from mcpzip.model.type_names import NEEDS_QUOTES, quoted
 
 BUDGET = 240
 """Characters a line may take, about 60 tokens. Only its name and required parameters can make it longer, and
@@ -133,7 +133,7 @@ class _Parameters:
 
     @classmethod
     def of(cls, schema: object) -> "_Parameters":
-        reader = Reader(schema)
+        reader = SchemaReader(schema)
         found = reader.members(schema)
         shown = {
             name: f"{_name(name)}:{reader.type(found.properties.get(name))}"

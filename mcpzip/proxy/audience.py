@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange, members
-from mcpzip.transport.listening import UPDATED
+from mcpzip.transport.subscription import UPDATED
 from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
 
 TOOLS, PROMPTS, RESOURCES = "tools", "prompts", "resources"

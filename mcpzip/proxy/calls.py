@@ -40,7 +40,7 @@ from mcpzip.wire import (
     split_object,
     unquote,
 )
-from mcpzip.wire.stepping import elements_of
+from mcpzip.wire.json_iter import elements_of
 
 NONE: Mapping[str, bytes] = MappingProxyType({})
 

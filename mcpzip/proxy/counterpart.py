@@ -16,7 +16,7 @@ import msgspec
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.ability import ALL, Ability, has, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import Origin, RpcFaultError
 from mcpzip.wire import (
     METHOD_NOT_FOUND,
@@ -188,7 +188,7 @@ class Call:
     def done(self, task: "asyncio.Task[bytes]") -> None:
         """``task`` is, which makes it."""
         self.news.set()
-        looked_at(task)
+        retrieve_exception(task)
 
     def end(self, *, answered: bool = True) -> None:
         """It is under way no more: what is still asked in it is some other call's. Where the client is away
@@ -296,7 +296,7 @@ class Counterpart:
         if call.client.era is Era.MODERN or method in _OF_NO_CALL:
             return await call.asked(method, params)
         asking = asyncio.create_task(call.asked(method, params))
-        asking.add_done_callback(looked_at)
+        asking.add_done_callback(retrieve_exception)
         others = self._asking[call.request.server]
         others.add(asking)
         try:

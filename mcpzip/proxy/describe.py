@@ -1,7 +1,7 @@
 """`describe_tool`: everything the upstream said of one tool."""
 
 from mcpzip.catalog import ServerRecord
-from mcpzip.model.ages import age
+from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.reply import text_result
 from mcpzip.wire import quote, with_members

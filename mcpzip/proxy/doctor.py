@@ -31,7 +31,7 @@ from mcpzip.proxy.owners import may_mean, may_misspell, owner_of
 from mcpzip.proxy.reply import META_PREFIX
 from mcpzip.search.vocabulary import Measure
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
-from mcpzip.wire.shallow import members
+from mcpzip.wire.json_object import members
 
 REPAIR = META_PREFIX + "repair"
 

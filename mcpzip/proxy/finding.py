@@ -24,7 +24,7 @@ from mcpzip.search.remote import remote_tiers
 from mcpzip.search.searcher import KEPT
 from mcpzip.search.semantic import local_table
 from mcpzip.search.signals import Signals
-from mcpzip.search.tiers import Absence, Answer
+from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 SHORTLIST = 200
 """Tools that those who are asked elsewhere choose among."""
@@ -64,7 +64,7 @@ class Elsewhere(Protocol):
 
     async def ask(
         self, query: str, shortlist: Sequence[Entry], limit: int
-    ) -> tuple[list[Answer], list[Absence]]:
+    ) -> tuple[list[TierAnswer], list[TierAbsence]]:
         """Who answers, and who is absent. Never raises."""
 
     async def settled(self) -> None:
@@ -131,7 +131,7 @@ class Finder:
         query, limit, filters = question.query, question.limit, question.filters
         wanted = limit if limit > KEPT - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
 
-        def search(most: int, elsewhere: Sequence[Answer | Absence]) -> Awaitable[Results]:
+        def search(most: int, elsewhere: Sequence[TierAnswer | TierAbsence]) -> Awaitable[Results]:
             # How much there is to look through is for servers to say.
             return computed(lambda: searcher.search(query, most, filters, elsewhere, signals), "search")
 

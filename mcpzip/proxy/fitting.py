@@ -16,7 +16,7 @@ from itertools import product
 from typing import NamedTuple
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.harmless import spaced
+from mcpzip.model.sanitize import spaced
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
 from mcpzip.search import Hit

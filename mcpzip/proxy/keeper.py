@@ -21,9 +21,9 @@ from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.finding import new_searcher
 from mcpzip.proxy.search import ADMIN_TOOLS
 from mcpzip.search import Searcher
+from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
-from mcpzip.system.saving import DelayedSave
-from mcpzip.system.state import read_state, write_state
+from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
 
 CATCHING_UP = 0.25

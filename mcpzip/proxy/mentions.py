@@ -17,9 +17,9 @@ import msgspec
 from mcpzip.model.limits import NAMED_BLOCKS, NAMED_IN, NAMED_URIS
 from mcpzip.proxy.exchange import Client
 from mcpzip.wire import unquote
-from mcpzip.wire.shallow import may_hold_surrogates
-from mcpzip.wire.stepping import elements_of
-from mcpzip.wire.veiled import Veil
+from mcpzip.wire.json_iter import elements_of
+from mcpzip.wire.json_object import may_hold_surrogates
+from mcpzip.wire.surrogates import SurrogateMask
 
 _NEEDLES = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
 """What a result has in it that names a URI, by method: ``"resource"`` or ``"resource_link"``."""
@@ -127,7 +127,7 @@ def _named_in(result: bytes) -> Iterator[str]:
     try:
         yield from _read_in(result, bytes)
     except msgspec.DecodeError:  # at a half of a surrogate pair msgspec takes offence
-        if not may_hold_surrogates(result) or (veil := Veil.over(result)) is None:
+        if not may_hold_surrogates(result) or (veil := SurrogateMask.over(result)) is None:
             raise
         yield from _read_in(veil.text, veil.lifted)
 

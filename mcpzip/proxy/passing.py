@@ -25,7 +25,7 @@ from mcpzip.proxy.mentions import Mentions
 from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
-from mcpzip.wire.stepping import TooManyError, elements_of
+from mcpzip.wire.json_iter import TooManyError, elements_of
 
 WATCHING = 10.0
 """Seconds a server may take to subscribe us to a resource."""

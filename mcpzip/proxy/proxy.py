@@ -39,9 +39,9 @@ from mcpzip.proxy.search import Pending, Question
 from mcpzip.proxy.status import ServerStatus, statuses
 from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
-from mcpzip.transport.accounts import FAILING, Rest
 from mcpzip.transport.base import NOBODY, Origin, Partner
 from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
+from mcpzip.transport.health import FAILING, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
 

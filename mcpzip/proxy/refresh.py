@@ -14,8 +14,8 @@ from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.threads import in_thread
-from mcpzip.transport.accounts import Rest
 from mcpzip.transport.base import NOBODY, Origin
+from mcpzip.transport.health import Rest
 from mcpzip.transport.pool import Pool
 
 QUIET = 0.2

@@ -12,7 +12,7 @@ import msgspec
 
 from mcpzip.catalog import Catalog
 from mcpzip.config.schema import MAX_TOKENS
-from mcpzip.model.ages import age
+from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.limits import SERVERS_NAMED
@@ -22,7 +22,7 @@ from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
 from mcpzip.proxy.reply import text_result
 from mcpzip.search import Filters, Hit, Results
 from mcpzip.search.query import named, read
-from mcpzip.search.tiers import LLM, Absence
+from mcpzip.search.tiers import LLM, TierAbsence
 
 _REASON_LENGTH = 100
 _NEED_LENGTH = 80
@@ -331,7 +331,7 @@ def is_near(hit: Hit) -> bool:
     return not hit.matched and hit.score < _NAMED and (hit.tier == LLM or hit.similarity is not None)
 
 
-def _absence(absence: Absence, detail: int) -> str:
+def _absence(absence: TierAbsence, detail: int) -> str:
     reason = f": {shortened(absence.reason)}" if detail else ""
     return f"{absence.tier} ({absence.method}) absent{reason}"
 

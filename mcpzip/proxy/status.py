@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
 from mcpzip.config import ServerConfig
-from mcpzip.model.ages import age
+from mcpzip.model.durations import age
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.model.limits import INDEXED_WORDS
 from mcpzip.model.names import join
 from mcpzip.model.quoting import one_line
-from mcpzip.model.secrecy import conceal
-from mcpzip.transport.accounts import Health, State
+from mcpzip.model.redaction import redact
+from mcpzip.transport.health import Health, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: in
         tools=len(record.entries) if record else 0,
         listed_at=record.fetched_at if record else None,
         protocol=record.protocol if record else None,
-        reason=one_line(conceal(failed or health.reason)),
+        reason=one_line(redact(failed or health.reason)),
         warnings=tuple(
-            one_line(conceal(warning))
+            one_line(redact(warning))
             for warning in (*record.warnings, *_in_brief(in_brief), *_of_no_use(server, record, catalog))
         )
         if record

@@ -23,9 +23,9 @@ import msgspec
 
 from mcpzip.config import snapshot_path
 from mcpzip.model import limits
+from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
-from mcpzip.system.saving import DelayedSave
-from mcpzip.system.state import read_state, write_state
+from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import NotAnObject, split_object
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from mcpzip.model.errors import CrowdedError
+from mcpzip.model.errors import OverloadedError
 from mcpzip.model.limits import COMPUTATIONS, COMPUTING
 from mcpzip.system.threads import begin_thread
 
@@ -115,10 +115,10 @@ class Workers:
             return
         most = max(self._waiting, key=lambda each: len(self._waiting[each]))
         if len(self._waiting[most]) <= len(self._waiting.get(whose, ())) + 1:
-            raise CrowdedError
+            raise OverloadedError
         lost = self._waiting[most].pop()
         self._size -= 1
-        lost.tell(lost.outcome.set_exception, CrowdedError())
+        lost.tell(lost.outcome.set_exception, OverloadedError())
 
     def _drop(self, job: _Job[Any]) -> None:
         with self._lock:
@@ -145,7 +145,7 @@ class Workers:
             if job.wanted:
                 job.run()
             else:
-                job.tell(job.outcome.set_exception, CrowdedError())
+                job.tell(job.outcome.set_exception, OverloadedError())
             del job  # and all that it knows, until there is another
 
     def _next(self) -> "_Job[Any] | None":

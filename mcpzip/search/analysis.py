@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
-from mcpzip.search.semantic.describing import Describer
+from mcpzip.search.semantic.tool_vectors import ToolEmbedder
 from mcpzip.search.tokenizer import is_stop_word, term_of, words
 from mcpzip.search.verbs import first_verb
 
@@ -65,7 +65,7 @@ class Analysis:
     tell.
     """
 
-    worths: dict[str, float]
+    postings_of: dict[str, float]
     name: tuple[str, ...]
     verb: int
     written: dict[str, str]
@@ -76,7 +76,7 @@ class Analysis:
 class Analyst:
     """Takes tools in. Remembers the words it met, which makes it fast: four fifths were met before."""
 
-    def __init__(self, describer: Describer | None) -> None:
+    def __init__(self, describer: ToolEmbedder | None) -> None:
         self._describer = describer
         self._remembered: dict[str, Sequence[Term]] = {}
 
@@ -97,7 +97,7 @@ class Analyst:
                 sums[term] = sums.get(term, 0.0) + share
             written.update(found)
         return Analysis(
-            worths={term: total / (SATURATION + total) for term, total in sums.items()},
+            postings_of={term: total / (SATURATION + total) for term, total in sums.items()},
             name=tuple(dict.fromkeys(term for _, term in name)),
             verb=first_verb(term for _, term in name),
             written=written,

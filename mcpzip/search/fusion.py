@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from mcpzip.search import keyword
 from mcpzip.search.index import Document, Index
-from mcpzip.search.keyword import Said
+from mcpzip.search.keyword import QueryTerms
 from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals
 
@@ -40,7 +40,7 @@ HIGHEST_SCORE = 0.89  # of any other
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TierScores:
     """What the tiers beside the words say, by document.
 
     similarities: cosines, −1…1. missing: gives one that isn't among them; None when none is missing. choices:
@@ -54,7 +54,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedDocument:
     """A document, its score, the share of the query's words it answers, its similarity if that is known, and
     whether a model chose it.
     """
@@ -72,20 +72,20 @@ class Ranking:
     filters left.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[RankedDocument, ...]
     matching: int
     searched: int
 
 
 def rank(
-    index: Index, plan: Plan, depth: int, heard: Heard = Heard(), signals: Signals = NO_SIGNALS
+    index: Index, plan: Plan, depth: int, heard: TierScores = TierScores(), signals: Signals = NO_SIGNALS
 ) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
-    worths = keyword.add_up(index, plan)
+    worths = keyword.score_documents(index, plan)
     left = keyword.left_by_filters(index, plan)
     if left is not None:
         worths = {number: worths.get(number, 0.0) for number in left if number in worths or plan.everything}
-    most = keyword.most(index, plan)
+    most = keyword.max_score(index, plan)
     trust = _trust(plan)
     if heard.missing is not None:
         heard = _completed(index, heard, heard.missing, worths, left)
@@ -104,7 +104,7 @@ def rank(
         for number in order[POOL:]:  # in the order in which they are just short of the best
             if number not in pool:
                 least = min(least, scale * max(scores[number], 0.0))
-                found.append(Found(number, least, *judge.alone(number), number in heard.choices))
+                found.append(RankedDocument(number, least, *judge.alone(number), number in heard.choices))
     searched = len(index) if left is None else len(left)
     return Ranking(tuple(found[: max(depth, 0)]), len(worths), searched)
 
@@ -116,7 +116,7 @@ def _trust(plan: Plan) -> float:
 
 
 def _together(
-    worths: Mapping[int, float], most: float, trust: float, heard: Heard, left: frozenset[int] | None
+    worths: Mapping[int, float], most: float, trust: float, heard: TierScores, left: frozenset[int] | None
 ) -> dict[int, float]:
     """What words and meaning say of every document, without what only the best are looked at for."""
     if not heard.similarities:
@@ -149,11 +149,11 @@ def _boost(index: Index, scores: dict[int, float], signals: Signals) -> None:
 
 def _completed(
     index: Index,
-    heard: Heard,
+    heard: TierScores,
     missing: Callable[[int], float],
     worths: Mapping[int, float],
     left: frozenset[int] | None,
-) -> Heard:
+) -> TierScores:
     """``heard`` with the similarities of all that the words alone would find, or that a filter leaves."""
     wanted = set(_best(index, worths, POOL))
     if left is not None and len(left) <= FEW:
@@ -212,23 +212,23 @@ class _Judge:
         worths: Mapping[int, float],
         most: float,
         trust: float,
-        heard: Heard,
+        heard: TierScores,
         signals: Signals,
     ) -> None:
         self._index, self._plan, self._worths, self._most = index, plan, worths, most
         self._trust = trust
         self._heard, self._signals = heard, signals
-        self._said = Said.of(index, plan)
+        self._said = QueryTerms.of(index, plan)
         self._named = {*plan.literal, *plan.spoken}
 
-    def order(self, found: Found) -> tuple[float, str]:
+    def order(self, found: RankedDocument) -> tuple[float, str]:
         return -found.score, self._index.document(found.document).name
 
     def alone(self, number: int) -> tuple[float, float | None]:
         """What the words and the meaning say each, without what a closer look would add."""
         return min(self._worths.get(number, 0.0) / self._most, 1.0), self._heard.similarities.get(number)
 
-    def found(self, number: int) -> Found:
+    def found(self, number: int) -> RankedDocument:
         document = self._index.document(number)
         worth = self._worths.get(number, 0.0)
         words = min(worth * self._said.advantage(document) / self._most, 1.0) if worth else 0.0
@@ -245,7 +245,7 @@ class _Judge:
         score = min(score, HIGHEST_SCORE)
         if number in self._named or worth:
             score = self._by_name(number, document, score)
-        return Found(number, score, words, similarity, choice is not None)
+        return RankedDocument(number, score, words, similarity, choice is not None)
 
     def _by_name(self, number: int, document: Document, score: float) -> float:
         """``score``, or what a tool gets that is called what the query says."""

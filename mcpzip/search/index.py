@@ -164,7 +164,7 @@ class Index:
         """In how many tools ``term`` stands."""
         return self.postings.count(term) - self._gone.get(term, 0)
 
-    def rarity(self, term: int) -> float:
+    def idf(self, term: int) -> float:
         """The inverse document frequency of ``term``, above 0."""
         rarity = self._rarities.get(term)
         if rarity is None:
@@ -174,11 +174,11 @@ class Index:
         return rarity
 
     @cached_property
-    def rarest(self) -> float:
+    def max_idf(self) -> float:
         """The rarity of a term that stands nowhere."""
         return log(1 + (len(self) + 0.5) / 0.5)
 
-    def worths(self, term: int) -> Iterable[Posting]:
+    def postings_of(self, term: int) -> Iterable[Posting]:
         """What ``term`` is worth, 0…1, in every document it stands in."""
         found = self.postings.of(term)
         if term not in self._gone:
@@ -298,7 +298,7 @@ class _Draft:
         """Take out a document. Analysing it once more is cheaper than keeping what it consists of."""
         document = self._index.document(number)
         analysis = analyst.analyse(document.entry, with_meaning=False, brief=document.brief)
-        self._gone.update([self._terms[term] for term in analysis.worths])
+        self._gone.update([self._terms[term] for term in analysis.postings_of])
         self._written.subtract(analysis.written.keys())
         for word in analysis.written:
             if self._written[word] <= 0:
@@ -311,7 +311,7 @@ class _Draft:
     def add(self, key: Key, entry: Entry, analysis: Analysis, brief: bool) -> None:
         """Take in a tool."""
         number = len(self._documents)
-        for term, worth in analysis.worths.items():
+        for term, worth in analysis.postings_of.items():
             place = self._number(term)
             self._postings[place] = self._postings.get(place, b"") + PAIR.pack(number, worth)
         self._written.update(analysis.written.keys())

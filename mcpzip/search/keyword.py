@@ -21,21 +21,21 @@ NAME = 0.15  # times the share of the name that the query says: −.004; .1 and 
 SERVER = 0.1  # every word of the server's name is in the query: −.002
 
 
-def add_up(index: Index, plan: Plan) -> dict[int, float]:
+def score_documents(index: Index, plan: Plan) -> dict[int, float]:
     """For every document that has a term of the plan, what its terms are worth together, rarities and all."""
     longest_first = sorted(plan.groups, key=lambda group: -sum(map(index.frequency, group.terms)))
     totals: dict[int, float] = {}
     get = totals.get
     for group in longest_first:
         if len(group.terms) == 1:
-            weight = group.weight * index.rarity(group.terms[0])
-            worths: Iterable[tuple[int, float]] = index.worths(group.terms[0])
+            weight = group.weight * index.idf(group.terms[0])
+            worths: Iterable[tuple[int, float]] = index.postings_of(group.terms[0])
         else:
             weight = group.weight
             best: dict[int, float] = {}
             for term in group.terms:
-                rarity = index.rarity(term)
-                for document, worth in index.worths(term):
+                rarity = index.idf(term)
+                for document, worth in index.postings_of(term):
                     if rarity * worth > best.get(document, 0.0):
                         best[document] = rarity * worth
             worths = best.items()
@@ -47,10 +47,10 @@ def add_up(index: Index, plan: Plan) -> dict[int, float]:
     return totals
 
 
-def most(index: Index, plan: Plan) -> float:
+def max_score(index: Index, plan: Plan) -> float:
     """What a tool would have that answers all that is asked; above 0."""
-    asked = sum(max(map(index.rarity, group.terms)) for group in plan.groups if group.asked)
-    return (asked + plan.unknown * index.rarest) or 1.0
+    asked = sum(max(map(index.idf, group.terms)) for group in plan.groups if group.asked)
+    return (asked + plan.unknown * index.max_idf) or 1.0
 
 
 def left_by_filters(index: Index, plan: Plan) -> frozenset[int] | None:
@@ -66,7 +66,7 @@ def left_by_filters(index: Index, plan: Plan) -> frozenset[int] | None:
         return None
     left = {number for number, document in enumerate(index.documents) if document and _passes(plan, document)}
     for term in plan.without:
-        left -= {number for number, _ in index.worths(term)}
+        left -= {number for number, _ in index.postings_of(term)}
     for phrase in plan.phrases:
         left &= documents_with(index, phrase)
     return frozenset(left)
@@ -79,7 +79,7 @@ def _passes(plan: Plan, document: Document) -> bool:
     )
 
 
-class Said:
+class QueryTerms:
     """What a plan says, ready to be held against the names of tools.
 
     terms: by term, its rarity. asked: the terms that are asked for themselves.
@@ -94,11 +94,11 @@ class Said:
         self.terms, self.asked, self.verbs = terms, asked, verbs
 
     @classmethod
-    def of(cls, index: Index, plan: Plan) -> "Said":
+    def of(cls, index: Index, plan: Plan) -> "QueryTerms":
         """What ``plan`` says."""
         terms = {term for group in plan.groups for term in group.terms} | set(plan.asides)
         asked = {term for group in plan.groups if group.asked for term in group.terms} | set(plan.asides)
-        said = cls(index, {term: index.rarity(term) for term in terms}, asked, plan.verbs)
+        said = cls(index, {term: index.idf(term) for term in terms}, asked, plan.verbs)
         said._groups = [group.terms for group in plan.groups if group.asked]
         return said
 
@@ -115,7 +115,7 @@ class Said:
         """The share of the tool's own name that is said, 0…1, by rarity."""
         whole = covered = 0.0
         for term in document.terms:
-            rarity = self._index.rarity(term)
+            rarity = self._index.idf(term)
             whole += rarity
             if term in self.terms:
                 covered += rarity

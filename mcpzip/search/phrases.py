@@ -14,9 +14,9 @@ def documents_with(index: Index, phrase: tuple[str, ...]) -> set[int]:
     terms = sorted((number for number in numbers if number is not None), key=index.frequency)
     if not terms or len(terms) < len(numbers):
         return set()
-    found = {number for number, _ in index.worths(terms[0])}
+    found = {number for number, _ in index.postings_of(terms[0])}
     for term in terms[1:]:
-        found &= {number for number, _ in index.worths(term)}
+        found &= {number for number, _ in index.postings_of(term)}
     return {number for number in found if _says(index.document(number).entry, phrase)}
 
 

@@ -30,13 +30,13 @@ class Postings:
 
     offsets: Sequence[int] = field(default_factory=lambda: array("I", (0,)))
     documents: Sequence[int] = field(default_factory=lambda: array("I"))
-    worths: Sequence[float] = field(default_factory=lambda: array("f"))
+    postings_of: Sequence[float] = field(default_factory=lambda: array("f"))
     added: Mapping[int, bytes] = field(default_factory=dict)
 
     def of(self, term: int) -> Iterable[Posting]:
         """The postings of ``term``, documents rising."""
         start, end = self._span(term)
-        packed = zip(self.documents[start:end], self.worths[start:end], strict=True)
+        packed = zip(self.documents[start:end], self.postings_of[start:end], strict=True)
         if term not in self.added:
             return packed
         return chain(packed, PAIR.iter_unpack(self.added[term]))
@@ -62,7 +62,7 @@ class Postings:
         for term, postings in more.items():
             before = added.get(term)
             added[term] = postings if before is None else before + postings
-        return Postings(self.offsets, self.documents, self.worths, added)
+        return Postings(self.offsets, self.documents, self.postings_of, added)
 
     def packed(self, terms: Iterable[int], renumbered: Mapping[int, int] | None) -> "Postings":
         """The postings of ``terms``, numbered in that order, all flat.

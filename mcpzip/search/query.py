@@ -14,8 +14,8 @@ from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
 from mcpzip.search.phrases import documents_with
+from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.syntax import Asked, asked
 from mcpzip.search.tokenizer import content, fold, is_bigram, term_of, words
 from mcpzip.search.verbs import families
 
@@ -96,7 +96,7 @@ class Understanding:
 
 
 def understand(
-    query: str | Asked, filters: Filters, index: Index, table: Table | None = None
+    query: str | ParsedQuery, filters: Filters, index: Index, table: Table | None = None
 ) -> Understanding:
     """``query`` in terms of ``index``. Words that ``table`` knows mean what they say. Never raises."""
     signs = read(query) if isinstance(query, str) else query
@@ -138,15 +138,15 @@ def understand(
     )
 
 
-def read(query: str) -> Asked:
+def read(query: str) -> ParsedQuery:
     """``query`` and its signs; of a very long one, the beginning."""
     query = query[:_LONGEST_QUERY]
     while len(fold(query)) > _LONGEST_QUERY:
         query = query[: len(query) // 2]
-    return asked(query.strip())
+    return parse_query(query.strip())
 
 
-def _servers(index: Index, signs: Asked, only: str | None) -> tuple[str, ...] | None:
+def _servers(index: Index, signs: ParsedQuery, only: str | None) -> tuple[str, ...] | None:
     """The servers that are meant: by their name, else in any case, else by a word of it. () when none is."""
     if not signs.servers and not signs.but and only is None:
         return None

@@ -13,18 +13,18 @@ from mcpzip.model.entry import Entry
 from mcpzip.search import store
 from mcpzip.search.analysis import Analyst
 from mcpzip.search.cache import Key, QueryCache
-from mcpzip.search.fusion import Found, Heard, Ranking, above_background, rank, together
+from mcpzip.search.fusion import RankedDocument, Ranking, TierScores, above_background, rank, together
 from mcpzip.search.index import Index
-from mcpzip.search.keyword import most
-from mcpzip.search.nearest import nearest_servers, nearest_words
-from mcpzip.search.needs import needs
+from mcpzip.search.keyword import max_score
 from mcpzip.search.query import Filters, Plan, Understanding, read, understand
-from mcpzip.search.semantic.describing import Describer
+from mcpzip.search.query_split import split_query
+from mcpzip.search.query_syntax import ParsedQuery
 from mcpzip.search.semantic.table import Table
+from mcpzip.search.semantic.tool_vectors import ToolEmbedder
 from mcpzip.search.semantic.vectors import cosine, packed
 from mcpzip.search.signals import NO_SIGNALS, Signals
-from mcpzip.search.syntax import Asked
-from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, Absence, Answer
+from mcpzip.search.suggestions import nearest_servers, nearest_words
+from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.search.tokenizer import words
 
 Quality = Literal["strong", "fair", "weak", "none"]
@@ -89,7 +89,7 @@ class Results:
     corrected: tuple[tuple[str, str], ...]
     nearest_words: tuple[str, ...]
     nearest_servers: tuple[str, ...]
-    absent: tuple[Absence, ...] = ()
+    absent: tuple[TierAbsence, ...] = ()
     needs: tuple[tuple[str, Quality], ...] = ()
     elsewhere: tuple[str, ...] = ()
 
@@ -116,10 +116,10 @@ class Searcher:
     """Searches the catalog it was given last. Safe between threads; it answers while an index is built."""
 
     def __init__(self, table: Table | None = None, threshold: float | None = None) -> None:
-        """table: of word vectors; without one, words alone count. threshold: see `fusion.Heard`."""
+        """table: of word vectors; without one, words alone count. threshold: see `fusion.TierScores`."""
         self._table = table
         self._threshold = threshold
-        self._analyst = Analyst(Describer(table) if table else None)
+        self._analyst = Analyst(ToolEmbedder(table) if table else None)
         self._catalog = _Catalog(Index(), "", QueryCache())
 
     def begin_with(self, kept: bytes, entries: Iterable[Entry]) -> None:
@@ -171,7 +171,7 @@ class Searcher:
         query: str,
         limit: int,
         filters: Filters = _NO_FILTERS,
-        answers: Sequence[Answer | Absence] = (),
+        answers: Sequence[TierAnswer | TierAbsence] = (),
         signals: Signals = NO_SIGNALS,
     ) -> Results:
         """The best ``limit`` tools for ``query``. Never raises; a limit below 1 counts but gives no hits.
@@ -181,14 +181,14 @@ class Searcher:
         catalog = self._catalog
         index = catalog.index
         said = read(query)
-        heard = _heard(index, [answer for answer in answers if isinstance(answer, Answer)])
+        heard = _heard(index, [answer for answer in answers if isinstance(answer, TierAnswer)])
         depth = max(limit, KEPT)
         whole = self._ranked(catalog, said, filters, depth, heard, signals)
         parts: list[_Ranked] = []
         if not heard.choices and not whole.understood.plan.literal:
             parts = [
                 self._ranked(catalog, _part(said, part), filters, depth, None, signals)
-                for part in needs(said.text)
+                for part in split_query(said.text)
             ]
         if any(_best_of(part) < NEEDED for part in parts):
             parts = []  # one of them is no need of its own, but says more of another
@@ -217,7 +217,7 @@ class Searcher:
             corrected=understood.corrected,
             nearest_words=nearest_words(index, understood.unknown) if nothing else (),
             nearest_servers=nearest_servers(index, _spelled(said, filters)) if nothing else (),
-            absent=tuple(answer for answer in answers if isinstance(answer, Absence)),
+            absent=tuple(answer for answer in answers if isinstance(answer, TierAbsence)),
             needs=tuple((part.text, _quality(part.ranking)) for part in parts),
             elsewhere=elsewhere,
         )
@@ -226,14 +226,14 @@ class Searcher:
         """What the words of ``query`` are worth in each field of ``entry``, as shares of all there is."""
         index = self._catalog.index
         plan = understand(query, filters, index, self._table).plan
-        terms = {term: index.rarity(term) for group in plan.groups for term in group.terms}
+        terms = {term: index.idf(term) for group in plan.groups for term in group.terms}
         spelled = {term: terms[number] for term in index.terms if (number := index.number(term)) in terms}
         found = self._analyst.by_field(entry, spelled)
-        whole = most(index, plan)
+        whole = max_score(index, plan)
         return {field: worth / whole for field, worth in found.items()}
 
-    def _tiers(self, answers: Sequence[Answer | Absence]) -> tuple[str, ...]:
-        there = {answer.tier: answer.method for answer in answers if isinstance(answer, Answer)}
+    def _tiers(self, answers: Sequence[TierAnswer | TierAbsence]) -> tuple[str, ...]:
+        there = {answer.tier: answer.method for answer in answers if isinstance(answer, TierAnswer)}
         tiers = [KEYWORD]
         if SEMANTIC in there:
             tiers.append(f"{SEMANTIC} ({there[SEMANTIC]})")
@@ -246,10 +246,10 @@ class Searcher:
     def _ranked(
         self,
         catalog: _Catalog,
-        said: Asked,
+        said: ParsedQuery,
         filters: Filters,
         depth: int,
-        heard: Heard | None,
+        heard: TierScores | None,
         signals: Signals,
     ) -> _Ranked:
         """The ranking of what is ``said``: from the cache if it is there and nobody else was heard."""
@@ -258,13 +258,13 @@ class Searcher:
         key = Key(understood.plan, catalog.version, signals)
         ranking = catalog.answers.get(key) if alone and depth == KEPT else None
         if ranking is None:
-            all_heard = self._hearing(catalog.index, understood.plan, heard or Heard())
+            all_heard = self._hearing(catalog.index, understood.plan, heard or TierScores())
             ranking = rank(catalog.index, understood.plan, depth, all_heard, signals)
             if alone and depth == KEPT:
                 catalog.answers.put(key, ranking)
         return _Ranked(said.text, understood, ranking)
 
-    def _hearing(self, index: Index, plan: Plan, heard: Heard) -> Heard:
+    def _hearing(self, index: Index, plan: Plan, heard: TierScores) -> TierScores:
         """``heard``, and what the table says."""
         heard = replace(heard, threshold=self._threshold)
         meant = self._table.embed_words(plan.meaning) if self._table else None
@@ -290,13 +290,13 @@ def _best_of(ranked: _Ranked) -> float:
     return ranked.ranking.found[0].score if ranked.ranking.found else 0.0
 
 
-def _part(said: Asked, text: str) -> Asked:
+def _part(said: ParsedQuery, text: str) -> ParsedQuery:
     """What is ``said``, of which only ``text`` is wanted, and its phrases."""
     phrases = tuple(phrase for phrase in said.phrases if phrase in text)
     return replace(said, written=text, text=text, phrases=phrases)
 
 
-def _heard(index: Index, answers: Sequence[Answer]) -> Heard:
+def _heard(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
     """``answers`` by document. What they say of tools that are gone is passed over."""
     found: dict[str, dict[int, float]] = {SEMANTIC: {}, LLM: {}}
     for answer in answers:
@@ -304,7 +304,7 @@ def _heard(index: Index, answers: Sequence[Answer]) -> Heard:
             for number in index.names.literal(name):
                 if index.document(number).name == name:
                     found[answer.tier][number] = score
-    return Heard(similarities=above_background(found[SEMANTIC]), choices=found[LLM])
+    return TierScores(similarities=above_background(found[SEMANTIC]), choices=found[LLM])
 
 
 @dataclass(slots=True)
@@ -312,7 +312,7 @@ class _Place:
     """A place in the list of hits: what was found for which need, and the same tools of other servers."""
 
     ranked: _Ranked
-    found: Found
+    found: RankedDocument
     also: list[str]
 
 
@@ -339,7 +339,7 @@ def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) 
     return places
 
 
-def _elsewhere(index: Index, found: Sequence[Found], shown: Sequence[_Place]) -> tuple[str, ...]:
+def _elsewhere(index: Index, found: Sequence[RankedDocument], shown: Sequence[_Place]) -> tuple[str, ...]:
     """The servers of those ``found`` that are nearly as good as the last ``shown``, where all of these are of
     one server.
     """
@@ -354,24 +354,24 @@ def _elsewhere(index: Index, found: Sequence[Found], shown: Sequence[_Place]) ->
     )
 
 
-def _hides_others(index: Index, found: Sequence[Found]) -> bool:
+def _hides_others(index: Index, found: Sequence[RankedDocument]) -> bool:
     """Whether as many were found as are kept, all are of one server, and there are others."""
     several = len({server for server, _ in index.sizes}) > 1
     of = {index.document(each.document).entry.server for each in found}
     return several and len(found) >= KEPT and len(of) == 1
 
 
-def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, Found]]:
+def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, RankedDocument]]:
     """The first of each part, then the second of each, …: every tool once, for the part that it fits best.
     One that fits the whole better than any part is as good as that.
     """
     of_whole = {found.document: found for found in whole.ranking.found}
-    best: dict[int, tuple[_Ranked, Found]] = {}
+    best: dict[int, tuple[_Ranked, RankedDocument]] = {}
     for part in parts:
         for found in part.ranking.found:
             if found.document not in best or found.score > best[found.document][1].score:
                 best[found.document] = (part, found)
-    own: dict[str, list[Found]] = {part.text: [] for part in parts}
+    own: dict[str, list[RankedDocument]] = {part.text: [] for part in parts}
     for number, (part, found) in best.items():
         better = of_whole.get(number, found)
         own[part.text].append(better if better.score > found.score else found)
@@ -427,6 +427,6 @@ def _worst(parts: Sequence[_Ranked]) -> Quality:
     return min((_quality(part.ranking) for part in parts), key=order.index)
 
 
-def _spelled(said: Asked, filters: Filters) -> list[str]:
+def _spelled(said: ParsedQuery, filters: Filters) -> list[str]:
     """The words a server may have been meant by: of the filter if there is one, of the query if not."""
     return [word for word, _ in words((filters.server or " ".join(said.servers) or said.text)[:1000])]

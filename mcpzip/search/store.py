@@ -24,7 +24,7 @@ from mcpzip.search import analysis, fields, lexicon
 from mcpzip.search.index import Document, Index, in_brief, key_of
 from mcpzip.search.names import Names
 from mcpzip.search.postings import Postings
-from mcpzip.search.semantic import describing
+from mcpzip.search.semantic import tool_vectors
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.semantic.vectors import leaders_of
 from mcpzip.search.stemmer import edition
@@ -64,7 +64,7 @@ def to_bytes(index: Index, table: Table | None) -> bytes:
         "spoken": msgspec.json.encode(index.names.table),
         "offsets": _numbers("I", index.postings.offsets),
         "documents": _numbers("I", index.postings.documents),
-        "worths": _numbers("f", index.postings.worths),
+        "worths": _numbers("f", index.postings.postings_of),
     }
     head = msgspec.json.encode(
         _Head(made_by(table), index.dimension, {name: len(data) for name, data in sections.items()})
@@ -89,7 +89,7 @@ def made_by(table: Table | None) -> str:
         sorted(STOP_WORDS),
         FAMILIES,
         lexicon.checksum(),
-        describing.WEIGHTS,
+        tool_vectors.WEIGHTS,
         sys.byteorder,
         unicodedata.unidata_version,
         edition(),

@@ -13,7 +13,7 @@ LLM = "llm"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TierAnswer:
     """What a tier that runs elsewhere made of a query.
 
     tier: `SEMANTIC` or `LLM`. method: what answered, as people are told ("ollama", "gemini"). scores: by
@@ -26,7 +26,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class TierAbsence:
     """A tier that was asked for and did not answer. reason: one short sentence, no secrets in it."""
 
     tier: str

@@ -15,11 +15,11 @@ from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint, FirstWords
 from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
-from mcpzip.system.memory import keep_buffers
+from mcpzip.system.allocator import keep_buffers
+from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import write_to
 from mcpzip.system.signals import stop_on_signals
-from mcpzip.system.state import strangers
-from mcpzip.system.turns import read_lines_from
+from mcpzip.system.state_files import foreign_files
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 PATIENCE = 0.5
@@ -43,7 +43,7 @@ def prepare(config_path: str) -> Prepared:
     stamp = cards.stamp(config_path)  # taken first: it must not be newer than what is read
     config = load(config_path, os.environ)
     catalog, warnings = snapshot.load(paths.snapshot_path(config.path), config.path)
-    strange = strangers(paths.cache_folder(config.path))
+    strange = foreign_files(paths.cache_folder(config.path))
     return Prepared(config, catalog, (*config.warnings, *warnings, *strange), stamp)
 
 

@@ -2,7 +2,7 @@
 
 The rule: a card is good only for the version and the config it was written for, as far as the config shows in
 it; in any doubt there is no card, and the first answer comes a few hundred milliseconds later from the whole
-program. Nobody else's card is used (`mcpzip.system.state`). Standard library only: this is read before
+program. Nobody else's card is used (`mcpzip.system.state_files`). Standard library only: this is read before
 anything else.
 """
 
@@ -13,7 +13,7 @@ import stat
 from mcpzip import __version__
 from mcpzip.config.paths import card_path
 from mcpzip.model import limits
-from mcpzip.system.state import read_state, write_state
+from mcpzip.system.state_files import read_state, write_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

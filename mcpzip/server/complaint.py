@@ -8,15 +8,15 @@ import sys
 import threading
 from contextlib import suppress
 
-from mcpzip.model import harmless
-from mcpzip.model.secrecy import conceal
+from mcpzip.model import sanitize
+from mcpzip.model.redaction import redact
 
 
 def complain(sentence: str) -> None:
     """Writes ``sentence`` on a line of its own. A reader that has gone is no error."""
     if sys.stderr is not None:
         with suppress(BrokenPipeError):
-            print(f"mcpzip: {harmless.one_line(conceal(sentence))}", file=sys.stderr, flush=True)
+            print(f"mcpzip: {sanitize.one_line(redact(sentence))}", file=sys.stderr, flush=True)
 
 
 def crashed(kind: "type[BaseException]", error: BaseException | None, trace: "TracebackType | None") -> None:
@@ -25,7 +25,7 @@ def crashed(kind: "type[BaseException]", error: BaseException | None, trace: "Tr
 
     if sys.stderr is not None:
         told = "".join(format_exception(kind, error, trace))
-        sys.stderr.write(harmless.lines(conceal(told)).rstrip("\n") + "\n")
+        sys.stderr.write(sanitize.lines(redact(told)).rstrip("\n") + "\n")
 
 
 def guard_logs() -> None:
@@ -34,7 +34,7 @@ def guard_logs() -> None:
 
     class Harmless(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return harmless.lines(conceal(super().format(record)))
+            return sanitize.lines(redact(super().format(record)))
 
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Harmless())

@@ -14,7 +14,7 @@ import sys
 
 from mcpzip.config.paths import config_path
 from mcpzip.server import card as cards
-from mcpzip.system.doorstep import answer_while, open_if_closed
+from mcpzip.system.startup_io import answer_while, open_if_closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

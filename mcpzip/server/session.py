@@ -15,7 +15,7 @@ from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.batch import NOT_IN_A_BATCH, Gathering
 from mcpzip.server.endpoint import BUSY, Endpoint, FaultError, fault_of
 from mcpzip.server.questions import NOT_READ, Questions
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     BATCHED_VERSION,
@@ -160,7 +160,7 @@ class Session:
             task = asyncio.create_task(work)
             self._passing_on.add(task)
             task.add_done_callback(self._passing_on.discard)
-            task.add_done_callback(looked_at)
+            task.add_done_callback(retrieve_exception)
 
     def _request(self, request: Request) -> None:
         try:

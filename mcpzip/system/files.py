@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable
 
-from mcpzip.system.reading import read_limited
+from mcpzip.system.bounded_read import read_limited
 
 _REPLACE_MAY_BE_REFUSED = os.name == "nt"
 _ATTEMPTS, _PAUSE = 10, 0.01

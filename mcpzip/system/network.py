@@ -55,12 +55,12 @@ def environment_proxy(url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
-def is_private_way(url: str) -> bool:
+def is_confidential(url: str) -> bool:
     """Whether nobody can listen on the way to ``url``: TLS, or this very machine."""
-    return url[:6].lower() == "https:" or on_this_machine(url)
+    return url[:6].lower() == "https:" or is_loopback(url)
 
 
-def on_this_machine(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Whether ``url`` leads to the loopback interface."""
     try:
         host = (urlsplit(url).hostname or "").lower()

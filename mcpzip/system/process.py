@@ -2,7 +2,7 @@
 
 The rule: a process we started is a process we end, with everything it started. POSIX: each child leads a
 session and process group of its own and the *group* is signalled, also after the child itself has left
-politely (wrappers such as ``npx`` leave grandchildren). A guardian (see `Guardian`) does the same when we
+politely (wrappers such as ``npx`` leave grandchildren). A guardian (see `Reaper`) does the same when we
 ourselves are killed. Windows: the process tree is ended with ``taskkill /T``; there is no guardian there, so
 killing mcpzip outright with the task manager can leave a server that ignores the end of its input.
 
@@ -20,15 +20,15 @@ import time
 from collections.abc import Mapping, Sequence
 
 from mcpzip.system.backoff import Backoff
-from mcpzip.system.guardian import Guardian
-from mcpzip.system.seclusion import seclude
-from mcpzip.system.strays import MARK, Stray, new_mark
+from mcpzip.system.hardening import harden
+from mcpzip.system.orphans import MARK, OrphanProcess, new_mark
+from mcpzip.system.reaper import Reaper
 from mcpzip.system.threads import in_thread
 
-BURIAL = 0.5
+REAP_TIMEOUT = 0.5
 """Seconds the system may take to bury a process that was killed, before the event loop waits for it."""
 
-SPAWNING = 0.3
+SPAWN_TIMEOUT = 0.3
 """Seconds that a cancelled start waits for the system to have started the program, to end that again."""
 
 if sys.platform == "win32":
@@ -66,7 +66,7 @@ class Child:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guardian: Guardian
+        cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guardian: Reaper
     ) -> "Child":
         """Starts it under the eyes of ``guardian``, marked unless ``env`` says how. Raises OSError as below.
 
@@ -94,7 +94,7 @@ class Child:
             child = await asyncio.shield(starting)
         except asyncio.CancelledError:
             try:  # in all likelihood it is there in a moment, and whoever cancels wants nothing left
-                await asyncio.wait({starting}, timeout=SPAWNING)
+                await asyncio.wait({starting}, timeout=SPAWN_TIMEOUT)
             finally:
                 if not starting.done():
                     starting.cancel()
@@ -110,7 +110,7 @@ class Child:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str = "") -> None:
         """Starts it. Raises OSError (FileNotFoundError, PermissionError …) when it can't."""
-        seclude()
+        harden()
         self.mark = mark
         command = list(argv)
         options: dict[str, int | bool] = {}
@@ -155,7 +155,7 @@ class Child:
             except OSError:
                 pass
 
-    async def end(self, grace: float, guardian: Guardian | None = None) -> None:
+    async def end(self, grace: float, guardian: Reaper | None = None) -> None:
         """Ends the child, its group and its strays: end of input, then SIGTERM, then SIGKILL, ``grace``
         seconds apart. guardian: under whose eyes it was started; it sees the strays, and may forget all of
         them afterwards.
@@ -166,7 +166,7 @@ class Child:
         if self._ended:
             return
         self.close_stdin()
-        strays: list[Stray] = []
+        strays: list[OrphanProcess] = []
         try:
             polite = await self.exits_within(grace)
             strays = await self._strays(guardian)
@@ -179,7 +179,7 @@ class Child:
                 strays += await self._strays(guardian)  # who was just about to start is there by now
             if self.exit_code is None:
                 self._signal_group(terminate=False)
-                await self.exits_within(BURIAL)
+                await self.exits_within(REAP_TIMEOUT)
         finally:
             self.kill()
             for stray in strays:
@@ -188,13 +188,13 @@ class Child:
                 guardian.release(self.pid)
                 guardian.forget(self.mark)
 
-    async def _strays(self, guardian: Guardian | None) -> list[Stray]:
+    async def _strays(self, guardian: Reaper | None) -> list[OrphanProcess]:
         if guardian is None or not self.mark:
             return []
         found = await guardian.strays(self.mark)
         return [stray for stray in found if stray.group != self.pid]  # the group is signalled as one
 
-    async def _gone_within(self, seconds: float, strays: Sequence[Stray]) -> None:
+    async def _gone_within(self, seconds: float, strays: Sequence[OrphanProcess]) -> None:
         """Waits until the child and ``strays`` have ended, ``seconds`` at most."""
         deadline = time.monotonic() + seconds
         if not await self.exits_within(seconds):

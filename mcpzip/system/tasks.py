@@ -5,13 +5,13 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-def looked_at(future: "asyncio.Future[Any]") -> None:
+def retrieve_exception(future: "asyncio.Future[Any]") -> None:
     """A done callback: its failure is no "exception was never retrieved" when whoever waited is gone."""
     if not future.cancelled():
         future.exception()
 
 
-async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """``work``, which a cancellation doesn't break off: it is raised when that is done."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -21,6 +21,6 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        looked_at(task)
+        retrieve_exception(task)
         raise cancelled
     await task

@@ -13,7 +13,7 @@ _RUB_OUT = (0x7F, 0x08)
 _START_AGAIN = 0x15  # Ctrl-U
 
 
-def may_be_asked(fd: int) -> bool:
+def is_interactive(fd: int) -> bool:
     """Whether somebody sits at the terminal ``fd`` and we are in its foreground.
 
     POSIX: a job in the background that read from it would be stopped.
@@ -56,7 +56,7 @@ def long_lines(fd: int) -> Iterator[None]:
             pass
 
 
-class Lines:
+class LineInput:
     """The lines typed into, or piped to, ``fd``. Read with `os.read`: a thread may be left waiting in it."""
 
     def __init__(self, fd: int) -> None:

@@ -23,8 +23,8 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.model.quoting import quoted, shortened
-from mcpzip.system.effort import Effort
-from mcpzip.system.guardian import Guardian
+from mcpzip.system.process_activity import ProcessActivity
+from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import (
     NOBODY,
     Channel,
@@ -34,11 +34,11 @@ from mcpzip.transport.base import (
     ProgressSink,
     RpcFaultError,
 )
-from mcpzip.transport.clocks import Clocks
-from mcpzip.transport.handshake import Greeting, Ourselves, StartAgainError, greet
-from mcpzip.transport.listening import ACKNOWLEDGED, LIST_CHANGED, UPDATED, Listening
+from mcpzip.transport.deadlines import Deadlines
+from mcpzip.transport.handshake import ClientIdentity, ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened
 from mcpzip.transport.stdio import open_stdio
+from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
 
 CLIENT_INFO = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
@@ -84,29 +84,29 @@ class Connection:
         self,
         server: ServerConfig,
         listener: Listener,
-        guardian: Guardian,
+        guardian: Reaper,
         *,
         first: Era = Era.MODERN,
         sure: bool = False,
         partner: Partner | None = None,
         sign_ins: SignIns | None = None,
     ) -> None:
-        """first, sure: see `handshake.greet`. partner: whose it is, if it is legacy and anybody's. sign_ins:
+        """first, sure: see `handshake.shake_hands`. partner: whose it is, if it is legacy and anybody's. sign_ins:
         what requests over HTTP are signed with.
         """
         self.server = server
-        self.greeting: Greeting | None = None
+        self.greeting: ServerInfo | None = None
         self.open_requests = 0
         self.grace = GRACE
-        self.effort = Effort()
+        self.effort = ProcessActivity()
         self.partner = partner if partner is not None and partner.key is not None else None
         self._listener, self._guardian = listener, guardian
         self._first, self._sure, self._sign_ins = first, sure, sign_ins
         self._watched: frozenset[str] = frozenset()
         self._watching = asyncio.Lock()
         self._waiting: list[Origin] = []
-        self._clocks = Clocks()
-        self._listening: Listening | None = None
+        self._clocks = Deadlines()
+        self._listening: SubscriptionStream | None = None
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
@@ -308,11 +308,13 @@ class Connection:
         async with await self._open() as channel:
             self._channel = channel
             able = self.partner.capabilities if self.partner is not None else b"{}"
-            self.greeting = await greet(channel, Ourselves(CLIENT_INFO, able), first=first, sure=sure)
+            self.greeting = await shake_hands(
+                channel, ClientIdentity(CLIENT_INFO, able), first=first, sure=sure
+            )
             await self._take_up(channel, self.greeting)
             self._ready.set()
             # A modern upstream tells of changes when it is asked to; a legacy one tells unasked.
-            self._listening = Listening(channel, self.greeting, self._changed, CLIENT_INFO)
+            self._listening = SubscriptionStream(channel, self.greeting, self._changed, CLIENT_INFO)
             listening = asyncio.create_task(self._listening.run(), name=f"listen-{self.server.name}")
             try:
                 await self._stop.wait()
@@ -320,7 +322,7 @@ class Connection:
                 listening.cancel()
                 await asyncio.wait({listening})
 
-    async def _take_up(self, channel: Channel, greeting: Greeting) -> None:
+    async def _take_up(self, channel: Channel, greeting: ServerInfo) -> None:
         """Says on a new legacy connection what the client had said on the one before it."""
         if self.partner is None or greeting.dialect.era is Era.MODERN:
             return

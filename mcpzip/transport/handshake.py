@@ -14,7 +14,7 @@ import msgspec
 
 from mcpzip.model.limits import SELF
 from mcpzip.model.quoting import quoted, shortened
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import Channel, ChannelClosedError, Dialect, RpcFaultError
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
@@ -50,7 +50,7 @@ class StartAgainError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
+class ServerInfo:
     """What an upstream said of itself. ``capabilities`` and ``info`` (its `Implementation`) are JSON text;
     ``info`` is b"" and ``instructions`` "" when it gave none.
     """
@@ -61,27 +61,27 @@ class Greeting:
     info: bytes = b""
 
     @property
-    def offers(self) -> "Offers":
+    def offers(self) -> "Capabilities":
         """What it promises, as far as it concerns us."""
         try:
-            return msgspec.json.decode(self.capabilities, type=Offers)
+            return msgspec.json.decode(self.capabilities, type=Capabilities)
         except msgspec.DecodeError:
-            return Offers()
+            return Capabilities()
 
 
-class Promise(msgspec.Struct, rename="camel", frozen=True):
+class Capability(msgspec.Struct, rename="camel", frozen=True):
     """One kind of thing a server has (spec: `ServerCapabilities`)."""
 
     list_changed: bool = False
     subscribe: bool = False
 
 
-class Offers(msgspec.Struct, frozen=True):
+class Capabilities(msgspec.Struct, frozen=True):
     """The capabilities of a server that are ours to know; None for what it doesn't have."""
 
-    tools: Promise | None = None
-    prompts: Promise | None = None
-    resources: Promise | None = None
+    tools: Capability | None = None
+    prompts: Capability | None = None
+    resources: Capability | None = None
     logging: "_Anything | None" = None
 
 
@@ -99,7 +99,7 @@ class _Opening(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Ourselves:
+class ClientIdentity:
     """What we say of ourselves in a handshake: our `Implementation` and, to a legacy upstream, what our
     client can be asked; JSON texts.
     """
@@ -108,7 +108,9 @@ class Ourselves:
     capabilities: bytes = b"{}"
 
 
-async def greet(channel: Channel, ourselves: Ourselves, *, first: Era, sure: bool = False) -> Greeting:
+async def shake_hands(
+    channel: Channel, ourselves: ClientIdentity, *, first: Era, sure: bool = False
+) -> ServerInfo:
     """Opens the conversation and sets ``channel.dialect``.
 
     first: the era to try first. sure: it spoke that one last time, so that ending on it means nothing. Has no
@@ -142,7 +144,7 @@ def _may_have_died_of_it(error: ChannelClosedError) -> bool:
     return error.sent and error.status is None
 
 
-async def _probe(channel: Channel, ourselves: Ourselves, sure: bool) -> Greeting:
+async def _probe(channel: Channel, ourselves: ClientIdentity, sure: bool) -> ServerInfo:
     discovering = asyncio.ensure_future(_discover(channel, ourselves))
     try:
         await asyncio.wait({discovering}, timeout=PROBE_TIMEOUT)
@@ -184,8 +186,8 @@ def _telling(initialize: RpcFaultError, discover: RpcFaultError) -> RpcFaultErro
 
 
 async def _initialize_instead(
-    channel: Channel, ourselves: Ourselves, otherwise: ChannelClosedError
-) -> Greeting:
+    channel: Channel, ourselves: ClientIdentity, otherwise: ChannelClosedError
+) -> ServerInfo:
     """The legacy handshake with a server whose answer to `server/discover` promises us nothing."""
     try:
         return await _initialize(channel, ourselves)
@@ -214,8 +216,8 @@ class _OtherEraError(ChannelClosedError):
 
 
 async def _first_answer(
-    discovering: "asyncio.Future[Greeting]", initializing: "asyncio.Future[Greeting]", channel: Channel
-) -> Greeting:
+    discovering: "asyncio.Future[ServerInfo]", initializing: "asyncio.Future[ServerInfo]", channel: Channel
+) -> ServerInfo:
     try:
         waiting = {discovering, initializing}
         failure: BaseException | None = None
@@ -234,14 +236,14 @@ async def _first_answer(
         await _stop(initializing)
 
 
-async def _stop(future: "asyncio.Future[Greeting]") -> None:
+async def _stop(future: "asyncio.Future[ServerInfo]") -> None:
     if not future.done():
         future.cancel()
         await asyncio.wait({future})
-    looked_at(future)
+    retrieve_exception(future)
 
 
-async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
+async def _discover(channel: Channel, ourselves: ClientIdentity) -> ServerInfo:
     params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
     opening = _read(await channel.request("server/discover", params, cancellable=False))
     try:
@@ -259,10 +261,10 @@ async def _discover(channel: Channel, ourselves: Ourselves) -> Greeting:
         info = split_object(bytes(opening.meta)).get(SERVER_INFO_KEY, b"")
     except NotAnObject:
         info = b""
-    return Greeting(channel.dialect, _bounded(opening.capabilities), opening.instructions or "", info)
+    return ServerInfo(channel.dialect, _bounded(opening.capabilities), opening.instructions or "", info)
 
 
-async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
+async def _initialize(channel: Channel, ourselves: ClientIdentity) -> ServerInfo:
     params = initialize_params(LATEST_LEGACY_VERSION, ourselves.info, ourselves.capabilities)
     opening = _read(await channel.request("initialize", params, cancellable=False))
     version = opening.protocol_version
@@ -271,7 +273,7 @@ async def _initialize(channel: Channel, ourselves: Ourselves) -> Greeting:
         raise _OtherEraError(f"it speaks {spoken}, which we do not", sent=False)
     channel.dialect = Dialect(Era.LEGACY, version)
     await channel.notify("notifications/initialized")
-    return Greeting(
+    return ServerInfo(
         channel.dialect,
         _bounded(opening.capabilities),
         opening.instructions or "",

@@ -16,7 +16,7 @@ from mcpzip.http.bodies import beginning, whole
 from mcpzip.http.client import Client, RawHeaders, redirect_target
 from mcpzip.http.events import content_type
 from mcpzip.model import limits
-from mcpzip.system.tasks import to_the_end
+from mcpzip.system.tasks import run_to_completion
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
     Dialect,
@@ -28,7 +28,7 @@ from mcpzip.transport.base import (
 from mcpzip.transport.http_errors import NETWORK, NOT_OURS, error_in, failure, redirected, refused
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 from mcpzip.transport.request_headers import request_headers, without_invalid_tools
-from mcpzip.wire import Era, Error, Event, Invalid, Junk, Result, Stray
+from mcpzip.wire import Era, Error, Event, Invalid, NotAMessage, Result, Unmatched
 from mcpzip.wire.envelope import ABSENT, Envelope, outline, read_error
 
 POSTING = (
@@ -107,7 +107,7 @@ class HttpChannel(ABC):
             await self._leave()
         finally:
             # It waits for nobody; broken off it would leave what it hasn't come to open.
-            await to_the_end(self._client.aclose())
+            await run_to_completion(self._client.aclose())
 
     # ---- for heirs
 
@@ -243,14 +243,14 @@ class HttpChannel(ABC):
         if number is not None and self._rpc.is_open(number) and isinstance(envelope, Envelope):
             event = _answer_to(number, event, envelope)
         self._rpc.received(event)
-        return NOT_OURS if isinstance(event, Junk | Invalid) else ""
+        return NOT_OURS if isinstance(event, NotAMessage | Invalid) else ""
 
 
 def _answer_to(number: int, event: Event, envelope: Envelope) -> Event:
     """``event``, which came in the response to our request ``number``. An answer there is to it, whatever
     its id: that is null where the server could not tell what it was asked (JSON-RPC 2.0, 5).
     """
-    if not isinstance(event, Stray) or event.kind != "answer":
+    if not isinstance(event, Unmatched) or event.kind != "answer":
         return event
     if envelope.error is not ABSENT and bytes(envelope.error) != b"null":
         return Error(number, read_error(bytes(envelope.error)))

@@ -16,9 +16,9 @@ from mcpzip.model.limits import MESSAGE
 from mcpzip.model.quoting import one_line, quoted, shortened
 from mcpzip.transport.base import ChannelClosedError
 from mcpzip.wire import NotAnObject, RpcError, split_object
+from mcpzip.wire.content_coding import ContentCodingError
 from mcpzip.wire.envelope import read_error
-from mcpzip.wire.eventstream import EventTooLongError
-from mcpzip.wire.inflating import UnfitAnswerError
+from mcpzip.wire.event_stream import EventTooLongError
 
 NOT_OURS = "its answer is not JSON-RPC"
 NEITHER = "it answered with something else than JSON or an event stream"
@@ -28,7 +28,7 @@ UNREACHABLE = "Start the server, or mend 'url' in the config."
 
 NETWORK = (httpx.HTTPError, httpx.InvalidURL, McpzipError, BodyTooLongError, OSError, ValueError)
 """What sending a request, or reading its response, may raise: `TimeoutError` is an OSError, and
-`UnfitAnswerError` and `EventTooLongError` are ValueErrors."""
+`ContentCodingError` and `EventTooLongError` are ValueErrors."""
 
 _NOTHING_RAN = (307, 308, 401, 403, 404, 405, 406, 413, 415, 421, 429)
 """Statuses with which a server says that it did nothing with a request."""
@@ -57,7 +57,7 @@ def failure(error: Exception, url: httpx.URL) -> ChannelClosedError:
             return ChannelClosedError(too_long(most), sent=True, fatal=False)
         case BodyTooLongError():
             return ChannelClosedError(too_long(MESSAGE), sent=True, fatal=False)
-        case UnfitAnswerError():
+        case ContentCodingError():
             return ChannelClosedError(str(error), sent=True, fatal=False)
         case httpx.TransportError():
             return ChannelClosedError(LOST, sent=True, fatal=False)

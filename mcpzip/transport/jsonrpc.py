@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mcpzip.model import limits
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import ChannelClosedError, Incoming, ProgressSink, RpcFaultError
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -18,7 +18,7 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     Notification,
     Peer,
     Progress,
@@ -91,7 +91,7 @@ class JsonRpcConnection:
         self._progress.pop(number, None)
         answer = self._waiting.pop(number, None)
         if answer is not None and not answer.cancel():
-            looked_at(answer)  # who waited may have left in the very moment in which it failed
+            retrieve_exception(answer)  # who waited may have left in the very moment in which it failed
 
     def fail(self, number: int, error: Exception) -> None:
         """The request ``number`` has no other outcome than ``error``, if it has none yet."""
@@ -126,7 +126,7 @@ class JsonRpcConnection:
                 line = self.peer.error(id_, code, message)
                 if not self._full():
                     self._send(line)
-            case Junk(data=data):
+            case NotAMessage(data=data):
                 self._junk(data)
             case Closed(ids=ids):
                 for number in ids:

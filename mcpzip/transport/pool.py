@@ -20,16 +20,23 @@ from mcpzip.model.errors import (
     UpstreamLostError,
     UpstreamUnavailableError,
 )
-from mcpzip.system.guardian import Guardian
-from mcpzip.system.tasks import looked_at
-from mcpzip.transport.accounts import Health, Listing, Rest, told
+from mcpzip.system.reaper import Reaper
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
-from mcpzip.transport.handshake import Greeting
-from mcpzip.transport.pages import all_pages, all_the_rest
-from mcpzip.transport.slot import CONNECT_TIMEOUT, Line, Place, Slot, crowded, idlest
-from mcpzip.transport.starts import Rank, Starts
-from mcpzip.transport.waiting import LoginWait
+from mcpzip.transport.handshake import ServerInfo
+from mcpzip.transport.health import Health, Listing, Rest, problem
+from mcpzip.transport.login_wait import LoginWait
+from mcpzip.transport.pagination import all_pages, all_the_rest
+from mcpzip.transport.server_state import (
+    CONNECT_TIMEOUT,
+    PoolEntry,
+    PoolKey,
+    ServerState,
+    least_recently_used,
+    too_many_exclusive,
+)
+from mcpzip.transport.start_queue import StartPriority, StartQueue
 from mcpzip.wire import LEGACY_VERSIONS, Era
 
 REST_TIMEOUT = 5.0
@@ -63,14 +70,14 @@ class Pool:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
         each server spoke last time, by name. sign_ins: with which requests over HTTP are signed."""
         self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, ServerState] = {}
         for server in servers:
             wait = LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
-            self._slots[server.name] = Slot(server, protocols.get(server.name), wait)
+            self._slots[server.name] = ServerState(server, protocols.get(server.name), wait)
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
-        self._guardian = Guardian()
-        self.starts = Starts()
+        self._guardian = Reaper()
+        self.starts = StartQueue()
         self._leaving: dict[asyncio.Task[None], Connection] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[Connection]] = set()
@@ -161,7 +168,7 @@ class Pool:
                 if line.connection is not None:
                     self._leave(line.connection, GRACE)
 
-    async def greeting(self, server: str, origin: Origin) -> Greeting:
+    async def greeting(self, server: str, origin: Origin) -> ServerInfo:
         """What ``server`` says of itself, connecting first if need be. Raises UpstreamUnavailableError."""
         async with self._used(self._slots[server], origin) as connection:
             assert connection.greeting is not None
@@ -187,7 +194,7 @@ class Pool:
     @asynccontextmanager
     async def _used(
         self,
-        slot: Slot,
+        slot: ServerState,
         origin: Origin,
         *,
         insist: bool = False,
@@ -216,7 +223,7 @@ class Pool:
         slot = self._slots[server]
         begun = time.monotonic()
 
-        async def attempt() -> tuple[list[bytes], float | None, Greeting]:
+        async def attempt() -> tuple[list[bytes], float | None, ServerInfo]:
             async with self._used(slot, origin, insist=True, keep=self._linger) as connection:
                 assert connection.greeting is not None
                 left = max(begun, slot.begun) + timeout - time.monotonic()
@@ -263,7 +270,7 @@ class Pool:
         if slot.server.problem:
             return Health("failing", slot.server.problem)
         if slot.login.error is not None:
-            return Health("needs login", told(slot.login.error))
+            return Health("needs login", problem(slot.login.error))
         if slot.connections():
             return Health("connected")
         if any(line.connecting is not None for line in slot.lines.values()):
@@ -299,28 +306,34 @@ class Pool:
         self._guardian.close()
 
     async def _line(
-        self, slot: Slot, era: Era | None, partner: Partner | None, *, insist: bool, common: bool = False
-    ) -> tuple[Line, Connection]:
+        self,
+        slot: ServerState,
+        era: Era | None,
+        partner: Partner | None,
+        *,
+        insist: bool,
+        common: bool = False,
+    ) -> tuple[PoolEntry, Connection]:
         place = slot.place(era, partner)
         line = slot.lines.get(place)
         if line is None and era is None and partner is None:  # whoever there is will do
-            line = slot.any_line(common=common)
+            line = slot.any_entry(common=common)
         if line is None:
-            line = slot.lines[place] = Line()
+            line = slot.lines[place] = PoolEntry()
         if line.connection is not None and line.connection.alive:
             return line, line.connection
         connection = await self._connected(slot, line, era, partner, insist=insist)
         line = slot.lines.get(slot.place(era, partner), line)  # it may speak another era than was hoped
         return line, connection
 
-    def _keep(self, slot: Slot, line: Line, seconds: float) -> None:
+    def _keep(self, slot: ServerState, line: PoolEntry, seconds: float) -> None:
         """The connection was used: it lives ``seconds`` more at least."""
         line.used_at = time.monotonic()
         line.unused_at = max(line.unused_at, line.used_at + seconds)
         if line.expiry is None and not self._closed:
             line.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, slot, line)
 
-    def _expire(self, slot: Slot, line: Line) -> None:
+    def _expire(self, slot: ServerState, line: PoolEntry) -> None:
         line.expiry = None
         connection = line.connection
         if connection is None:
@@ -336,13 +349,13 @@ class Pool:
             self._leave(connection, GRACE)
 
     @staticmethod
-    def _drop(slot: Slot, line: Line) -> None:
+    def _drop(slot: ServerState, line: PoolEntry) -> None:
         line.connection = None
         if line.connecting is None:
             slot.lines = {place: one for place, one in slot.lines.items() if one is not line}
 
     async def _connected(
-        self, slot: Slot, line: Line, era: Era | None, partner: Partner | None, *, insist: bool
+        self, slot: ServerState, line: PoolEntry, era: Era | None, partner: Partner | None, *, insist: bool
     ) -> Connection:
         server = slot.server
         if server.disabled:
@@ -362,16 +375,16 @@ class Pool:
                 self._connect(slot, line, era, partner, slot.rank(asked=not insist)),
                 name=f"connect-{server.name}",
             )
-            line.connecting.add_done_callback(looked_at)
+            line.connecting.add_done_callback(retrieve_exception)
         elif not insist:
             self.starts.hurry(server.name)
         # Shielded: a caller that gives up doesn't take the others' connection with it.
         return await asyncio.shield(line.connecting)
 
-    def _make_room(self, slot: Slot, line: Line) -> None:
+    def _make_room(self, slot: ServerState, line: PoolEntry) -> None:
         """Closes, for ``line``, a connection that its partner doesn't use if there are too many."""
-        if crowded(self._slots.values()):
-            if (idle := idlest(self._slots.values())) is None:
+        if too_many_exclusive(self._slots.values()):
+            if (idle := least_recently_used(self._slots.values())) is None:
                 self._drop(slot, line)
                 why = "too many clients have connections of their own in use"
                 raise UpstreamUnavailableError(slot.server.name, why, "Try again later.")
@@ -379,7 +392,12 @@ class Pool:
             self._leave(idle[2], QUICK_GRACE)
 
     async def _connect(
-        self, slot: Slot, line: Line, era: Era | None, partner: Partner | None, rank: Rank
+        self,
+        slot: ServerState,
+        line: PoolEntry,
+        era: Era | None,
+        partner: Partner | None,
+        rank: StartPriority,
     ) -> Connection:
         old, line.connection = line.connection, None
         wanted = slot.speaks.get(era, era)
@@ -403,7 +421,7 @@ class Pool:
             slot.login.begin(error)
             raise
         except McpzipError as error:
-            slot.failed(time.monotonic(), told(error))
+            slot.failed(time.monotonic(), problem(error))
             raise
         finally:
             line.connecting = None
@@ -414,7 +432,9 @@ class Pool:
         slot.speaks[era] = slot.speaks[first] = spoken
         return self._placed(slot, line, connection, slot.place(era, partner))
 
-    def _placed(self, slot: Slot, line: Line, connection: Connection, place: Place) -> Connection:
+    def _placed(
+        self, slot: ServerState, line: PoolEntry, connection: Connection, place: PoolKey
+    ) -> Connection:
         """Puts a new connection where those look for it that want one of its kind."""
         there = slot.lines.get(place, line)
         if there.connection is not None and there.connection.alive:  # one that wanted another era was faster
@@ -443,13 +463,13 @@ class Pool:
         finally:
             await connection.close(QUICK_GRACE)
 
-    async def _watch_again(self, slot: Slot, connection: Connection) -> None:
+    async def _watch_again(self, slot: ServerState, connection: Connection) -> None:
         try:
             await connection.watch(slot.watched)
         except UpstreamError:
             pass  # whoever subscribed heard of it; the next connection is asked again
 
-    async def _open_again(self, slot: Slot, connection: Connection) -> None:
+    async def _open_again(self, slot: ServerState, connection: Connection) -> None:
         """Opens in the place of a lost connection another, for those who wait to hear something on it."""
         while not self._closed and slot.watches(connection):
             await asyncio.sleep(max(REOPEN, slot.circuit.retry_at - time.monotonic()))

@@ -8,6 +8,7 @@ from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import Dialect
 from mcpzip.wire import PROTOCOL_VERSION_KEY, Era, NotAnObject, split_object, with_members
 from mcpzip.wire.envelope import text_of
+from mcpzip.wire.json_iter import elements_of
 from mcpzip.wire.param_headers import (
     ANNOTATION,
     NAMED_BY,
@@ -15,7 +16,6 @@ from mcpzip.wire.param_headers import (
     invalid_annotation,
     param_headers,
 )
-from mcpzip.wire.stepping import elements_of
 
 _ANNOTATION = ANNOTATION.encode()
 

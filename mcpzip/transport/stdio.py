@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from mcpzip.model import limits
-from mcpzip.model.secrecy import conceal
-from mcpzip.system.guardian import Guardian
+from mcpzip.model.redaction import redact
+from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child, child_environment
-from mcpzip.system.turns import read_lines_from
+from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, ProgressSink
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 
@@ -34,7 +34,7 @@ async def open_stdio(
     env: Mapping[str, str],
     cwd: str | None,
     incoming: Incoming,
-    guardian: Guardian,
+    guardian: Reaper,
     *,
     grace: Callable[[], float],
     started: Callable[[int], None] = lambda pid: None,
@@ -125,7 +125,7 @@ class StdioChannel:
             await self._in.drain()
 
     def diagnosis(self) -> str:
-        return conceal(next((line for line in reversed(self._said) if line), ""))[:_SHOWN]
+        return redact(next((line for line in reversed(self._said) if line), ""))[:_SHOWN]
 
     def close(self) -> None:
         """Stops reading and writing and fails whatever still waits."""

@@ -15,19 +15,6 @@
 and edits such texts one level deep, `eras` knows what legacy and modern MCP put in them.
 """
 
-from mcpzip.wire.codes import (
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
-    PARSE_ERROR,
-    REQUEST_CANCELLED,
-    RESOURCE_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    URL_ELICITATION_REQUIRED,
-)
 from mcpzip.wire.eras import (
     BATCHED_VERSION,
     CLIENT_CAPABILITIES_KEY,
@@ -58,6 +45,19 @@ from mcpzip.wire.eras import (
     with_progress_token,
     without_progress_token,
 )
+from mcpzip.wire.error_codes import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    REQUEST_CANCELLED,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    URL_ELICITATION_REQUIRED,
+)
 from mcpzip.wire.events import (
     Batch,
     Cancelled,
@@ -65,17 +65,16 @@ from mcpzip.wire.events import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     Notification,
     Progress,
     Request,
     Result,
     RpcError,
-    Stray,
+    Unmatched,
 )
 from mcpzip.wire.framing import MAX_FRAME, FrameTooLong, LineFramer
-from mcpzip.wire.peer import Peer, PeerClosedError, Role
-from mcpzip.wire.shallow import (
+from mcpzip.wire.json_object import (
     NotAnObject,
     is_json,
     join_object,
@@ -85,6 +84,7 @@ from mcpzip.wire.shallow import (
     with_members,
     without_members,
 )
+from mcpzip.wire.peer import Peer, PeerClosedError, Role
 
 __all__ = [
     "BATCHED_VERSION",
@@ -119,7 +119,7 @@ __all__ = [
     "Event",
     "FrameTooLong",
     "Invalid",
-    "Junk",
+    "NotAMessage",
     "LineFramer",
     "NotAnObject",
     "Notification",
@@ -131,7 +131,7 @@ __all__ = [
     "Result",
     "Role",
     "RpcError",
-    "Stray",
+    "Unmatched",
     "initialize_params",
     "is_json",
     "join_object",

@@ -11,10 +11,10 @@ import msgspec
 
 from mcpzip.model import limits
 from mcpzip.model.limits import MEMBERS
-from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from mcpzip.wire.error_codes import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.framing import TAIL, Frame, FrameTooLong
-from mcpzip.wire.shallow import (
+from mcpzip.wire.json_object import (
     NotAnObject,
     check_utf8,
     is_json,
@@ -26,7 +26,7 @@ from mcpzip.wire.shallow import (
     unquote,
     without_surrogates,
 )
-from mcpzip.wire.veiled import Veil
+from mcpzip.wire.surrogates import SurrogateMask
 
 ABSENT = msgspec.Raw()
 """The one value of a member that isn't there; compare with ``is``."""
@@ -102,7 +102,7 @@ def _read_patiently(frame: bytes) -> Envelope:
 
 def _read_veiled(frame: bytes) -> Envelope:
     """At memory speed, or of few members."""
-    if (veil := Veil.over(frame)) is not None:
+    if (veil := SurrogateMask.over(frame)) is not None:
         return _of({key: veil.lifted(value) for key, value in _known(_decode(veil.text)).items()})
     twin = without_surrogates(frame)
     known = _known(_decode(twin))

@@ -15,9 +15,10 @@ from enum import Enum
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.wire.codes import UNSUPPORTED_PROTOCOL_VERSION
+from mcpzip.wire.error_codes import UNSUPPORTED_PROTOCOL_VERSION
 from mcpzip.wire.events import RpcError
-from mcpzip.wire.shallow import (
+from mcpzip.wire.json_iter import elements_of
+from mcpzip.wire.json_object import (
     NotAnObject,
     join_object,
     quote,
@@ -26,7 +27,6 @@ from mcpzip.wire.shallow import (
     with_members,
     without_members,
 )
-from mcpzip.wire.stepping import elements_of
 
 
 class Era(Enum):

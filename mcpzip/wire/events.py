@@ -78,14 +78,14 @@ class Invalid(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-class Junk(msgspec.Struct, frozen=True, gc=False):
+class NotAMessage(msgspec.Struct, frozen=True, gc=False):
     """What a server wrote that isn't a message (a banner, a log line), its first 2 KiB. Never answered."""
 
     data: bytes
     reason: str
 
 
-class Stray(msgspec.Struct, frozen=True, gc=False):
+class Unmatched(msgspec.Struct, frozen=True, gc=False):
     """A message about nothing that is open.
 
     kind: ``answer``, ``progress`` or ``cancelled``. detail: what it said, cut at 200 bytes.
@@ -108,5 +108,15 @@ class Closed(msgspec.Struct, frozen=True, gc=False):
 
 
 Event = (
-    Request | Notification | Result | Error | Progress | Cancelled | Invalid | Junk | Stray | Batch | Closed
+    Request
+    | Notification
+    | Result
+    | Error
+    | Progress
+    | Cancelled
+    | Invalid
+    | NotAMessage
+    | Unmatched
+    | Batch
+    | Closed
 )

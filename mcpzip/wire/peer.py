@@ -2,16 +2,15 @@
 
 The rules kept here:
 - Every request we send has exactly one outcome: `Result`, `Error`, `Closed`, or our own `Peer.cancel`. What
-  comes later is `Stray`.
+  comes later is `Unmatched`.
 - Every request we are sent is answered at most once, and never after its sender cancelled it.
 - No input raises. What a client sent and can't be read is `Invalid` and is answered; what a server wrote and
-  isn't a message is `Junk` and isn't (JSON-RPC 2.0 §5.1; MCP `basic/transports/stdio`).
+  isn't a message is `NotAMessage` and isn't (JSON-RPC 2.0 §5.1; MCP `basic/transports/stdio`).
 """
 
 from enum import Enum
 
 from mcpzip.model import limits
-from mcpzip.wire.codes import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED
 from mcpzip.wire.envelope import (
     ABSENT,
     Envelope,
@@ -24,6 +23,7 @@ from mcpzip.wire.envelope import (
     shown,
     text_of,
 )
+from mcpzip.wire.error_codes import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED
 from mcpzip.wire.events import (
     Batch,
     Cancelled,
@@ -31,17 +31,17 @@ from mcpzip.wire.events import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     Notification,
     Progress,
     Request,
     Result,
     RpcError,
-    Stray,
+    Unmatched,
 )
 from mcpzip.wire.framing import MAX_FRAME, Frame, FrameTooLong, LineFramer
-from mcpzip.wire.shallow import NotAnObject, quote, split_object
-from mcpzip.wire.stepping import TooManyError, elements_of
+from mcpzip.wire.json_iter import TooManyError, elements_of
+from mcpzip.wire.json_object import NotAnObject, quote, split_object
 
 JUNK_SHOWN = 2048
 
@@ -252,7 +252,7 @@ class Peer:
     def _progress(self, params: bytes) -> Event:
         number = own_id(_members(params).get("progressToken", b""))
         if number is None or number not in self._asked:
-            return Stray("progress", shown(params))
+            return Unmatched("progress", shown(params))
         return Progress(number, params)
 
     def _cancelled(self, params: bytes) -> Event:
@@ -267,14 +267,14 @@ class Peer:
         if number is not None and self._asked.get(number) == _LISTEN:
             del self._asked[number]
             return Error(number, RpcError(REQUEST_CANCELLED, reason or "the peer ended the subscription"))
-        return Stray("cancelled", shown(params))
+        return Unmatched("cancelled", shown(params))
 
     def _answer(self, frame: Frame, envelope: Envelope) -> Event:
         number = self._settled_by(envelope)
         if number is None:
             if envelope.method is not ABSENT:
                 return self._refuse(frame, envelope, INVALID_REQUEST, "a request has no result and no error")
-            return Stray("answer", _told(frame))
+            return Unmatched("answer", _told(frame))
         result, error = bytes(envelope.result), bytes(envelope.error)
         # JSON-RPC 1.0, and serializers that write every field, put null for the one that doesn't apply.
         if result and error in (b"", b"null"):
@@ -298,7 +298,9 @@ class Peer:
         key = peer_id(id) or (id if number else None)
         call = envelope.method is not ABSENT and text_of(envelope.jsonrpc) == "2.0"
         if not self._serves and not (call and key):
-            return Junk((frame.head if isinstance(frame, FrameTooLong) else frame)[:JUNK_SHOWN], reason)
+            return NotAMessage(
+                (frame.head if isinstance(frame, FrameTooLong) else frame)[:JUNK_SHOWN], reason
+            )
         if key is None or key in self._owed:
             return Invalid(None, code, reason)
         self._owed[key] = id

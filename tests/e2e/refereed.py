@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from http_endpoint import listening
 from inspector import Inspector, Json
-
-from fakes.launch import Fakes, FakeServer
-from fakes.scenario import Scenario
+from mcpzip_fakes.launch import Fakes, FakeServer
+from mcpzip_fakes.scenario import Scenario
 
 TOKEN = "e2e-token-of-32-characters-or-so"
 ROOT = {"uri": "file:///here", "name": "here"}

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mcpzip_fakes.launch import importable
 from shell_blocks import ROOT
-
-from fakes.launch import importable
 
 PAGE = ROOT / "docs" / "conformance-subjects.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,7 +20,7 @@ SECONDS = re.compile(r"\b\d+\.\d+ s\b")
 def words(command: str) -> list[str]:
     """``command`` by this Python."""
     name, *rest = shlex.split(command)
-    modules = {"mcpzip-conformance": ["-m", "conformance"], "python": []}
+    modules = {"mcpzip-conformance": ["-m", "mcpzip_conformance"], "python": []}
     return [sys.executable, *modules[name], *rest]
 
 

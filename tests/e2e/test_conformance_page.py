@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 from chromium import Browser, Locator, Page
-
-from conformance.report import as_html
-from conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
+from mcpzip_conformance.report import as_html
+from mcpzip_conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 
 HOSTILE = "</script><img src=x onerror=\"document.title='caught'\"><b>bold</b> {{report}}"
 PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED

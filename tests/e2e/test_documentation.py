@@ -37,7 +37,9 @@ def environment(isolated: Path, mcpzip: str) -> dict[str, str]:
     """A new home with the demo's servers in its config, and mcpzip on the PATH."""
     config = isolated / ".config" / "compressed-mcp-proxy" / "config.json"
     config.parent.mkdir(parents=True)
-    servers = {name: {"command": sys.executable, "args": ["-m", "fakes", name]} for name in DEMO_SERVERS}
+    servers = {
+        name: {"command": sys.executable, "args": ["-m", "mcpzip_fakes", name]} for name in DEMO_SERVERS
+    }
     config.write_text(json.dumps({"mcpServers": servers}), "utf-8")
     return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
 

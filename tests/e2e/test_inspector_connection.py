@@ -7,9 +7,8 @@ import os
 
 import pytest
 from inspector import PATIENCE, Connection, Json
+from mcpzip_fakes.record import Record
 from refereed import KNOCK, RESOURCE, ROOT, Referee, columns
-
-from fakes.record import Record
 
 pytestmark = pytest.mark.npm
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and process groups are POSIX's")
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
+from mcpzip_fakes.launch import FakeServer
 from person import Person
-
-from fakes.launch import FakeServer
 
 FakeMcp = Callable[..., FakeServer]
 

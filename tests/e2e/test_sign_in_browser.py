@@ -10,10 +10,10 @@ from at_the_browser import PATIENCE, Desk, Tab
 from chromium import Browser
 from driver import until, write_config
 from granted import kept_at
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
 from msgspec.structs import replace
 
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
 from mcpzip.config import config_path
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a script can't be the browser there")

@@ -29,7 +29,7 @@ from mcpzip.wire import (
     with_members,
     without_members,
 )
-from mcpzip.wire.shallow import members, scan
+from mcpzip.wire.json_object import members, scan
 
 SHAPES: dict[str, tuple[bytes, bytes, bytes]] = {
     "digits": (b'{"jsonrpc":"2.0","id":', b"9", b',"result":{}}'),

@@ -18,7 +18,7 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     NotAnObject,
     Notification,
     Peer,
@@ -26,7 +26,7 @@ from mcpzip.wire import (
     Request,
     Result,
     Role,
-    Stray,
+    Unmatched,
     is_json,
     progress_token,
     read_opening,
@@ -40,7 +40,7 @@ from mcpzip.wire import (
     without_members,
     without_progress_token,
 )
-from mcpzip.wire.shallow import scan
+from mcpzip.wire.json_object import scan
 
 TOO_DEEP = 400
 """From so many brackets on, a text may be refused as nested too deeply."""
@@ -88,7 +88,7 @@ def check(random: Random, seen: Counter[str]) -> int:
 def kind(event: Event) -> str:
     """What an event is, as finely as coverage is counted."""
     match event:
-        case Stray(kind=about):
+        case Unmatched(kind=about):
             return f"Stray {about}"
         case Error(ours=True):
             return "Error of ours"
@@ -100,7 +100,14 @@ def kind(event: Event) -> str:
 KINDS = frozenset(
     {
         *("Request", "Notification", "Result", "Error", "Error of ours", "Progress", "Cancelled", "Invalid"),
-        *("Invalid without id", "Junk", "Stray answer", "Stray progress", "Stray cancelled", "Closed"),
+        *(
+            "Invalid without id",
+            "NotAMessage",
+            "Unmatched answer",
+            "Unmatched progress",
+            "Unmatched cancelled",
+            "Closed",
+        ),
     }
 )
 """Every kind there is: a fuzzer that misses one looks past it."""
@@ -137,7 +144,7 @@ def check_events(data: bytes, events: list[Event]) -> None:
                 texts = [error.data]
             case Invalid(id=id):
                 texts = [id]
-            case Junk(data=shown):
+            case NotAMessage(data=shown):
                 assert shown in data
                 assert len(shown) <= 2048
                 continue
@@ -233,7 +240,7 @@ def _expected(message: object) -> tuple[str, ...]:
     fields = dict(message)
     method, id, params = fields.get("method"), fields.get("id", ""), fields.get("params")
     if "result" in fields or "error" in fields:
-        return ("Invalid",) if "method" in fields else ("Stray",)
+        return ("Invalid",) if "method" in fields else ("Unmatched",)
     if not isinstance(method, str) or fields.get("jsonrpc") != "2.0":
         return ("Invalid",)
     if params is not None and not isinstance(params, list):
@@ -241,7 +248,7 @@ def _expected(message: object) -> tuple[str, ...]:
     if "id" in fields:
         return ("Request",) if isinstance(id, _Integer | str) else ("Invalid",)
     if method in ("notifications/progress", "notifications/cancelled"):
-        return ("Stray",)
+        return ("Unmatched",)
     return ("Notification",)
 
 

@@ -19,8 +19,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 from driver import PATIENCE
+from mcpzip_fakes.oauth.controls import AuthControls
 
-from fakes.oauth.controls import AuthControls
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.login import sign_in
 from mcpzip.auth.person import Person

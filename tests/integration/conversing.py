@@ -19,8 +19,7 @@ import mcp_types as t
 from driver import ROOT, Json, write_config
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 PATIENCE = 30.0
 ENDING = 15.0

@@ -24,9 +24,9 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, Self, TypeVar
 
+from mcpzip_fakes.launch import FakeServer
 from turns import short_turns, watched
 
-from fakes.launch import FakeServer
 from mcpzip.catalog import snapshot
 from mcpzip.config import Config, load, snapshot_path
 from mcpzip.proxy.exchange import Client as Downstream

@@ -28,8 +28,7 @@ from driver import (
     write_config,
 )
 from fault_table import LOGIN, OPEN, ROWS, STARTING, Absent, Answered, Cell, Fails, NoAnswer, Refused, Row
-
-from fakes.launch import Fakes, FakeServer
+from mcpzip_fakes.launch import Fakes, FakeServer
 
 ENOUGH = 25.0
 """Seconds for a call that is not meant to run out of them."""
@@ -291,7 +290,7 @@ def start_again(server: FakeServer) -> "subprocess.Popen[bytes]":
     """The process of an HTTP fake that died, again at its port; it says so on its stdout."""
     place = server.record.path.parent
     words = ["--transport", server.transport, "--port", str(httpx2.URL(server.url).port)]
-    command = [sys.executable, "-m", "fakes", str(place / "scenario.json"), *words]
+    command = [sys.executable, "-m", "mcpzip_fakes", str(place / "scenario.json"), *words]
     return subprocess.Popen(
         [*command, "--record", str(server.record.path)],
         stdin=subprocess.DEVNULL,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
 
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
 from mcpzip.auth.deferred import DeferredOAuth
 from mcpzip.auth.flow import OAuth
 from mcpzip.auth.grant import Grant

@@ -9,8 +9,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from driver import command, environment, until
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 PATIENCE = 120.0
 """Seconds: a login imports all of the SDK, which takes long where much else goes on."""

@@ -18,10 +18,9 @@ from mcp.shared.auth import (
     OAuthClientMetadata,
     OAuthToken,
 )
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
 from pydantic import AnyUrl
-
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
 
 CALLBACK = "http://127.0.0.1:9/callback"
 """Nobody listens there: `AuthControls.visit` stops before it."""

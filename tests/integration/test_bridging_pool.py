@@ -14,8 +14,8 @@ from bridging import SAMPLE, WAIT, Bridge, Wire, bridged, text_of
 from driver import PATIENCE, Json, alive, comes_true, pool_of, proxy_of
 from web import Connection, SessionOf, Web, message
 
-from mcpzip.transport import listening
 from mcpzip.transport import pool as pools
+from mcpzip.transport import subscription
 from mcpzip.transport.base import NOBODY
 
 URI, OTHER, BAD = "plan://ask", "plan://gone", "plan://bad"
@@ -186,7 +186,7 @@ async def test_a_modern_upstream_that_refuses_one_resource_tells_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was listened to no more: neither of resources nor of lists anything was heard again."""
-    monkeypatch.setattr(listening, "_STANDS", 60.0)
+    monkeypatch.setattr(subscription, "_STANDS", 60.0)
     async with bridged(tmp_path, "modern") as bridge, two_sessions(bridge, {}, {}) as (one, other):
         assert "result" in await subscribe(one, URI)
         async with asyncio.timeout(PATIENCE):
@@ -207,7 +207,7 @@ def heard_of(bridge: Bridge) -> list[list[str]]:
 async def test_one_that_listens_to_what_is_refused_spoils_no_other_subscription(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "_STANDS", 60.0)
+    monkeypatch.setattr(subscription, "_STANDS", 60.0)
     async with bridged(tmp_path, "modern") as bridge:
         modern, legacy = bridge.modern(), await bridge.legacy()
         wanted = {"notifications": {"resourceSubscriptions": [shown(BAD), shown(URI)]}}

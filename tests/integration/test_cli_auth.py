@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from driver import command, environment, until, write_config
 from logging_in import BROWSERLESS, PATIENCE, Login, go, login, signed_in
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.cli.commands import run as run_here
 
 Fake = Callable[..., FakeServer]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, command, environment, family, run, snapshot_of, write_config
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.cli import main
 from mcpzip.cli.commands import run as run_here
 

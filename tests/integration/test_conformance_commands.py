@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.cli import main
+from mcpzip_conformance.commands import columns
+from mcpzip_conformance.processes import is_running
+from mcpzip_conformance.transcript import Transcript
+from mcpzip_fakes.launch import importable
+from mcpzip_fakes.record import Record
 from wrong_proxy import wrong_proxy
-
-from conformance.checks import ALL
-from conformance.cli import main
-from conformance.commands import columns
-from conformance.processes import is_running
-from conformance.transcript import Transcript
-from fakes.launch import importable
-from fakes.record import Record
 
 CHECKS = ("fidelity.is-error", "fidelity.meta", "search.limit")
 ASKED = tuple(word for check in CHECKS for word in ("--check", check))
@@ -306,7 +305,7 @@ def test_an_interrupted_run_leaves_nothing_behind(
 ) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    command = [sys.executable, "-m", "conformance", *words]
+    command = [sys.executable, "-m", "mcpzip_conformance", *words]
     env = {**os.environ, **importable(), "TMPDIR": str(temporary)}
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -8,19 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mcpzip_conformance.channel.http import HttpChannel
+from mcpzip_conformance.channel.stdio import StdioChannel
+from mcpzip_conformance.client import Client
+from mcpzip_conformance.errors import NotPlayableError
+from mcpzip_conformance.player import Player
+from mcpzip_conformance.processes import Process, peak_memory
+from mcpzip_conformance.route import Route
+from mcpzip_conformance.scene import server, tool
+from mcpzip_conformance.stage import STRAIGHT, Stage
+from mcpzip_conformance.subject import Subject
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.launch import FakeServer
 
-from conformance.channel.http import HttpChannel
-from conformance.channel.stdio import StdioChannel
-from conformance.client import Client
-from conformance.errors import NotPlayableError
-from conformance.player import Player
-from conformance.processes import Process, peak_memory
-from conformance.route import Route
-from conformance.scene import server, tool
-from conformance.stage import STRAIGHT, Stage
-from conformance.subject import Subject
-from fakes.faults import fault
-from fakes.launch import FakeServer
 from mcpzip.model.limits import MESSAGE
 
 Start = Callable[..., FakeServer]

@@ -12,11 +12,18 @@ from typing import IO
 
 import pytest
 from click.testing import CliRunner
-
-from conformance import installing
-from conformance.cli import main
-from conformance.installing import InstallError, bin_folder, cache_for, folder, install, installed, remove
-from conformance.processes import is_running
+from mcpzip_conformance import installing
+from mcpzip_conformance.cli import main
+from mcpzip_conformance.installing import (
+    InstallError,
+    bin_folder,
+    cache_for,
+    folder,
+    install,
+    installed,
+    remove,
+)
+from mcpzip_conformance.processes import is_running
 
 PINS = ("tiny==1.0", "other==2.0")
 EXE = ".exe" if sys.platform == "win32" else ""

@@ -5,13 +5,12 @@ of level must.
 """
 
 import pytest
-
-from conformance.check import LEVELS, MUST
-from conformance.checks import ALL
-from conformance.mutants.faults import FAULTS
-from conformance.mutants.hunt import MODES, hunt_all, right
-from conformance.runner import run
-from conformance.verdict import Status
+from mcpzip_conformance.check import LEVELS, MUST
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.mutants.faults import FAULTS
+from mcpzip_conformance.mutants.hunt import MODES, hunt_all, right
+from mcpzip_conformance.runner import run
+from mcpzip_conformance.verdict import Status
 
 BY_ID = {check.id: check for check in ALL}
 PLAYED = (

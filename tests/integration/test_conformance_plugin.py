@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mcpzip_fakes.launch import importable
 from wrong_proxy import wrong_proxy
-
-from fakes.launch import importable
 
 KNOWN = """
 ["my-proxy"]
@@ -51,7 +50,15 @@ async def test_of_their_own():
 
 def pytest_on(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """pytest on ``folder``, with no plugins but ours and those that ``words`` name."""
-    plugins = ("-p", "conformance.pytest_plugin", "-p", "no:cacheprovider", "-W", "error", "--strict-markers")
+    plugins = (
+        "-p",
+        "mcpzip_conformance.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "error",
+        "--strict-markers",
+    )
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, *words, "."],
         cwd=folder,
@@ -162,11 +169,11 @@ def test_seconds_that_are_none_are_said(tmp_path: Path) -> None:
 
 def test_it_costs_a_foreign_run_nothing() -> None:
     code = (
-        "import sys, pytest\nbefore = set(sys.modules)\nimport conformance.pytest_plugin\n"
+        "import sys, pytest\nbefore = set(sys.modules)\nimport mcpzip_conformance.pytest_plugin\n"
         "print(sorted(name for name in set(sys.modules) - before if name.split('.')[0] in "
         "('conformance', 'fakes', 'mcpzip', 'mcp', 'msgspec', 'click', 'rich')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **importable()}
     )
-    assert done.stdout.strip() == "['conformance', 'conformance.pytest_plugin']"
+    assert done.stdout.strip() == "['conformance', 'mcpzip_conformance.pytest_plugin']"

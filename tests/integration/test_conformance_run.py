@@ -10,16 +10,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-
-from conformance.check import MUST, Check
-from conformance.checks import ALL
-from conformance.mutants.hunt import hunt
-from conformance.processes import is_running
-from conformance.runner import run
-from conformance.scene import SHOP, Call, Scene, server, tool
-from conformance.stage import Stage
-from conformance.subject import Start, Subject
-from conformance.verdict import Report, Status
+from mcpzip_conformance.check import MUST, Check
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.mutants.hunt import hunt
+from mcpzip_conformance.processes import is_running
+from mcpzip_conformance.runner import run
+from mcpzip_conformance.scene import SHOP, Call, Scene, server, tool
+from mcpzip_conformance.stage import Stage
+from mcpzip_conformance.subject import Start, Subject
+from mcpzip_conformance.verdict import Report, Status
 
 BY_ID = {check.id: check for check in ALL}
 SAMPLE = (

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from conversing import Talk, comes, talking
 from mcp import MCPError
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 
@@ -51,7 +50,7 @@ async def test_a_whole_conversation(
 
 
 def questions() -> list[object]:
-    from fakes.scenario import Scenario
+    from mcpzip_fakes.scenario import Scenario
 
     return list(Scenario.load("questions").tools)
 

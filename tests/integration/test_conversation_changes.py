@@ -11,8 +11,8 @@ import mcp_types as t
 import pytest
 from conversing import PATIENCE, Talk, client_at, comes, serving_http, talking
 from driver import few_listings, write_config
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.proxy.first_listings import FIRST_LISTING
 
 Fake = Callable[..., FakeServer]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from driver import comes_true, pool_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.proxy.counterpart import Counterpart

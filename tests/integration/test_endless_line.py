@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from driver import alive, comes_true, executed, proxy_of, text_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model import limits
 
 Fake = Callable[..., FakeServer]

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-
-from fakes.launch import importable
-from fakes.record import Record
-from fakes.scenario import SHIPPED, names
+from mcpzip_fakes.launch import importable
+from mcpzip_fakes.record import Record
+from mcpzip_fakes.scenario import SHIPPED, names
 
 INITIALIZE = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize",'
@@ -35,7 +34,7 @@ def run(
     )
 
 
-@pytest.mark.parametrize("module", ["fakes", "fakes.stdio"])
+@pytest.mark.parametrize("module", ["fakes", "mcpzip_fakes.stdio"])
 def test_a_shipped_scenario_over_stdio(module: str, tmp_path: Path) -> None:
     record = tmp_path / "seen.jsonl"
     done = run("slack", "--era", "legacy", "--record", str(record), said=INITIALIZE + CALL, module=module)
@@ -50,7 +49,7 @@ def test_a_shipped_scenario_over_stdio(module: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("sse", "/sse")])
 def test_http_prints_where_it_listens(transport: str, path: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "fakes", "echo", "--transport", transport, "--port", "0"],
+        [sys.executable, "-m", "mcpzip_fakes", "echo", "--transport", transport, "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **importable()},
@@ -107,12 +106,12 @@ def test_a_mistake_is_one_sentence(arguments: list[str], code: int, sentence: st
     [
         (["no-such"], "no-such: there is no scenario of this name; "),
         (["echo", "--era", "old"], "echo: era: 'old' was asked for; ask for legacy, modern, both."),
-        (["echo", "--colour", "red"], "usage: python -m fakes.stdio SCENARIO"),
-        ([], "usage: python -m fakes.stdio SCENARIO"),
+        (["echo", "--colour", "red"], "usage: python -m mcpzip_fakes.stdio SCENARIO"),
+        ([], "usage: python -m mcpzip_fakes.stdio SCENARIO"),
     ],
 )
 def test_the_quick_door_too(arguments: list[str], sentence: str) -> None:
-    done = run(*arguments, module="fakes.stdio")
+    done = run(*arguments, module="mcpzip_fakes.stdio")
     assert done.returncode == 2
     assert done.stderr.startswith(sentence)
     assert len(done.stderr.splitlines()) == 1
@@ -120,13 +119,13 @@ def test_the_quick_door_too(arguments: list[str], sentence: str) -> None:
 
 def test_the_pytest_plugin_costs_a_foreign_run_nothing() -> None:
     code = (
-        "import sys, pytest\nbefore = set(sys.modules)\nimport fakes.pytest_plugin\n"
+        "import sys, pytest\nbefore = set(sys.modules)\nimport mcpzip_fakes.pytest_plugin\n"
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **importable()}
     )
-    assert done.stdout.strip() == "['fakes', 'fakes.pytest_plugin']"
+    assert done.stdout.strip() == "['fakes', 'mcpzip_fakes.pytest_plugin']"
 
 
 def test_a_stranger_uses_the_fixture(tmp_path: Path) -> None:
@@ -139,6 +138,6 @@ def test_a_stranger_uses_the_fixture(tmp_path: Path) -> None:
         "    assert server.record.methods() == ['ping']\n",
         encoding="utf-8",
     )
-    plugins = ["-p", "fakes.pytest_plugin", "-p", "no:cacheprovider"]
+    plugins = ["-p", "mcpzip_fakes.pytest_plugin", "-p", "no:cacheprovider"]
     done = run("-q", *plugins, str(tmp_path), module="pytest", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "1 passed" in done.stdout, done.stdout

@@ -11,14 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 from driver import until
-
-from fakes.embeddings import FakeEmbeddings, vector
-from fakes.errors import ScenarioError
-from fakes.gemini import FakeGemini
-from fakes.launch import importable
-from fakes.pytest_plugin import fake_embeddings as fake_embeddings
-from fakes.pytest_plugin import fake_gemini as fake_gemini
-from fakes.record import Record
+from mcpzip_fakes.embeddings import FakeEmbeddings, vector
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.gemini import FakeGemini
+from mcpzip_fakes.launch import importable
+from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
+from mcpzip_fakes.pytest_plugin import fake_gemini as fake_gemini
+from mcpzip_fakes.record import Record
 
 GENERATE = "/v1beta/models/gemini-x:generateContent"
 TOOLS = "I want to send a message.\n- slack__send_message: Send a message\n- todo__add: Add a task"
@@ -32,7 +31,7 @@ def asking(text: str) -> dict[str, object]:
 def running(*words: str) -> Iterator[str]:
     """``mcpzip-fake`` with these words, and where it listens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "fakes", *words],
+        [sys.executable, "-m", "mcpzip_fakes", *words],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **importable()},
@@ -90,7 +89,7 @@ def test_a_mistake_in_what_it_is_told_is_one_sentence(tmp_path: Path) -> None:
     ):
         told.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-m", "fakes", *words],
+            [sys.executable, "-m", "mcpzip_fakes", *words],
             capture_output=True,
             text=True,
             timeout=60,

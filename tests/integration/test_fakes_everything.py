@@ -10,8 +10,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPDeprecationWarning, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 MODERN = "2026-07-28"
 Start = Callable[..., FakeServer]

@@ -10,12 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.hostile import TEXT
+from mcpzip_fakes.launch import FakeServer
 from test_fakes_http import KEY, modern
 from test_fakes_stdio import one_tool, talk
-
-from fakes.faults import fault
-from fakes.hostile import TEXT
-from fakes.launch import FakeServer
 
 Start = Callable[..., FakeServer]
 

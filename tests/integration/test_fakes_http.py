@@ -9,10 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from driver import left_of
-
-from fakes.errors import ScenarioError
-from fakes.faults import fault
-from fakes.launch import FakeServer
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.launch import FakeServer
 
 Start = Callable[..., FakeServer]
 ACCEPT = {"accept": "application/json, text/event-stream"}

@@ -14,17 +14,16 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 from driver import until
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.launch import FakeServer, importable
+from mcpzip_fakes.oauth.authority import s256
+from mcpzip_fakes.oauth.controls import AuthControls
+from mcpzip_fakes.oauth.server import FakeAuth
+from mcpzip_fakes.oauth.settings import OAuth
+from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
+from mcpzip_fakes.scenario import Scenario
 from signing_in import CALLBACK, called, controls, origin
-
-from fakes.errors import ScenarioError
-from fakes.faults import fault
-from fakes.launch import FakeServer, importable
-from fakes.oauth.authority import s256
-from fakes.oauth.controls import AuthControls
-from fakes.oauth.server import FakeAuth
-from fakes.oauth.settings import OAuth
-from fakes.pytest_plugin import fake_auth as fake_auth
-from fakes.scenario import Scenario
 
 Start = Callable[..., FakeServer]
 StartAuth = Callable[..., FakeAuth]
@@ -220,7 +219,7 @@ def test_what_the_endpoints_take(fake_auth: StartAuth) -> None:
 def test_the_control_of_a_process(tmp_path: Path) -> None:
     record = tmp_path / "seen.jsonl"
     process = subprocess.Popen(
-        [sys.executable, "-m", "fakes", "protected", "--transport", "http", "--record", str(record)],
+        [sys.executable, "-m", "mcpzip_fakes", "protected", "--transport", "http", "--record", str(record)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **importable()},

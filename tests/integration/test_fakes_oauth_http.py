@@ -10,12 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from mcpzip_fakes.launch import FakeServer, importable
+from mcpzip_fakes.oauth.faults import KINDS
+from mcpzip_fakes.oauth.lies import LIES
+from mcpzip_fakes.oauth.settings import KnownClient, OAuth
 from signing_in import called, controls, origin
-
-from fakes.launch import FakeServer, importable
-from fakes.oauth.faults import KINDS
-from fakes.oauth.lies import LIES
-from fakes.oauth.settings import KnownClient, OAuth
 
 Start = Callable[..., FakeServer]
 
@@ -217,7 +216,7 @@ def test_the_guide_names_everything() -> None:
 def test_the_examples_of_the_guide_run_for_a_stranger(tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", guide(), re.DOTALL | re.MULTILINE)
     (tmp_path / "test_mine.py").write_text("\n\n".join(examples), encoding="utf-8")
-    plugins = ["-p", "fakes.pytest_plugin", "-p", "no:cacheprovider"]
+    plugins = ["-p", "mcpzip_fakes.pytest_plugin", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, str(tmp_path)],
         capture_output=True,

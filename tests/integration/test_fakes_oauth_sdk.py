@@ -15,12 +15,11 @@ from mcp.client.auth.extensions.client_credentials import (
     SignedJWTParameters,
 )
 from mcp.client.streamable_http import streamable_http_client
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.server import FakeAuth
+from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
 from signing_in import CALLBACK, Memory, provider, signed_in
-
-from fakes.faults import fault
-from fakes.launch import FakeServer
-from fakes.oauth.server import FakeAuth
-from fakes.pytest_plugin import fake_auth as fake_auth
 
 Start = Callable[..., FakeServer]
 MODERN = "2026-07-28"

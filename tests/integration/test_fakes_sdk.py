@@ -11,9 +11,8 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcpzip_fakes.launch import FakeServer
 from pydantic import ValidationError
-
-from fakes.launch import FakeServer
 
 MODERN = "2026-07-28"
 MODES = ("legacy", MODERN)

@@ -12,9 +12,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import pytest
-
-from fakes.faults import fault
-from fakes.launch import FakeServer
+from mcpzip_fakes.faults import fault
+from mcpzip_fakes.launch import FakeServer
 
 Start = Callable[..., FakeServer]
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
@@ -480,7 +479,7 @@ def _alive(pid: int) -> bool:
 async def test_start_needs_neither_the_sdk_nor_what_prints(fake_mcp: Start) -> None:
     server = one_tool(fake_mcp)
     code = (
-        "import sys, fakes.stdio_server\n"
+        "import sys, mcpzip_fakes.stdio_server\n"
         "heavy = {'mcp', 'mcp_types', 'pydantic', 'click', 'rich', 'starlette', 'argparse', 'tomllib'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )

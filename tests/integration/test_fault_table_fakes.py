@@ -7,10 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from fault_table import COLUMNS, ROWS, Absent
-
-from fakes.faults import KINDS, fault
-from fakes.launch import FakeServer
-from fakes.scenario import Scenario, names
+from mcpzip_fakes.faults import KINDS, fault
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.scenario import Scenario, names
 
 Start = Callable[..., FakeServer]
 ACCEPT = {"accept": "application/json, text/event-stream"}

@@ -8,8 +8,8 @@ import pytest
 from driver import comes_true, executed, family, left_of, pool_of, proxy_of, text_of
 from fault_play import start
 from fault_table import COLUMNS, HTTP, OF_HTTP, ROWS, STARTING, Absent, Row
+from mcpzip_fakes.launch import Fakes
 
-from fakes.launch import Fakes
 from mcpzip.model.errors import UpstreamError
 
 PAY = b'{"name":"pay","arguments":{"id":"first"}}'

@@ -13,8 +13,8 @@ import pytest
 from driver import Client, Json, serving, until
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from mcpzip_fakes.launch import Fakes
 
-from fakes.launch import Fakes
 from mcpzip.model import limits
 
 QUICK = (Phase.explicit, Phase.generate)

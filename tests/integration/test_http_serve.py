@@ -27,9 +27,9 @@ from driver import (
     write_config,
 )
 from mcp import Client
+from mcpzip_fakes.launch import FakeServer
 from web import Json, Reply, Web, message, modern_message
 
-from fakes.launch import FakeServer
 from mcpzip.server.http import site
 
 Fake = Callable[..., FakeServer]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, comes_true, proxy_of, scripted, serving, until
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model import limits
 
 Fake = Callable[..., FakeServer]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from driver import Json, comes_true, executed, pool_of, proxy_of, said_by, text_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.proxy import first_listings
-from mcpzip.system.effort import Effort
-from mcpzip.transport.starts import Rank
+from mcpzip.system.process_activity import ProcessActivity
+from mcpzip.transport.start_queue import StartPriority
 
 Fake = Callable[..., FakeServer]
 SLOW: Json = {"kind": "slow-start", "seconds": 0.2}
@@ -31,7 +31,7 @@ def pay(n: int) -> Json:
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fakes, which sleep, are taken for servers that work."""
-    monkeypatch.setattr(Effort, "resting", lambda self: False)
+    monkeypatch.setattr(ProcessActivity, "resting", lambda self: False)
 
 
 def starting_at_once(fakes: list[FakeServer]) -> int:
@@ -103,7 +103,7 @@ async def test_the_time_of_a_server_counts_from_its_own_start(
     shop = fake_mcp(name="shop", tools=[pay(1)])
     async with pool_of(tmp_path, shop) as pool:
         pool.starts.at_once = 1
-        async with pool.starts.turn("another", Rank.NEW):
+        async with pool.starts.turn("another", StartPriority.NEW):
             listing = asyncio.create_task(pool.list_tools("shop"))
             await comes_true(lambda: pool.starts.waits("shop"))
             clock.ahead = 300.0

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import os
-from mcpzip.system.memory import keep_buffers
+from mcpzip.system.allocator import keep_buffers
 resident = lambda: int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 keep_buffers()
 before = resident()

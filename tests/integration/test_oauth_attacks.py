@@ -12,11 +12,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from attacking import Outcome, Victim, attempt, get, harmless, leaked, nowhere
 from granted import Caller, grant_of, kept_at, server_at
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
+from mcpzip_fakes.oauth.server import FakeAuth
+from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
 
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
-from fakes.oauth.server import FakeAuth
-from fakes.pytest_plugin import fake_auth as fake_auth
 from mcpzip.auth.flow import OAuth
 from mcpzip.auth.login import sign_in, sign_out
 from mcpzip.auth.store import Store, open_store

@@ -11,12 +11,12 @@ from granted import AS_ROBOT, ROBOT, caller, grant_of, kept_at, server_at
 from granted import auth as auth
 from granted import shop as shop
 from granted import store as store
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
+from mcpzip_fakes.oauth.server import FakeAuth
+from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
 from msgspec.structs import replace
 
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
-from fakes.oauth.server import FakeAuth
-from fakes.pytest_plugin import fake_auth as fake_auth
 from mcpzip.auth.login import sign_out
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.auth.store import Store

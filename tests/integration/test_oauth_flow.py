@@ -14,10 +14,10 @@ from granted import AS_ROBOT, ROBOT, caller, grant_of, kept_at
 from granted import auth as auth
 from granted import shop as shop
 from granted import store as store
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.oauth.controls import AuthControls
+from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
 
-from fakes.launch import FakeServer
-from fakes.oauth.controls import AuthControls
-from fakes.pytest_plugin import fake_auth as fake_auth
 from mcpzip.auth.store import Store
 
 Start = Callable[..., FakeServer]

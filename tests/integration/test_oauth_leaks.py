@@ -16,9 +16,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from driver import command, environment, serving, write_config
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
-from mcpzip.model.secrecy import Secrets
+from mcpzip.model.redaction import Secrets
 
 Start = Callable[..., FakeServer]
 GREET = {"name": "greet", "description": "Say hello", "result": {"text": "hello"}}

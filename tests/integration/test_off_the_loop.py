@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, executed, proxy_of, said_by, text_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
 from mcpzip.proxy import doctor, finding, handlers

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, executed, proxy_of, said_by, text_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model.errors import UnknownResourceError, UpstreamRpcError
 from mcpzip.proxy.counterpart import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange

@@ -26,10 +26,10 @@ from driver import (
     scripted,
     text_of,
 )
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamUnavailableError
-from mcpzip.system.guardian import Guardian
+from mcpzip.system.reaper import Reaper
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.pool import Pool
 
@@ -264,7 +264,7 @@ async def test_a_connect_cancelled_the_moment_it_is_ready_is_given_up(fake_mcp: 
     """It was believed to be somebody's: its process lived on with nobody to end it."""
     shop = fake_mcp(name="shop", tools=[PAY])
     server = config_of(tmp_path, shop).servers["shop"]
-    guardian = Guardian()
+    guardian = Reaper()
     connection = Connection(server, Deaf(), guardian)
     connecting = asyncio.create_task(connection.connect(10))
     while not connection._ready.is_set():  # noqa: ASYNC110 - the very moment, not a turn of the loop later

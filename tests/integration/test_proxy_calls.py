@@ -21,8 +21,8 @@ from driver import (
     scripted,
     text_of,
 )
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamRpcError
 from mcpzip.proxy import first_listings
 from mcpzip.proxy.proxy import Proxy

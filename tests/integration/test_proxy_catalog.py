@@ -18,8 +18,8 @@ from driver import (
     snapshot_of,
     text_of,
 )
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.proxy.proxy import Proxy
 
 Fake = Callable[..., FakeServer]

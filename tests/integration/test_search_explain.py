@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from driver import Json, run, write_config
+from mcpzip_fakes.embeddings import FakeEmbeddings
+from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
 
-from fakes.embeddings import FakeEmbeddings
-from fakes.launch import FakeServer
-from fakes.pytest_plugin import fake_embeddings as fake_embeddings
 from mcpzip.cli import console
 from mcpzip.cli.commands import run as run_here
 

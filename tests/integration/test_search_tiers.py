@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from mcpzip_fakes.embeddings import FakeEmbeddings
+from mcpzip_fakes.gemini import FakeGemini
+from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
+from mcpzip_fakes.pytest_plugin import fake_gemini as fake_gemini
 
-from fakes.embeddings import FakeEmbeddings
-from fakes.gemini import FakeGemini
-from fakes.pytest_plugin import fake_embeddings as fake_embeddings
-from fakes.pytest_plugin import fake_gemini as fake_gemini
 from mcpzip.config import Config, parse
 from mcpzip.model.entry import Entry
 from mcpzip.search.remote import RemoteTiers, cache_path, remote_tiers
-from mcpzip.search.tiers import LLM, SEMANTIC, Absence, Answer
+from mcpzip.search.tiers import LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.system.files import write_atomic
 
 Gemini = Callable[..., FakeGemini]
@@ -121,7 +121,7 @@ async def test_one_tier_that_fails_takes_nothing_from_the_other(
     async with tiers(config(tmp_path, "right", semantic=server.url, llm_deadline_seconds=3)) as found:
         answers, absent = await found.ask("list events", ENTRIES, 5)
     assert [answer.method for answer in answers] == ["openai"]
-    assert absent == [Absence(LLM, "gemini", "no answer within 3 s")]
+    assert absent == [TierAbsence(LLM, "gemini", "no answer within 3 s")]
 
 
 async def test_what_is_not_configured_is_not_there(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_nothing_heavy_is_imported_for_nothing(tmp_path: Path) -> None:
         "google",
         "numpy",
         "onnxruntime",
-        "mcpzip.search.remote.meaning",
+        "mcpzip.search.remote.semantic_tier",
     } & {*loaded}
 
 
@@ -252,7 +252,7 @@ async def test_while_the_catalog_is_embedded_the_tier_says_how_far_it_is(
     await until(lambda: len(server.requests) == 2)
     assert await found.ask("thing 7", many, 5) == (
         [],
-        [Absence(SEMANTIC, "openai", "embedding the catalog (32 of 100)")],
+        [TierAbsence(SEMANTIC, "openai", "embedding the catalog (32 of 100)")],
     )
     await found.aclose()
     server.faults = []
@@ -265,7 +265,7 @@ async def test_while_the_catalog_is_embedded_the_tier_says_how_far_it_is(
 
 async def test_an_empty_catalog_is_no_trouble(fake_embeddings: Embeddings, tmp_path: Path) -> None:
     async with tiers(config(tmp_path, semantic=fake_embeddings().url), []) as found:
-        assert await found.ask("anything", [], 5) == ([Answer(SEMANTIC, "openai", {})], [])
+        assert await found.ask("anything", [], 5) == ([TierAnswer(SEMANTIC, "openai", {})], [])
 
 
 async def test_a_config_of_another_name_has_caches_of_its_own(tmp_path: Path) -> None:

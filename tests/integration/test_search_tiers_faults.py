@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from mcpzip_fakes.embeddings import FakeEmbeddings
+from mcpzip_fakes.gemini import FakeGemini
+from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
+from mcpzip_fakes.pytest_plugin import fake_gemini as fake_gemini
 
-from fakes.embeddings import FakeEmbeddings
-from fakes.gemini import FakeGemini
-from fakes.pytest_plugin import fake_embeddings as fake_embeddings
-from fakes.pytest_plugin import fake_gemini as fake_gemini
 from mcpzip.config import Secret
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.search.remote.embeddings import EmbeddingServer
 from mcpzip.search.remote.gemini import Gemini
-from mcpzip.search.remote.meaning import Meaning
-from mcpzip.search.tiers import Absence, Answer
+from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
+from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 KEY = "AIza-secret"
 
@@ -52,7 +52,7 @@ ENTRIES = [
 ]
 
 
-async def ask(gemini: Gemini) -> Answer | Absence:
+async def ask(gemini: Gemini) -> TierAnswer | TierAbsence:
     return await gemini.rank("send a message", ENTRIES, 5)
 
 
@@ -95,7 +95,7 @@ async def test_gemini_is_absent_with_a_reason(
     gemini = Gemini(Secret(KEY), "gemini-x", 20.0, base_url=fake.url)
     await gemini._client(Secret(KEY))  # to import it takes longer than the short deadline
     gemini._deadline = deadline
-    assert await ask(gemini) == Absence("llm", "gemini", reason)
+    assert await ask(gemini) == TierAbsence("llm", "gemini", reason)
     await until(lambda: len(fake.requests) >= requests)
     assert len(fake.requests) == requests
     assert KEY not in reason
@@ -114,7 +114,7 @@ async def test_gemini_is_asked_again_once(fault: object, google: Callable[..., F
     fake = google(key=KEY, faults=[fault])
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url)
     answer = await ask(gemini)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, TierAnswer)
     assert next(iter(answer.scores)) == "slack__send_message"
     assert len(fake.requests) == 2
     await gemini.aclose()
@@ -125,12 +125,12 @@ async def test_a_wrong_key_and_a_wrong_model_are_named(google: Callable[..., Fak
     clock = Clock()
     wrong_key = Gemini(Secret("nope"), "gemini-x", 20, base_url=fake.url, clock=clock)
     told = "the key is refused (400 INVALID_ARGUMENT); see gemini_api_key"
-    assert await ask(wrong_key) == Absence("llm", "gemini", told)
+    assert await ask(wrong_key) == TierAbsence("llm", "gemini", told)
     clock.now += 299
-    assert await ask(wrong_key) == Absence("llm", "gemini", f"{told}; left alone for a while")
+    assert await ask(wrong_key) == TierAbsence("llm", "gemini", f"{told}; left alone for a while")
     wrong_model = Gemini(Secret(KEY), "gemini-1", 20, base_url=fake.url)
     told = "there is no model 'gemini-1' (404); see search.model"
-    assert await ask(wrong_model) == Absence("llm", "gemini", told)
+    assert await ask(wrong_model) == TierAbsence("llm", "gemini", told)
     assert len(fake.requests) == 2
     for each in (wrong_key, wrong_model):
         await each.aclose()
@@ -138,7 +138,7 @@ async def test_a_wrong_key_and_a_wrong_model_are_named(google: Callable[..., Fak
 
 async def test_without_a_key_nobody_is_asked() -> None:
     told = "no key: set gemini_api_key, or GEMINI_API_KEY in the environment"
-    assert await ask(Gemini(None)) == Absence("llm", "gemini", told)
+    assert await ask(Gemini(None)) == TierAbsence("llm", "gemini", told)
 
 
 async def test_a_gemini_that_is_away_costs_nothing(google: Callable[..., FakeGemini]) -> None:
@@ -146,17 +146,17 @@ async def test_a_gemini_that_is_away_costs_nothing(google: Callable[..., FakeGem
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url, clock=clock)
     for rest in (30, 60, 120, 240, 480, 600, 600):
         asked = len(fake.requests)
-        assert await ask(gemini) == Absence("llm", "gemini", "it refused the request (400)")
+        assert await ask(gemini) == TierAbsence("llm", "gemini", "it refused the request (400)")
         assert len(fake.requests) == asked + 1
         clock.now += rest - 1
         answer = await ask(gemini)
-        assert isinstance(answer, Absence)
+        assert isinstance(answer, TierAbsence)
         assert answer.reason == "it refused the request (400); left alone for a while"
         assert len(fake.requests) == asked + 1
         clock.now += 1
     fake.faults = []
-    assert isinstance(await ask(gemini), Answer)
-    assert isinstance(await ask(gemini), Answer)
+    assert isinstance(await ask(gemini), TierAnswer)
+    assert isinstance(await ask(gemini), TierAnswer)
     await gemini.aclose()
 
 
@@ -165,7 +165,7 @@ async def test_only_tools_that_exist_are_answered_each_once(google: Callable[...
     fake = google(key=KEY, pick=lambda prompt: said)
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url)
     answer = await ask(gemini)
-    assert answer == Answer("llm", "gemini", {"evil__tool": 1.0, "todo__add_task": 0.75})
+    assert answer == TierAnswer("llm", "gemini", {"evil__tool": 1.0, "todo__add_task": 0.75})
     assert gemini.dropped == 4
     assert await ask(gemini) == answer
     await gemini.aclose()
@@ -174,7 +174,7 @@ async def test_only_tools_that_exist_are_answered_each_once(google: Callable[...
 async def test_a_model_that_finds_nothing_suitable_has_answered(google: Callable[..., FakeGemini]) -> None:
     fake = google(pick=lambda prompt: [])
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url)
-    assert await ask(gemini) == Answer("llm", "gemini", {})
+    assert await ask(gemini) == TierAnswer("llm", "gemini", {})
     await gemini.aclose()
 
 
@@ -183,7 +183,7 @@ async def test_a_huge_catalog_is_asked_about_within_the_budget(google: Callable[
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url)
     many = [entry(f"s__tool_{number}", "Does a thing of many words " * 9) for number in range(20_000)]
     answer = await gemini.rank("do thing 3", many, 5)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, TierAnswer)
     assert set(answer.scores) < {each.name for each in many}
     assert len(fake.prompts[0]) < 33_000
     await gemini.aclose()
@@ -239,12 +239,12 @@ async def test_an_embedding_server_is_absent_with_a_reason(
     fault: object, reason: str, requests: int, path: str, fake_embeddings: Callable[..., FakeEmbeddings]
 ) -> None:
     fake = fake_embeddings(key=KEY)
-    meaning = Meaning(EmbeddingServer(there(fake, path, 1.5 if fault == "hang" else 20.0)), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, path, 1.5 if fault == "hang" else 20.0)), "")
     meaning.index(ENTRIES)
     await meaning.settled()
     fake.faults = [fault]  # type: ignore[list-item]
     before = len(fake.requests)
-    assert await meaning.ask("send a message") == Absence("semantic", meaning.method, reason)
+    assert await meaning.ask("send a message") == TierAbsence("semantic", meaning.method, reason)
     await until(lambda: len(fake.requests) >= before + requests)
     assert len(fake.requests) == before + requests
     await meaning.aclose()
@@ -264,18 +264,18 @@ async def test_a_catalog_that_cant_be_embedded_is_tried_again_by_a_later_questio
     fault: object, reason: str, fake_embeddings: Callable[..., FakeEmbeddings]
 ) -> None:
     fake, clock = fake_embeddings(faults=[fault]), Clock()
-    meaning = Meaning(EmbeddingServer(there(fake, "/v1"), clock), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1"), clock), "")
     meaning.index(ENTRIES)
     await meaning.settled()
     answer = await meaning.ask("send a message")
-    assert answer == Absence("semantic", "openai", f"{reason}; left alone for a while")
+    assert answer == TierAbsence("semantic", "openai", f"{reason}; left alone for a while")
     asked = len(fake.requests)
     fake.faults = []
     clock.now += 30
     answer = await meaning.ask("send a message")
-    assert answer == Absence("semantic", "openai", "embedding the catalog (0 of 3)")
+    assert answer == TierAbsence("semantic", "openai", "embedding the catalog (0 of 3)")
     await meaning.settled()
-    assert isinstance(await meaning.ask("send a message"), Answer)
+    assert isinstance(await meaning.ask("send a message"), TierAnswer)
     assert len(fake.requests) == asked + 2
     await meaning.aclose()
 
@@ -284,11 +284,11 @@ async def test_a_text_that_is_too_long_for_the_model_is_cut(
     fake_embeddings: Callable[..., FakeEmbeddings],
 ) -> None:
     fake = fake_embeddings(faults=["too-long"])
-    meaning = Meaning(EmbeddingServer(there(fake, "/v1")), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1")), "")
     meaning.index([*ENTRIES, entry("long__tool", "Looks up the weather. " * 40)])
     await meaning.settled()
     answer = await meaning.ask("look up weather")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, TierAnswer)
     assert next(iter(answer.scores)) == "long__tool"
     await meaning.aclose()
 
@@ -297,20 +297,20 @@ async def test_vectors_of_another_dimension_are_of_another_model(
     fake_embeddings: Callable[..., FakeEmbeddings],
 ) -> None:
     fake = fake_embeddings(dimensions=64)
-    meaning = Meaning(EmbeddingServer(there(fake, "/v1")), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1")), "")
     meaning.index(ENTRIES)
     await meaning.settled()
     fake.dimensions = 32
     told = "vectors have 32 dimensions now, not 64; embedding the catalog again"
-    assert await meaning.ask("send a message") == Absence("semantic", "openai", told)
+    assert await meaning.ask("send a message") == TierAbsence("semantic", "openai", told)
     await meaning.settled()
     answer = await meaning.ask("send a message")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, TierAnswer)
     assert next(iter(answer.scores)) == "slack__send_message"
     fake.dimensions = 16
     meaning.index([*ENTRIES, entry("todo__new", "A tool that is new")])
     await meaning.settled()  # vectors of both sizes in one catalog: all are made again
-    assert isinstance(await meaning.ask("a new tool"), Answer)
+    assert isinstance(await meaning.ask("a new tool"), TierAnswer)
     await meaning.aclose()
 
 
@@ -318,24 +318,24 @@ async def test_dimensions_that_keep_changing_are_not_chased(
     fake_embeddings: Callable[..., FakeEmbeddings],
 ) -> None:
     fake = fake_embeddings()
-    meaning = Meaning(EmbeddingServer(there(fake, "/v1"), Clock()), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1"), Clock()), "")
     meaning.index([entry(f"s__tool_{number}", "Does it") for number in range(100)])
     await meaning.settled()
     for dimensions in (16, 32):  # every question another dimension than the catalog
         fake.faults = [{"kind": "dimensions", "dimensions": dimensions, "times": 1}]
         answer = await meaning.ask(f"do it {dimensions}")
-        assert isinstance(answer, Absence)
+        assert isinstance(answer, TierAbsence)
         await meaning.settled()
     assert answer.reason == "vectors have 32 dimensions now, not 64"
     assert meaning.progress == (0, 100)
     fake.faults = [
         {"kind": "dimensions", "nth": nth, "times": 1, "dimensions": nth + 8} for nth in range(1, 99)
     ]
-    again = Meaning(EmbeddingServer(there(fake, "/v1"), Clock()), "")
+    again = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1"), Clock()), "")
     again.index([entry(f"s__tool_{number}", "Does it") for number in range(100)])
     await again.settled()  # every batch of the catalog another
     answer = await again.ask("do it")
-    assert isinstance(answer, Absence)
+    assert isinstance(answer, TierAbsence)
     assert answer.reason.startswith(
         "the catalog can't be embedded: its vectors keep changing their dimensions"
     )
@@ -346,15 +346,15 @@ async def test_dimensions_that_keep_changing_are_not_chased(
 async def test_a_catalog_that_is_too_large_is_named(
     fake_embeddings: Callable[..., FakeEmbeddings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpzip.search.remote.meaning.MOST_TOOLS", 2)
+    monkeypatch.setattr("mcpzip.search.remote.semantic_tier.MOST_TOOLS", 2)
     fake = fake_embeddings()
-    meaning = Meaning(EmbeddingServer(there(fake, "/v1")), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1")), "")
     meaning.index(ENTRIES)
     told = "the catalog is too large to embed (more than 2 tools)"
-    assert await meaning.ask("anything") == Absence("semantic", "openai", told)
+    assert await meaning.ask("anything") == TierAbsence("semantic", "openai", told)
     meaning.index(ENTRIES[:2])
     await meaning.settled()
-    assert isinstance(await meaning.ask("anything"), Answer)
+    assert isinstance(await meaning.ask("anything"), TierAnswer)
     assert len(fake.requests) == 2
     await meaning.aclose()
 
@@ -364,24 +364,24 @@ async def test_a_model_that_had_to_be_loaded_answers_the_next_question(
 ) -> None:
     fake = fake_embeddings()
     embedder = EmbeddingServer(there(fake, "/api", 1.0))
-    meaning = Meaning(embedder, "")
+    meaning = RemoteSemanticTier(embedder, "")
     meaning.index(ENTRIES)
     await meaning.settled()
     fake.faults = [{"kind": "hang", "times": 1}, {"kind": "slow", "seconds": 1.2, "times": 2}]
-    assert isinstance(await meaning.ask("send a message"), Absence)
+    assert isinstance(await meaning.ask("send a message"), TierAbsence)
     assert meaning._waking
     await meaning._waking
     embedder._deadline = 20.0  # its last answer is as quick as the machine
-    assert isinstance(await meaning.ask("send a message"), Answer)
+    assert isinstance(await meaning.ask("send a message"), TierAnswer)
     await meaning.aclose()
 
 
 async def test_a_server_that_is_not_there_is_named(fake_embeddings: Callable[..., FakeEmbeddings]) -> None:
     fake = fake_embeddings()
     fake.stop()
-    meaning = Meaning(EmbeddingServer(replace(there(fake, "/api"), model=None)), "")
+    meaning = RemoteSemanticTier(EmbeddingServer(replace(there(fake, "/api"), model=None)), "")
     meaning.index(ENTRIES)
     await meaning.settled()
     told = "it can't be reached: is it running?; left alone for a while"
-    assert await meaning.ask("anything") == Absence("semantic", "ollama", told)
+    assert await meaning.ask("anything") == TierAbsence("semantic", "ollama", told)
     await meaning.aclose()

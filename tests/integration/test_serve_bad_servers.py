@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from driver import Json, run, serving, until, write_config
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

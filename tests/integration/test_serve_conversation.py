@@ -20,8 +20,7 @@ from driver import (
     until,
     write_config,
 )
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

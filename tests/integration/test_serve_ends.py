@@ -23,8 +23,7 @@ from driver import (
     until,
     write_config,
 )
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and process groups are POSIX's")

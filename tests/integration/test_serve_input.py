@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from driver import LEGACY, Json, command, config_of, run, serving, snapshot_of, until, write_config
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from driver import INITIALIZE, STAMP, Client, Json, encoded, serving, until
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from driver import Json, alive, executed, family, left_of, pool_of, proxy_of, serving, until
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
-from mcpzip.system.strays import MARK, see
+from mcpzip.system.orphans import MARK, find_marked
 
 Fake = Callable[..., FakeServer]
 pytestmark = pytest.mark.skipif(
@@ -91,5 +91,5 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_only_who_bears_a_mark_is_seen(proc: Path) -> None:
-    seen = see(proc)
+    seen = find_marked(proc)
     assert {mark: [stray.pid for stray in strays] for mark, strays in seen.items()} == {"abc": [7]}

@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("pty", reason="a terminal of our own needs POSIX")
 
-from conformance.verdict import FORMAT
+from mcpzip_conformance.verdict import FORMAT
 
 EVIL = "\x9b31mR\x7f\u202egn\u200b\u034f\u115f\x1b[31me" + "\u0316" * 60 + "\nFORGED: all passed"
 ACTS = ("\x9b", "\x7f", "\u202e", "\u200b", "\u034f", "\u115f", "\x1b[31m", "\u0316" * 60)
-CONFORMANCE = "from conformance.cli import main; main()"
-FAKE = "from fakes.cli import main; main()"
+CONFORMANCE = "from mcpzip_conformance.cli import main; main()"
+FAKE = "from mcpzip_fakes.cli import main; main()"
 
 
 def at_a_terminal(code: str, *argv: str) -> str:

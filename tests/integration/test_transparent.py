@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from driver import INITIALIZE, LEGACY_SCRIPT, Json, scripted, serving
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

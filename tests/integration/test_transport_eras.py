@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, pool_of, proxy_of, scripted, snapshot_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.transport.handshake import PROBE_TIMEOUT
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, comes_true, executed, pool_of, proxy_of, text_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.model.errors import UpstreamUnavailableError
 
 Fake = Callable[..., FakeServer]

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 from driver import Json, pool_of
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
-from mcpzip.transport import listening as listenings
+from mcpzip.transport import subscription as listenings
 from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
-from mcpzip.transport.handshake import Greeting
-from mcpzip.transport.listening import Listening
+from mcpzip.transport.handshake import ServerInfo
+from mcpzip.transport.subscription import SubscriptionStream
 from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError
 
 Fake = Callable[..., FakeServer]
@@ -51,9 +51,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def listen(subscription: Subscription, capabilities: bytes, era: Era) -> int:
     """Listens until it stops by itself, or has nothing to wait for; how often lists may have changed."""
     version = "2026-07-28" if era is Era.MODERN else "2025-11-25"
-    greeting = Greeting(Dialect(era, version), capabilities, "")
+    greeting = ServerInfo(Dialect(era, version), capabilities, "")
     changes: list[None] = []
-    listening = Listening(subscription, greeting, lambda: changes.append(None), b"{}")  # type: ignore[arg-type]
+    listening = SubscriptionStream(subscription, greeting, lambda: changes.append(None), b"{}")  # type: ignore[arg-type]
     task = asyncio.ensure_future(listening.run())
     for _ in range(500):  # turns of the loop, which is all that it waits for
         await asyncio.wait({task}, timeout=0)

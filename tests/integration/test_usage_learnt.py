@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from driver import Json, executed, proxy_of, said_by, write_config
+from mcpzip_fakes.launch import FakeServer
 
-from fakes.launch import FakeServer
 from mcpzip.cli.commands import run as run_here
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.usage import load, usage_path

@@ -8,8 +8,7 @@ import pytest
 from conversing import PATIENCE, Talk, client_at, serving_http, talking
 from driver import Json, serving, until, write_config
 from mcp import MCPError
-
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
 

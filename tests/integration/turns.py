@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fakes.launch import FakeServer
+from mcpzip_fakes.launch import FakeServer
 
 LONGEST = 0.05
 """Seconds of processor time that a turn may take (docs/security.md)."""

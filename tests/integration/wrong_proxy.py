@@ -3,8 +3,8 @@
 import json
 import re
 
-from conformance.mutants.faults import FAULTS
-from conformance.mutants.hunt import HERE, mutant
+from mcpzip_conformance.mutants.faults import FAULTS
+from mcpzip_conformance.mutants.hunt import HERE, mutant
 
 FAULT = "drops-is-error"
 

@@ -27,8 +27,8 @@ class StageError(Exception):
 
 def fake(transport: str, era: str = "both") -> list[str]:
     """The command of the fake."""
-    quick = [sys.executable, "-m", "fakes.stdio", "everything"]
-    served = [sys.executable, "-m", "fakes", "everything", "--transport", transport]
+    quick = [sys.executable, "-m", "mcpzip_fakes.stdio", "everything"]
+    served = [sys.executable, "-m", "mcpzip_fakes", "everything", "--transport", transport]
     return [*(quick if transport == "stdio" else served), "--era", era]
 
 

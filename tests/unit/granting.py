@@ -5,10 +5,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-
-from fakes.oauth.authority import Asked, Authority, s256
-from fakes.oauth.refused import Refused
-from fakes.oauth.settings import settings
+from mcpzip_fakes.oauth.authority import Asked, Authority, s256
+from mcpzip_fakes.oauth.refused import Refused
+from mcpzip_fakes.oauth.settings import settings
 
 ORIGIN = "http://127.0.0.1:8931"
 MCP = f"{ORIGIN}/mcp"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
+from mcpzip_conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 
 PASSED, FAILED, SKIPPED, BROKEN = Status.PASSED, Status.FAILED, Status.SKIPPED, Status.BROKEN
 HOSTILE = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcpzip.auth.person import Person
 from mcpzip.model.errors import LoginError
 from mcpzip.system.browser import open_browser, why_no_browser
-from mcpzip.system.terminal import Lines, may_be_asked
+from mcpzip.system.terminal import LineInput, is_interactive
 
 PAGE = "https://as.example/authorize?response_type=code&state=s1"
 ANSWER = urlencode({"code": "c0de", "state": "s1", "iss": "https://as.example"})
@@ -125,16 +125,16 @@ def test_lines_are_read_whole(keyboard: tuple[int, int]) -> None:
     reading, typing = keyboard
     os.write(typing, b"one\ntw")
     os.write(typing, b"oo\x7f\nwrong\x15three\n\xff\n" + b"x" * 9_000 + b"\n")
-    lines = Lines(reading)
+    lines = LineInput(reading)
     assert [lines.next() for _ in range(5)] == ["one", "two", "three", "\ufffd", "x" * 9_000]
-    assert not may_be_asked(reading)
+    assert not is_interactive(reading)
 
 
 def test_what_ends_without_a_line_end_is_a_line_too() -> None:
     reading, typing = os.pipe()
     os.write(typing, b"last")
     os.close(typing)
-    lines = Lines(reading)
+    lines = LineInput(reading)
     assert (lines.next(), lines.next()) == ("last", None)
     os.close(reading)
     assert lines.next() is None

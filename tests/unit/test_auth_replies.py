@@ -15,7 +15,7 @@ from mcpzip.auth.failures import plainly
 from mcpzip.auth.replies import LONGEST, oauth_error, registration_reply, token_reply
 from mcpzip.auth.scopes import well_formed
 from mcpzip.model.errors import LoginError
-from mcpzip.system.network import is_private_way, on_this_machine
+from mcpzip.system.network import is_confidential, is_loopback
 
 ASKED = httpx2.Request("POST", "https://as.example/token")
 JSON = st.recursive(
@@ -95,9 +95,9 @@ def test_scopes_break_neither_a_header_nor_a_terminal(text: str) -> None:
     ],
 )
 def test_what_is_on_this_machine(url: str, here: bool) -> None:
-    assert on_this_machine(url) == here
-    assert is_private_way(url) == here
-    assert is_private_way(url.replace("http:", "https:"))
+    assert is_loopback(url) == here
+    assert is_confidential(url) == here
+    assert is_confidential(url.replace("http:", "https:"))
 
 
 @pytest.mark.parametrize(

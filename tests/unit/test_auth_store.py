@@ -15,7 +15,7 @@ from mcpzip.auth import kept
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.store import Store
 from mcpzip.model import limits
-from mcpzip.system import private
+from mcpzip.system import private_files
 from mcpzip.system.files import remove_drafts
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes, and links need a right there")
@@ -111,7 +111,7 @@ def test_what_cannot_be_written_down_is_an_error_and_changes_nothing(place: Plac
 def test_nothing_shows_a_secret(place: Place, store: Store) -> None:
     store.save(GRANT)
     shown = repr((store, place.folder, place.folder.read(kept.key(URL)), store.signature(URL)))
-    read = private.read_private(str(place.file()), 1 << 20)
+    read = private_files.read_private(str(place.file()), 1 << 20)
     assert not [secret for secret in SECRETS if secret.decode() in shown + repr(read)]
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 from mcpzip.server.complaint import complain, crashed, guard_logs
 
 HOSTILE = "no \x1b]52;c;cm0gLXJm\x1b\\ \u202e\r\nmcpzip: all is well s3cret-value"
@@ -16,13 +16,13 @@ Capture = pytest.CaptureFixture[str]
 
 
 def test_a_complaint_is_one_harmless_line(capsys: Capture) -> None:
-    keep("s3cret-value")
+    register("s3cret-value")
     complain(HOSTILE)
     assert capsys.readouterr().err == f"mcpzip: {SHOWN}\n"
 
 
 def test_a_crash_is_told_harmlessly(capsys: Capture) -> None:
-    keep("s3cret-value")
+    register("s3cret-value")
     try:
         raise ValueError(HOSTILE)
     except ValueError as error:
@@ -37,7 +37,7 @@ def test_a_crash_is_told_harmlessly(capsys: Capture) -> None:
 def test_what_libraries_log_and_what_ends_a_thread_is_told_so(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep("s3cret-value")
+    register("s3cret-value")
     last = logging.StreamHandler(sys.stderr)
     monkeypatch.setattr(logging, "lastResort", last)
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)

@@ -8,7 +8,7 @@ import pytest
 from mcpzip.config import Config, Secret, ServerConfig, parse
 from mcpzip.config.schema import AuthConfig
 from mcpzip.model.errors import ConfigError
-from mcpzip.system.words import split_words
+from mcpzip.system.command_line import split_command_line
 
 FILE = "/home/me/config.json"
 ENV = {"HOME": "/home/me", "USERPROFILE": "/home/me", "SECRET": "s3cret", "TWO": "two words"}
@@ -120,9 +120,13 @@ def test_a_command_is_words_and_no_shell(said, words):
 
 
 def test_a_backslash_is_part_of_a_path_on_windows(monkeypatch):
-    assert split_words(r"a\ b 'c\d'") == ["a b", r"c\d"]
+    assert split_command_line(r"a\ b 'c\d'") == ["a b", r"c\d"]
     monkeypatch.setattr(os, "name", "nt")
-    assert split_words(r'C:\bin\get.exe "C:\My Files\x" /y') == [r"C:\bin\get.exe", r"C:\My Files\x", "/y"]
+    assert split_command_line(r'C:\bin\get.exe "C:\My Files\x" /y') == [
+        r"C:\bin\get.exe",
+        r"C:\My Files\x",
+        "/y",
+    ]
 
 
 MACHINE = {"grant": "client_credentials", "client_id": "c", "client_secret": "s3cret"}

@@ -8,22 +8,21 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from conformance.channel.http import header_value
-from conformance.check import GROUPS, LEVELS, MUST, check
-from conformance.checks import ALL
-from conformance.errors import SelectionError
-from conformance.likeness import Likeness, diff, lines
-from conformance.listening import free_port
-from conformance.mutants.faults import FAULTS
-from conformance.reply import Reply
-from conformance.report import as_json
-from conformance.route import Route
-from conformance.selection import select
-from conformance.subject import Subject
-from conformance.template import fill, fill_words
-from conformance.transcript import Message, printable
-from conformance.verdict import Report, Status, SubjectReport, Verdict
+from mcpzip_conformance.channel.http import header_value
+from mcpzip_conformance.check import GROUPS, LEVELS, MUST, check
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.errors import SelectionError
+from mcpzip_conformance.likeness import Likeness, diff, lines
+from mcpzip_conformance.listening import free_port
+from mcpzip_conformance.mutants.faults import FAULTS
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.report import as_json
+from mcpzip_conformance.route import Route
+from mcpzip_conformance.selection import select
+from mcpzip_conformance.subject import Subject
+from mcpzip_conformance.template import fill, fill_words
+from mcpzip_conformance.transcript import Message, printable
+from mcpzip_conformance.verdict import Report, Status, SubjectReport, Verdict
 
 VALUE, TEXT = Likeness.VALUE, Likeness.TEXT
 JSON = st.recursive(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcpzip_conformance.expectations import ExpectationError, Expectations, apply, read, text, write
+from mcpzip_conformance.verdict import Report, Status, SubjectReport, Verdict
 
-from conformance.expectations import ExpectationError, Expectations, apply, read, text, write
-from conformance.verdict import Report, Status, SubjectReport, Verdict
 from mcpzip.model.errors import McpzipError
 
 KNOWN = ("fidelity.is-error", "fidelity.meta", "search.limit")

@@ -24,11 +24,10 @@ from made_reports import (
     subject,
     verdict,
 )
-
-from conformance import report as renderings
-from conformance.report import as_json, as_junit
-from conformance.report.matrix import Mark, amount, mark, rows, score
-from conformance.verdict import Measure, Report, Requirement, SubjectReport, Verdict
+from mcpzip_conformance import report as renderings
+from mcpzip_conformance.report import as_json, as_junit
+from mcpzip_conformance.report.matrix import Mark, amount, mark, rows, score
+from mcpzip_conformance.verdict import Measure, Report, Requirement, SubjectReport, Verdict
 
 # Marks and rows
 

@@ -25,10 +25,9 @@ from made_reports import (
     verdict,
 )
 from markdown_it import MarkdownIt
+from mcpzip_conformance.report import as_html, as_json, as_markdown, differences, terminal
+from mcpzip_conformance.verdict import Report
 from rich.console import Console
-
-from conformance.report import as_html, as_json, as_markdown, differences, terminal
-from conformance.verdict import Report
 
 # Markdown
 

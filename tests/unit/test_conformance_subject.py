@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from conformance.errors import SelectionError, SubjectError
-from conformance.families import merged
-from conformance.subject import FEATURES, Subject, load_all, names
+from mcpzip_conformance.errors import SelectionError, SubjectError
+from mcpzip_conformance.families import merged
+from mcpzip_conformance.subject import FEATURES, Subject, load_all, names
 
 GOOD = """
 title = "p"

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-from fakes.answer import Answer, Refusal, Step, fill
+from mcpzip_fakes.answer import Answer, Refusal, Step, fill
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(

@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from fakes.engine import Engine
-from fakes.request import Refused, Request
-from fakes.scenario import Scenario
+from mcpzip_fakes.engine import Engine
+from mcpzip_fakes.request import Refused, Request
+from mcpzip_fakes.scenario import Scenario
 
 Json = dict[str, Any]
 META = "io.modelcontextprotocol/"

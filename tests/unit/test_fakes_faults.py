@@ -1,9 +1,8 @@
 """Which faults fire on which request, and what they make of an answer."""
 
 import pytest
-
-from fakes.distort import Exit, Pause, Step, Write, distort
-from fakes.faults import KINDS, Firing, Plan, fault
+from mcpzip_fakes.distort import Exit, Pause, Step, Write, distort
+from mcpzip_fakes.faults import KINDS, Firing, Plan, fault
 
 LINE = b'{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}\n'
 

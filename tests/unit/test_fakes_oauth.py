@@ -18,9 +18,8 @@ from granting import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-
-from fakes.oauth.authority import Asked, same
-from fakes.oauth.refused import Refused, ShownToPerson
+from mcpzip_fakes.oauth.authority import Asked, same
+from mcpzip_fakes.oauth.refused import Refused, ShownToPerson
 
 
 def test_a_code_becomes_tokens_for_one_resource() -> None:

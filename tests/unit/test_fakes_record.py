@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from fakes.record import Record, Writer, begun
+from mcpzip_fakes.record import Record, Writer, begun
 
 
 def write(path: Path, *messages: bytes) -> None:
@@ -103,7 +102,7 @@ def test_runs_are_counted(tmp_path: Path) -> None:
 def test_of_those_that_begin_at_once_each_has_a_number_of_its_own(tmp_path: Path) -> None:
     """Two of them read the record before either had written to it, and both were the first."""
     code = (
-        "import sys, os, time; from fakes.record import begun\n"
+        "import sys, os, time; from mcpzip_fakes.record import begun\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         f"print(begun({str(tmp_path / 'r')!r}, {{}})[0])"
     )

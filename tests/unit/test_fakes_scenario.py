@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
+import mcpzip_fakes
 import pytest
-
-import fakes
-from fakes.definitions import Tool
-from fakes.errors import ScenarioError
-from fakes.faults import KINDS
-from fakes.launch import described
-from fakes.scenario import Scenario, names
+from mcpzip_fakes.definitions import Tool
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.faults import KINDS
+from mcpzip_fakes.launch import described
+from mcpzip_fakes.scenario import Scenario, names
 
 
 def load(tmp_path: Path, text: str) -> Scenario:

@@ -14,7 +14,7 @@ from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.search import ADMIN_TOOLS, Question
 from mcpzip.proxy.usage import Usage, load, usage_path
 from mcpzip.search import Filters, Results, Searcher
-from mcpzip.search.tiers import LLM, Absence, Answer
+from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 
 SEND = tool("slack", "send_message", "Send a message to a channel")
 LIST = tool("slack", "list_channels", "List the channels")
@@ -31,7 +31,7 @@ CATALOG = Catalog(
 class Elsewhere:
     """Records what it was asked, and says what it was told to."""
 
-    def __init__(self, *answers: Answer, absent: Sequence[Absence] = ()) -> None:
+    def __init__(self, *answers: TierAnswer, absent: Sequence[TierAbsence] = ()) -> None:
         self.answers, self.absent = list(answers), list(absent)
         self.indexed: list[str] = []
         self.asked: list[tuple[str, list[str], int]] = []
@@ -42,7 +42,7 @@ class Elsewhere:
 
     async def ask(
         self, query: str, shortlist: Sequence[Entry], limit: int
-    ) -> tuple[list[Answer], list[Absence]]:
+    ) -> tuple[list[TierAnswer], list[TierAbsence]]:
         self.asked.append((query, [entry.name for entry in shortlist], limit))
         return self.answers, self.absent
 
@@ -66,7 +66,7 @@ def names(results: Results) -> list[str]:
 
 
 async def test_who_is_asked_elsewhere_gets_the_best_of_here_and_the_words_without_signs() -> None:
-    elsewhere = Elsewhere(Answer(LLM, "gemini", {"slack__list_channels": 1.0}))
+    elsewhere = Elsewhere(TierAnswer(LLM, "gemini", {"slack__list_channels": 1.0}))
     results = await found(Finder({}, None, elsewhere), "message to channel -invoice", 2)
     assert elsewhere.asked == [("message to channel", ["slack__send_message", "slack__list_channels"], 2)]
     assert names(results)[0] == "slack__list_channels"
@@ -75,7 +75,7 @@ async def test_who_is_asked_elsewhere_gets_the_best_of_here_and_the_words_withou
 
 
 async def test_who_is_absent_elsewhere_is_in_the_results() -> None:
-    absence = Absence(LLM, "gemini", "429")
+    absence = TierAbsence(LLM, "gemini", "429")
     results = await found(Finder({}, None, Elsewhere(absent=[absence])), "send message to somebody")
     assert results.absent == (absence,)
     assert names(results)[0] == "slack__send_message"

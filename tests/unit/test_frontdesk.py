@@ -22,7 +22,7 @@ from mcpzip.server.app import card_of
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.frontdesk import FrontDesk, attend
 from mcpzip.server.session import Session
-from mcpzip.system.doorstep import answer_while
+from mcpzip.system.startup_io import answer_while
 
 SERVERS = {
     name: ServerConfig(name=name, transport="stdio", command="never-run") for name in ("slack", "git.hub")

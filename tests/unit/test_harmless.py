@@ -8,8 +8,8 @@ from hostile_texts import hostile, writable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.model.harmless import json_text, lines, one_line
 from mcpzip.model.limits import SHOWN_LINE, SHOWN_MARKS, SHOWN_TEXT, SHOWN_WORDS
+from mcpzip.model.sanitize import json_text, lines, one_line
 
 odd = st.text(st.characters(categories=["Cc", "Cf", "Cs", "Mn", "Lo", "Zs"]))
 anything = st.one_of(hostile, st.text(max_size=40), odd)

@@ -8,7 +8,7 @@ import respx
 
 from mcpzip.http.client import REDIRECTS, Client, redirect_target
 from mcpzip.model import limits
-from mcpzip.wire.inflating import CODINGS, UnfitAnswerError
+from mcpzip.wire.content_coding import CODINGS, ContentCodingError
 
 URL = "https://mcp.example/mcp"
 BODY = b'{"jsonrpc":"2.0"}'
@@ -289,7 +289,7 @@ async def test_an_answer_with_more_header_fields_than_the_limit_fails(server: re
     )
     client = Client(URL)
     assert (await sent(client)).status_code == 200
-    with pytest.raises(UnfitAnswerError, match=f"more than {limits.HEADERS} header fields"):
+    with pytest.raises(ContentCodingError, match=f"more than {limits.HEADERS} header fields"):
         await sent(client)
     await client.aclose()
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mcpzip.http import events as module
 from mcpzip.http.events import Cursor, content_type, events, is_event_stream
 from mcpzip.model import limits
-from mcpzip.wire.eventstream import EventReader, EventTooLongError, StreamEvent
-from mcpzip.wire.inflating import UnfitAnswerError
+from mcpzip.wire.content_coding import ContentCodingError
+from mcpzip.wire.event_stream import EventReader, EventTooLongError, StreamEvent
 
 
 class Pieces(httpx.AsyncByteStream):
@@ -194,7 +194,7 @@ async def test_an_event_that_is_too_long_ends_the_reading(monkeypatch: pytest.Mo
 
 async def test_a_stream_that_is_not_what_it_says_is_unfit() -> None:
     for coding in ("gzip", "br"):
-        with pytest.raises(UnfitAnswerError):
+        with pytest.raises(ContentCodingError):
             await anext(events(response(b"data: a\n\n", coding=coding)))
 
 

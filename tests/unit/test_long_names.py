@@ -25,8 +25,8 @@ from mcpzip.proxy import doctor, offers
 from mcpzip.proxy.doctor import mend_keys, mend_name
 from mcpzip.proxy.search import read_question, shortened
 from mcpzip.search.index import Index
-from mcpzip.search.nearest import nearest_words
 from mcpzip.search.query import named
+from mcpzip.search.suggestions import nearest_words
 
 SENTENCE = ECHO + 200
 LONG = "発" * 300_000

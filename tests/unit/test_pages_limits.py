@@ -16,8 +16,8 @@ from mcpzip.catalog import Failed
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamListError
 from mcpzip.proxy.refresh import FIRST_RETRY, LAST_RETRY, Refresher
-from mcpzip.transport import pages
-from mcpzip.wire.stepping import has_more_elements
+from mcpzip.transport import pagination
+from mcpzip.wire.json_iter import has_more_elements
 
 
 class Server:
@@ -37,7 +37,7 @@ def endless(tools, cursor=lambda number: f"page-{number}"):
 
 
 async def listed(server):
-    return await pages.all_pages(server, "tools/list", "tools", 1.0)
+    return await pagination.all_pages(server, "tools/list", "tools", 1.0)
 
 
 async def test_a_list_without_end_stops_at_its_bytes(monkeypatch):
@@ -94,7 +94,7 @@ async def test_a_page_of_too_many_items_is_never_unpacked(monkeypatch, element):
     def unpack(_):
         raise AssertionError("it was unpacked")
 
-    monkeypatch.setattr(pages, "_elements", SimpleNamespace(decode=unpack))
+    monkeypatch.setattr(pagination, "_elements", SimpleNamespace(decode=unpack))
     with pytest.raises(UpstreamListError, match="over 50,000 items"):
         await listed(Server(lambda _: page))
 
@@ -162,5 +162,5 @@ async def test_a_list_over_a_limit_is_not_asked_for_again_soon(error, least, mos
 
 
 def test_the_page_knows_every_list():
-    assert set(pages._FIELDS) == {"tools", "prompts", "resources", "resourceTemplates"}
-    assert msgspec.json.decode(b"{}", type=pages._Page) == pages._Page()
+    assert set(pagination._FIELDS) == {"tools", "prompts", "resources", "resourceTemplates"}
+    assert msgspec.json.decode(b"{}", type=pagination._Page) == pagination._Page()

@@ -18,7 +18,7 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.limits import ECHO
 from mcpzip.model.quoting import named, one_line, quoted, shortened
-from mcpzip.model.secrecy import keep
+from mcpzip.model.redaction import register
 
 
 @given(st.text(max_size=600), st.integers(1, 300))
@@ -51,7 +51,7 @@ def test_a_long_text_is_cut() -> None:
 
 def test_a_secret_is_found_before_the_text_is_cut() -> None:
     secret = "-".join(("a", "secret", "of", "quoting"))
-    keep(secret)
+    register(secret)
     for before in (0, ECHO - 10, ECHO * 20 - 10):
         assert "secret" not in quoted(" " * before + secret + " more" * 1000)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mcpzip.system.saving import DelayedSave
+from mcpzip.system.delayed_save import DelayedSave
 
 
 class Disk:

@@ -30,7 +30,7 @@ def entry(by_field: dict[str, list[str]], name: str = "thing") -> Entry:
 
 
 def worth(entry: Entry, word: str) -> float:
-    return Analyst(None).analyse(entry).worths.get(word, 0.0)
+    return Analyst(None).analyse(entry).postings_of.get(word, 0.0)
 
 
 @given(fields, st.sampled_from(TEXTS), st.sampled_from(WORDS))
@@ -60,7 +60,7 @@ def test_a_term_more_in_the_name_counts_too(name: list[str], word: str) -> None:
 def test_the_order_of_words_changes_no_worth(by_field: dict[str, list[str]]) -> None:
     turned = {field: words[::-1] for field, words in by_field.items()}
     left, right = Analyst(None).analyse(entry(by_field)), Analyst(None).analyse(entry(turned))
-    assert left.worths == pytest.approx(right.worths)
+    assert left.postings_of == pytest.approx(right.postings_of)
 
 
 @given(catalogs)
@@ -96,7 +96,7 @@ def test_an_analysis() -> None:
         )
     )
     assert found.name == ("get", "the", "contact")
-    assert set(found.worths) == {"get", "the", "contact", "crm", "kind", "privat"}
+    assert set(found.postings_of) == {"get", "the", "contact", "crm", "kind", "privat"}
     assert found.written["contacts"] == "contact"
     assert "of" not in found.written
     assert found.vector is None
@@ -107,7 +107,7 @@ def test_the_parts_by_field_add_up_to_the_whole(by_field: dict[str, list[str]]) 
     made = entry(by_field, "river_valley")
     analyst = Analyst(None)
     rarities = {word: 1.0 + place for place, word in enumerate(WORDS)}
-    whole = analyst.analyse(made).worths
+    whole = analyst.analyse(made).postings_of
     expected = sum(rarities[word] * whole.get(word, 0.0) for word in WORDS)
     found = analyst.by_field(made, rarities)
     assert sum(found.values()) == pytest.approx(expected)

@@ -91,4 +91,4 @@ def test_who_stops_it_has_the_index_there_was() -> None:
 def test_a_name_of_very_many_words_is_taken_in_by_its_first() -> None:
     long = tool("evil", " ".join(f"w{n}" for n in range(200)))
     analysis = Analyst(None).analyse(long, brief=True)
-    assert len(analysis.worths) <= 8
+    assert len(analysis.postings_of) <= 8

@@ -14,7 +14,7 @@ from mcpzip.search.query import understand
 from mcpzip.search.searcher import KEPT
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.signals import NO_SIGNALS, Signals
-from mcpzip.search.tiers import LLM, Answer
+from mcpzip.search.tiers import LLM, TierAnswer
 
 
 class Recalled(NamedTuple):
@@ -62,7 +62,7 @@ def test_answers_of_other_tiers_are_neither_kept_nor_hidden_by_what_is(
     catalog: list[Entry], query: str
 ) -> None:
     kept, alone = searcher(*catalog), searcher(*catalog).search(query, 5)
-    said = [Answer(LLM, "gemini", {entry.name: 1.0 for entry in catalog[:1]})]
+    said = [TierAnswer(LLM, "gemini", {entry.name: 1.0 for entry in catalog[:1]})]
     assert kept.search(query, 5) == alone
     assert kept.search(query, 5, answers=said) == searcher(*catalog).search(query, 5, answers=said)
     assert kept.search(query, 5) == alone

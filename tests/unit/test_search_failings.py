@@ -8,10 +8,10 @@ import search_catalog
 from searching import found, names, searcher, tool
 
 from mcpzip.search import Filters, Searcher
-from mcpzip.search.lanes import Lanes
+from mcpzip.search.packed_matrix import PackedMatrix
 from mcpzip.search.postings import Posting, Postings
 from mcpzip.search.semantic import local_table, vectors
-from mcpzip.search.tiers import LLM, SEMANTIC, Absence
+from mcpzip.search.tiers import LLM, SEMANTIC, TierAbsence
 
 ASKED_FOR = [
     tool("knowledge", "pushing_to_production", "Push to production"),
@@ -132,16 +132,16 @@ def test_linear_time(touched: list[int]) -> None:
 def test_linear_time_of_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "WHOLE", 100)
     compared: list[int] = []
-    plain = Lanes.cosines
+    plain = PackedMatrix.cosines
 
-    def cosines(self: Lanes, numbers: bytes) -> list[float]:
+    def cosines(self: PackedMatrix, numbers: bytes) -> list[float]:
         found_ = plain(self, numbers)
         compared.append(len(found_))
         return found_
 
     made = searcher(*search_catalog.entries(), *ASKED_FOR, table=local_table())
     made.search("the first search makes the clusters", 5)
-    monkeypatch.setattr(Lanes, "cosines", cosines)
+    monkeypatch.setattr(PackedMatrix, "cosines", cosines)
     assert found(made, "will the weather in the city be good", 1)[0].startswith("weather__")
     assert sum(compared) < len(made) / 2
 
@@ -219,7 +219,10 @@ def test_misspellings(everything: Searcher, query: str) -> None:
 
 
 def test_silent_fallback(everything: Searcher) -> None:
-    away = [Absence(SEMANTIC, "ollama", "it can't be reached"), Absence(LLM, "gemini", "it took too long")]
+    away = [
+        TierAbsence(SEMANTIC, "ollama", "it can't be reached"),
+        TierAbsence(LLM, "gemini", "it took too long"),
+    ]
     results = everything.search("send a message", 5, answers=away)
     assert (results.tiers, results.absent) == (("keyword", "semantic"), tuple(away))
     assert searcher(*ASKED_FOR).search("authentication", 5, answers=away).tiers == ("keyword",)

@@ -17,32 +17,32 @@ from mcpzip.search.fusion import (
     LITERAL_SCORE,
     POOL,
     SPOKEN_SCORES,
-    Heard,
+    TierScores,
     above_background,
     rank,
 )
 from mcpzip.search.index import Index
-from mcpzip.search.needs import needs
 from mcpzip.search.query import understand
+from mcpzip.search.query_split import split_query
 from mcpzip.search.searcher import NEEDED
 from mcpzip.search.signals import Signals
-from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, Absence, Answer
+from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 
 cosines = st.floats(-1, 1, allow_nan=False)
 shares = st.floats(0, 1, allow_nan=False)
 
 
 @st.composite
-def answers(draw: st.DrawFn, made: list[Entry]) -> list[Answer | Absence]:
+def answers(draw: st.DrawFn, made: list[Entry]) -> list[TierAnswer | TierAbsence]:
     """What tiers elsewhere might say of these tools, and of one that is gone."""
     known = st.sampled_from([*(entry.name for entry in made), "gone__tool"])
-    said: list[Answer | Absence] = []
+    said: list[TierAnswer | TierAbsence] = []
     if draw(st.booleans()):
-        said.append(Answer(SEMANTIC, "ollama", draw(st.dictionaries(known, cosines))))
+        said.append(TierAnswer(SEMANTIC, "ollama", draw(st.dictionaries(known, cosines))))
     if draw(st.booleans()):
-        said.append(Answer(LLM, "gemini", draw(st.dictionaries(known, shares))))
+        said.append(TierAnswer(LLM, "gemini", draw(st.dictionaries(known, shares))))
     else:
-        said.append(Absence(LLM, "gemini", "it took too long"))
+        said.append(TierAbsence(LLM, "gemini", "it took too long"))
     return said
 
 
@@ -111,8 +111,8 @@ def test_the_words_of_a_name_come_before_all_but_the_name(made: list[Entry]) -> 
         assert stemmed[0] in stemmed[1:]
 
 
-def ranked(index: Index, query: str, depth: int, heard: Heard | None = None) -> list[tuple[str, float]]:
-    ranking = rank(index, understand(query, Filters(), index).plan, depth, heard or Heard())
+def ranked(index: Index, query: str, depth: int, heard: TierScores | None = None) -> list[tuple[str, float]]:
+    ranking = rank(index, understand(query, Filters(), index).plan, depth, heard or TierScores())
     return [(index.document(each.document).name, each.score) for each in ranking.found]
 
 
@@ -132,7 +132,7 @@ MANY_NAMED = [
 @pytest.mark.parametrize("heard", [False, True])
 def test_a_longer_ranking_begins_with_every_shorter_one(made: list[Entry], query: str, heard: bool) -> None:
     index = index_of(*made)
-    said = Heard({number: (number * 37 % 101) / 101 for number in range(len(made))} if heard else {})
+    said = TierScores({number: (number * 37 % 101) / 101 for number in range(len(made))} if heard else {})
     longest = ranked(index, query, len(made), said)
     assert len(longest) > 2 * POOL
     for depth in (0, 1, 10, POOL - 1, POOL, POOL + 1, 2 * POOL):
@@ -161,8 +161,8 @@ CHATS = [
 ]
 
 
-def said_of(scores: Mapping[str, float], tier: str = SEMANTIC) -> Answer:
-    return Answer(tier, "test", scores)
+def said_of(scores: Mapping[str, float], tier: str = SEMANTIC) -> TierAnswer:
+    return TierAnswer(tier, "test", scores)
 
 
 def test_each_way_of_naming_a_tool_has_its_scores() -> None:
@@ -247,7 +247,7 @@ def test_what_is_said_of_a_tool_that_is_gone_is_passed_over() -> None:
 
 
 def test_an_absence_is_told() -> None:
-    absent = Absence(LLM, "gemini", "it took too long")
+    absent = TierAbsence(LLM, "gemini", "it took too long")
     results = searcher(*CHATS).search("message", 5, answers=[absent])
     assert (results.absent, results.tiers) == ((absent,), (KEYWORD,))
 
@@ -272,9 +272,9 @@ def test_the_background_of_another_model_is_taken_off() -> None:
 def test_several_needs_bring_each_need_its_best(made: list[Entry], words: list[str]) -> None:
     query = f"get the {' '.join(words)} file and then send a message to the user"
     results = searcher(*made).search(query, 50)
-    best = [searcher(*made).search(need, 1).hits for need in needs(query)]
+    best = [searcher(*made).search(need, 1).hits for need in split_query(query)]
     several = all(hits and hits[0].score >= NEEDED for hits in best)
-    assert tuple(need for need, _ in results.needs) == (needs(query) if several else ())
+    assert tuple(need for need, _ in results.needs) == (split_query(query) if several else ())
     for need, quality in results.needs:
         alone = searcher(*made).search(need, 1)
         if quality != "none":

@@ -10,7 +10,7 @@ from searching import SPELLED, catalogs, found, index_of, queries, searcher, sen
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.index import Index
-from mcpzip.search.keyword import Said, add_up, most
+from mcpzip.search.keyword import QueryTerms, max_score, score_documents
 from mcpzip.search.query import understand
 
 # Words that are no verbs, share no stem, and make no third word when joined.
@@ -29,13 +29,13 @@ def score(entries: list[Entry], query: str, name: str) -> float:
     return scores.get(name, 0.0)
 
 
-def worths(index: Index, query: str) -> dict[str, float]:
+def postings_of(index: Index, query: str) -> dict[str, float]:
     """What the words of ``query`` are worth, advantages and all, by tool."""
     plan = understand(query, Filters(), index).plan
-    said = Said.of(index, plan)
+    said = QueryTerms.of(index, plan)
     return {
         index.document(number).name: worth * said.advantage(index.document(number))
-        for number, worth in add_up(index, plan).items()
+        for number, worth in score_documents(index, plan).items()
     }
 
 
@@ -100,8 +100,8 @@ def test_nor_puts_a_tool_that_has_it_behind_one_that_lacks_it(
 def test_a_share_is_a_share(made: list[Entry], query: str) -> None:
     index = index_of(*made)
     plan = understand(query, Filters(), index).plan
-    assert most(index, plan) > 0
-    assert all(worth > 0 for worth in add_up(index, plan).values())
+    assert max_score(index, plan) > 0
+    assert all(worth > 0 for worth in score_documents(index, plan).values())
     for hit in searcher(*made).search(query, 50).hits:
         assert 0.0 <= hit.words <= 1.0
 
@@ -191,8 +191,8 @@ def test_what_is_said_of_a_name() -> None:
     index = index_of(tool("slack", "send_message"), tool("slack", "send_message_later"), tool("mail", "send"))
     by_name = {document.name: document for document in index.documents if document}
 
-    def said(query: str) -> Said:
-        return Said.of(index, understand(query, Filters(), index).plan)
+    def said(query: str) -> QueryTerms:
+        return QueryTerms.of(index, understand(query, Filters(), index).plan)
 
     one, longer = by_name["slack__send_message"], by_name["slack__send_message_later"]
     assert said("send message").coverage(one) == 1.0

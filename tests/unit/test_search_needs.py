@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from searching import names, searcher, tool
 
-from mcpzip.search.needs import MOST, needs
+from mcpzip.search.query_split import MOST, split_query
 from mcpzip.search.tokenizer import term_of, words
 
 
@@ -28,7 +28,7 @@ from mcpzip.search.tokenizer import term_of, words
     ],
 )
 def test_several(text: str, parts: tuple[str, ...]) -> None:
-    cut = tuple(part.removeprefix("- ").removeprefix("1. ") for part in needs(text))
+    cut = tuple(part.removeprefix("- ").removeprefix("1. ") for part in split_query(text))
     assert cut == parts
 
 
@@ -51,7 +51,7 @@ def test_several(text: str, parts: tuple[str, ...]) -> None:
     ],
 )
 def test_one(text: str) -> None:
-    assert needs(text) == ()
+    assert split_query(text) == ()
 
 
 pieces = st.lists(
@@ -81,7 +81,7 @@ pieces = st.lists(
 @given(st.text() | pieces)
 @example("A. \n")
 def test_never_raises_and_gives_no_or_several(text: str) -> None:
-    assert len(needs(text)) in {0, *range(2, MOST + 1)}
+    assert len(split_query(text)) in {0, *range(2, MOST + 1)}
 
 
 JOINTS = {term_of(word) for word in ("and", "then", "afterwards", "after", "that", "finally", "next", "also")}
@@ -89,7 +89,7 @@ JOINTS = {term_of(word) for word in ("and", "then", "afterwards", "after", "that
 
 @given(pieces)
 def test_the_parts_say_what_the_text_says(text: str) -> None:
-    parts = needs(text)
+    parts = split_query(text)
     if parts:
         said = [term for part in parts for _, term in words(part) if term not in JOINTS]
         assert said == [term for _, term in words(text) if term not in JOINTS]
@@ -97,7 +97,7 @@ def test_the_parts_say_what_the_text_says(text: str) -> None:
 
 @given(st.text() | pieces)
 def test_every_part_says_something_and_is_one_need(text: str) -> None:
-    for part in needs(text):
+    for part in split_query(text):
         assert words(part)
         assert part.strip() == part
 
@@ -108,7 +108,7 @@ def test_every_part_says_something_and_is_one_need(text: str) -> None:
 def test_a_long_text_is_cut_in_one_go(unit: str) -> None:
     # Were this quadratic, it would take half a minute: so it was once, for white space.
     for text in (unit * 10_000, "a" + unit * 10_000 + "b", "send a mail," + unit * 10_000 + " and read it"):
-        assert len(needs(text)) <= MOST
+        assert len(split_query(text)) <= MOST
 
 
 TOOLS = searcher(

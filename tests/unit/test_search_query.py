@@ -11,7 +11,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.index import Index
 from mcpzip.search.query import MOST_WORDS, RELATED, REPAIRED, TRANSLATED, Understanding, read, understand
-from mcpzip.search.syntax import asked
+from mcpzip.search.query_syntax import parse_query
 from mcpzip.search.tokenizer import content, fold, is_bigram, words
 
 KNOWN = index_of(
@@ -79,7 +79,7 @@ def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
 ) -> None:
     understood = understand(query, wanted, index_of(*made))
     led = {word for _, said_as in understood.words for word in said_as}
-    for word, _ in content(words(asked(query).text))[:MOST_WORDS]:
+    for word, _ in content(words(parse_query(query).text))[:MOST_WORDS]:
         if word.isascii():
             assert word in led or word in understood.unknown or word in dict(understood.corrected)
     assert led.isdisjoint(understood.unknown)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
-from mcpzip.search.lanes import FINE, Lanes, rounded
-from mcpzip.search.remote.answers import MOST, TTL, Answers, key_of
-from mcpzip.search.remote.meaning import LONGEST_TEXT, texts_of
+from mcpzip.search.packed_matrix import FINE, PackedMatrix, rounded
+from mcpzip.search.remote.llm_cache import MOST, TTL, LlmCache, key_of
 from mcpzip.search.remote.prompt import BEGIN, END, picks, prompt, schema, scores
+from mcpzip.search.remote.semantic_tier import LONGEST_TEXT, texts_of
 from mcpzip.search.remote.service import Service, Unavailable
-from mcpzip.search.remote.vectorfile import VectorFile
+from mcpzip.search.remote.vector_file import VectorFile
 from mcpzip.search.remote.wordpiece import WordPieces
 
 # --- a service ----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ NUMBERS = st.floats(-1, 1, width=32)
 def test_lanes_give_the_cosines_of_the_packed_numbers(vectors):
     usable = [vector for vector in vectors if max(map(abs, vector)) > 1e-6]
     kept = [rounded(vector, FINE) for vector in usable]
-    lanes = Lanes(kept, 6, FINE)
+    lanes = PackedMatrix(kept, 6, FINE)
     for query in kept:
         for cosine, other in zip(lanes.cosines(query), kept, strict=True):
             a, b = ([number - FINE.zero for number in each] for each in (query, other))
@@ -198,7 +198,9 @@ def test_eight_bits_cost_little():
     draw = random.Random(1)
     vectors = [[draw.gauss(0, 1) for _ in range(384)] for _ in range(50)]
     query = vectors[0]
-    found = Lanes([rounded(vector, FINE) for vector in vectors], 384, FINE).cosines(rounded(query, FINE))
+    found = PackedMatrix([rounded(vector, FINE) for vector in vectors], 384, FINE).cosines(
+        rounded(query, FINE)
+    )
     for cosine, vector in zip(found, vectors, strict=True):
         exact = sum(map(lambda x, y: x * y, query, vector)) / (math.hypot(*query) * math.hypot(*vector))
         assert cosine == pytest.approx(exact, abs=0.003)
@@ -208,7 +210,7 @@ def test_eight_bits_cost_little():
 def test_the_longest_vectors_overflow_no_lane():
     worst = rounded([1.0] * FINE.most, FINE)
     assert set(worst) == {FINE.zero + FINE.levels}
-    assert Lanes([worst, worst], FINE.most, FINE).cosines(worst) == pytest.approx([1.0, 1.0])
+    assert PackedMatrix([worst, worst], FINE.most, FINE).cosines(worst) == pytest.approx([1.0, 1.0])
 
 
 @pytest.mark.parametrize("vector", [[0.0, 0.0], [math.inf, 1.0], [1e-320, 0.0]])
@@ -219,8 +221,8 @@ def test_a_vector_needs_a_direction(vector):
 
 def test_vectors_of_two_dimensions_are_not_compared():
     with pytest.raises(ValueError, match="one dimension"):
-        Lanes([b"ab", b"abc"], 2, FINE)
-    assert Lanes([], 1, FINE).cosines(b"a") == []
+        PackedMatrix([b"ab", b"abc"], 2, FINE)
+    assert PackedMatrix([], 1, FINE).cosines(b"a") == []
 
 
 @given(st.dictionaries(st.binary(min_size=32, max_size=32), st.binary(min_size=5, max_size=5), max_size=6))
@@ -245,7 +247,7 @@ def test_a_disk_that_refuses_is_no_error(tmp_path):
     path = str(tmp_path / "cache" / "embeddings.bin")
     assert not VectorFile(path, "me").save({bytes(32): b"abc"})
     assert VectorFile(path, "me").load() == {}
-    answers = Answers(str(tmp_path / "cache" / "llm-answers.json"))
+    answers = LlmCache(str(tmp_path / "cache" / "llm-answers.json"))
     answers.put("key", ["a__b"])
     answers.save()
     assert answers.get("key") == ("a__b",)
@@ -277,35 +279,35 @@ def test_every_text_can_be_sent(description):
 def test_an_answer_is_kept_for_a_week(tmp_path):
     now = 1_000_000.0
     path = str(tmp_path / "llm-answers.json")
-    first = Answers(path, lambda: now)
+    first = LlmCache(path, lambda: now)
     first.put("key", ["a__b", "c__d"])
     first.save()
-    assert Answers(path, lambda: now + TTL - 1).get("key") == ("a__b", "c__d")
-    assert Answers(path, lambda: now + TTL).get("key") is None
-    assert Answers(path, lambda: now - 1).get("key") is None  # a clock that was set back
+    assert LlmCache(path, lambda: now + TTL - 1).get("key") == ("a__b", "c__d")
+    assert LlmCache(path, lambda: now + TTL).get("key") is None
+    assert LlmCache(path, lambda: now - 1).get("key") is None  # a clock that was set back
     assert first.get("other") is None
 
 
 def test_two_processes_keep_their_answers_in_one_file(tmp_path):
     path = str(tmp_path / "llm-answers.json")
-    one, other = Answers(path), Answers(path)
+    one, other = LlmCache(path), LlmCache(path)
     one.put("a", ["a__b"])
     other.put("c", ["c__d"])
     one.save()
     other.save()
-    assert (Answers(path).get("a"), Answers(path).get("c")) == (("a__b",), ("c__d",))
+    assert (LlmCache(path).get("a"), LlmCache(path).get("c")) == (("a__b",), ("c__d",))
 
 
 def test_the_youngest_answers_are_kept(tmp_path):
     now = 0.0
-    answers = Answers(str(tmp_path / "llm-answers.json"), lambda: now)
+    answers = LlmCache(str(tmp_path / "llm-answers.json"), lambda: now)
     for number in range(MOST + 10):
         now += 1
         answers.put(str(number), ["a__b"])
     assert answers.get("9") is None
     assert answers.get("10") == ("a__b",)
     answers.save()
-    again = Answers(str(tmp_path / "llm-answers.json"), lambda: now)
+    again = LlmCache(str(tmp_path / "llm-answers.json"), lambda: now)
     assert (again.get("9"), again.get("10")) == (None, ("a__b",))
 
 
@@ -324,11 +326,11 @@ def test_the_youngest_answers_are_kept(tmp_path):
 def test_a_damaged_file_is_no_answer(tmp_path, content):
     path = tmp_path / "llm-answers.json"
     path.write_bytes(content)
-    answers = Answers(str(path), lambda: 2.0)
+    answers = LlmCache(str(path), lambda: 2.0)
     assert answers.get("key") is None
     answers.put("key", ["a__b"])
     answers.save()
-    assert Answers(str(path), lambda: 2.0).get("key") == ("a__b",)
+    assert LlmCache(str(path), lambda: 2.0).get("key") == ("a__b",)
 
 
 def test_an_answer_is_known_by_all_it_depends_on():

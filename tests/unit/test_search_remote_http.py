@@ -13,7 +13,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.search.remote.embeddings import BATCH, EmbeddingServer
 from mcpzip.search.remote.gemini import Gemini
 from mcpzip.search.remote.service import Unavailable
-from mcpzip.search.tiers import Absence, Answer
+from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 OLLAMA = "http://127.0.0.1:11434/api/embed"
 OPENAI = "https://api.openai.com/v1/embeddings"
@@ -209,7 +209,7 @@ async def test_gemini_is_asked_as_it_wants_to_be():
         host="generativelanguage.googleapis.com", path__regex=r"/v1\w*/models/gemini-x:generateContent"
     ).respond(json=said('{"tools": ["todo__add"]}'))
     gemini = Gemini(Secret("k-1"), "gemini-x", 20)
-    assert await gemini.rank('add "milk"', TOOLS, 7) == Answer("llm", "gemini", {"todo__add": 1.0})
+    assert await gemini.rank('add "milk"', TOOLS, 7) == TierAnswer("llm", "gemini", {"todo__add": 1.0})
     request = route.calls[0].request
     body = sent(route)
     assert request.headers["x-goog-api-key"] == "k-1"
@@ -244,7 +244,7 @@ async def test_gemini_is_asked_as_it_wants_to_be():
 async def test_a_failing_gemini_is_a_sentence(answer, reason):
     respx.post(host="generativelanguage.googleapis.com").mock(side_effect=answer)
     gemini = Gemini(Secret("k-1"), deadline=20)
-    assert await gemini.rank("add", TOOLS, 5) == Absence("llm", "gemini", reason)
+    assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", reason)
     await gemini.aclose()
 
 
@@ -256,7 +256,7 @@ async def test_gemini_says_itself_when_to_come_back():
     route = respx.post(host="generativelanguage.googleapis.com").respond(429, json=error)
     now = 0.0
     gemini = Gemini(Secret("k-1"), deadline=20, clock=lambda: now)
-    assert await gemini.rank("add", TOOLS, 5) == Absence("llm", "gemini", "over its limit (429)")
+    assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", "over its limit (429)")
     now = 3_599.0
     assert gemini.service.resting()
     assert len(route.calls) == 1
@@ -271,9 +271,9 @@ async def test_without_google_genai_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.genai", None)
     gemini = Gemini(Secret("k-1"), deadline=20)
     told = "pip install 'mcpzip[gemini]'"
-    assert await gemini.rank("add", TOOLS, 5) == Absence("llm", "gemini", told)
+    assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", told)
     again = await gemini.rank("add", TOOLS, 5)
-    assert again == Absence("llm", "gemini", f"{told}; left alone for a while")
+    assert again == TierAbsence("llm", "gemini", f"{told}; left alone for a while")
     await gemini.aclose()
 
 
@@ -290,6 +290,6 @@ async def test_without_onnxruntime_the_extra_is_named(monkeypatch):
 
 async def test_nothing_is_asked_about_nothing():
     gemini = Gemini(Secret("k-1"))
-    assert await gemini.rank(" ", TOOLS, 5) == Answer("llm", "gemini", {})
-    assert await gemini.rank("add", [], 5) == Answer("llm", "gemini", {})
+    assert await gemini.rank(" ", TOOLS, 5) == TierAnswer("llm", "gemini", {})
+    assert await gemini.rank("add", [], 5) == TierAnswer("llm", "gemini", {})
     await gemini.aclose()

@@ -14,7 +14,7 @@ from mcpzip.model.tokens import estimate
 from mcpzip.proxy.fitting import ALSO, SPARED, fitted
 from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
 from mcpzip.search import Filters, Hit, Results
-from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, Absence
+from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence
 
 
 def tool(name: str, server: str = "shop", description: str = "", **parameters: object) -> Entry:
@@ -165,7 +165,9 @@ reasons = st.text(max_size=200)
     tools,
     st.integers(100, 2_000),
     st.dictionaries(st.text("abc-", min_size=1, max_size=20), reasons, max_size=8),
-    st.lists(st.builds(Absence, st.sampled_from([SEMANTIC, LLM]), st.just("gemini"), reasons), max_size=2),
+    st.lists(
+        st.builds(TierAbsence, st.sampled_from([SEMANTIC, LLM]), st.just("gemini"), reasons), max_size=2
+    ),
     st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60)), max_size=20),
     st.lists(st.text(min_size=1, max_size=100), max_size=20),
 )
@@ -173,7 +175,7 @@ def test_a_reply_stays_within_its_budget(
     found: list[Entry],
     budget: int,
     troubles: dict[str, str],
-    absent: list[Absence],
+    absent: list[TierAbsence],
     corrected: list[tuple[str, str]],
     unknown: list[str],
 ) -> None:
@@ -260,7 +262,7 @@ def test_the_status_says_how_many_of_how_many(found: Results, count: str) -> Non
 
 
 def test_a_tier_that_is_absent_is_named_with_its_reason() -> None:
-    absent = (Absence(LLM, "gemini", "429,\nagain in 30 s"),)
+    absent = (TierAbsence(LLM, "gemini", "429,\nagain in 30 s"),)
     assert said(results(hit(PAY), absent=absent))[-1].endswith("· llm (gemini) absent: 429, again in 30 s")
 
 
@@ -332,7 +334,7 @@ def test_what_the_model_need_not_read_stands_in_meta() -> None:
             moved=(("boost", 2.0),),
         ),
         needs=(("post it", "fair"),),
-        absent=(Absence(LLM, "gemini", "429"),),
+        absent=(TierAbsence(LLM, "gemini", "429"),),
         corrected=(("pots", "post"),),
         unknown_words=("xyzzy",),
     )

@@ -12,10 +12,10 @@ from searching import DIMENSION, concepts, found, searcher, table_bytes, table_o
 
 from mcpzip.search import Searcher
 from mcpzip.search.fields import Fields
-from mcpzip.search.lanes import COARSE
+from mcpzip.search.packed_matrix import COARSE
 from mcpzip.search.semantic import local_table, vectors
-from mcpzip.search.semantic.describing import Describer, spoken
 from mcpzip.search.semantic.table import Table, mixed, unit
+from mcpzip.search.semantic.tool_vectors import ToolEmbedder, spoken
 from mcpzip.search.semantic.vectors import Vectors, packed, unpacked
 
 
@@ -227,7 +227,7 @@ def test_a_table_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
 
 
 def test_a_tool_means_its_name_before_all(table: Table) -> None:
-    describe = Describer(table).vector
+    describe = ToolEmbedder(table).vector
     vector = describe(Fields.of(tool("live", "deployRelease", "A dog. A cat and another cat.")))
     assert vector is not None
     numbers = [number - COARSE.zero for number in unpacked(vector)]

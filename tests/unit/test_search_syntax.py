@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from searching import found, searcher, tool
 
 from mcpzip.search import Filters
-from mcpzip.search.syntax import Asked, asked
+from mcpzip.search.query_syntax import ParsedQuery, parse_query
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from mcpzip.search.syntax import Asked, asked
 def test_signs(
     query: str, text: str, servers: tuple[str, ...], without: tuple[str, ...], phrases: tuple[str, ...]
 ) -> None:
-    assert asked(query) == Asked(query, text, servers, without, phrases)
+    assert parse_query(query) == ParsedQuery(query, text, servers, without, phrases)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_signs(
     ],
 )
 def test_plain_english_has_none(query: str) -> None:
-    said = asked(query)
+    said = parse_query(query)
     assert (said.servers, said.without, said.phrases) == ((), (), ())
     assert said.text.split() == query.split()
 
 
 @given(st.text() | st.text('server:"-ab “”„\n', max_size=40))
 def test_never_raises_and_makes_nothing_up(query: str) -> None:
-    said = asked(query)
+    said = parse_query(query)
     assert said.written == query
     for part in (*said.text.split(), *said.servers, *said.without, *said.phrases):
         assert part in query
@@ -71,22 +71,22 @@ def test_never_raises_and_makes_nothing_up(query: str) -> None:
 @given(st.lists(st.sampled_from(["send", "message", "the", "team"])), st.sampled_from(["slack", "my-notes"]))
 def test_a_sign_may_stand_anywhere(words: list[str], server: str) -> None:
     for place in range(len(words) + 1):
-        said = asked(" ".join([*words[:place], f"server:{server}", *words[place:], "-draft"]))
+        said = parse_query(" ".join([*words[:place], f"server:{server}", *words[place:], "-draft"]))
         assert (said.text, said.servers, said.without) == (" ".join(words), (server,), ("draft",))
-        said = asked(" ".join(["-draft", *words[:place], f"server:{server}", *words[place:]]))
+        said = parse_query(" ".join(["-draft", *words[:place], f"server:{server}", *words[place:]]))
         assert (said.text, said.servers, said.without) == (" ".join(words), (server,), ("draft",))
 
 
 def test_more_signs_than_anybody_writes_are_none() -> None:
     query = " ".join(f"-word{number}" for number in range(100))
-    assert asked(query) == Asked(query, query)
+    assert parse_query(query) == ParsedQuery(query, query)
 
 
 @pytest.mark.parametrize("unit", ['"', '"a', '"a ', "„", "-a", "server:", 'server:"', "- ", '"" ', "a "])
 def test_a_long_query_is_read_in_one_go(unit: str) -> None:
     # Were this quadratic, it would take half a minute: so it was once, for a quotation mark left open.
     for query in (unit * 20_000, unit + "a" * 20_000, unit + " " * 20_000 + "b"):
-        assert asked(query).written == query
+        assert parse_query(query).written == query
 
 
 FOUND = searcher(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpzip.system.seclusion import seclude
+from mcpzip.system.hardening import harden
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a matter of Linux's /proc")
 
@@ -53,8 +53,8 @@ def test_a_server_cannot_read_what_we_were_started_with(tmp_path: Path) -> None:
 
 def test_it_is_of_this_process_only() -> None:
     if not secluded():
-        seclude()
+        harden()
     assert secluded()
-    child = f"{SECLUDED}import mcpzip.system.seclusion\nprint(secluded())"
+    child = f"{SECLUDED}import mcpzip.system.hardening\nprint(secluded())"
     run = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mcpzip.auth.grant import Grant
 from mcpzip.cli.call import _Refused
 from mcpzip.config import Secret, parse
-from mcpzip.model import secrecy
+from mcpzip.model import redaction
 from mcpzip.model.errors import ConfigError, LoginNeededError, McpzipError, UpstreamError, UpstreamRpcError
-from mcpzip.model.secrecy import MOST, SHORTEST, Secrets, conceal, keep, keep_header, looks_secret
+from mcpzip.model.redaction import MOST, SHORTEST, Secrets, looks_secret, redact, register, register_header
 
 SECRET = 'tök/en+"1'
 texts = st.text(st.sampled_from("ab…%+/\"\\\n é€𝄞'"), max_size=30) | st.text(max_size=30)
@@ -73,7 +73,7 @@ def test_basic_credentials_do_not_survive(user, value, around):
 @given(st.lists(secrets, max_size=4), texts)
 def test_other_words_are_left_as_they_are(values, text):
     found = kept(*values)
-    if not secrecy._found(text, found._all()):
+    if not redaction._found(text, found._all()):
         assert found.conceal(text) is text
 
 
@@ -246,8 +246,8 @@ def test_several_threads_may_keep_and_conceal():
     ],
 )
 def test_of_a_header_the_credentials_are_secret(name, value, said, shown):
-    keep_header(name, value)
-    assert conceal(said) == shown
+    register_header(name, value)
+    assert redact(said) == shown
 
 
 def test_names_of_secrets_are_known():
@@ -263,7 +263,7 @@ def test_names_of_secrets_are_known():
 
 
 def test_errors_are_built_without_secrets():
-    keep(SECRET)
+    register(SECRET)
     errors = [
         McpzipError(f"It said {SECRET}."),
         ConfigError("f", "p", f"found {SECRET}", f"not {SECRET}"),
@@ -283,7 +283,7 @@ def test_errors_are_built_without_secrets():
 
 @pytest.mark.parametrize("data", [rb'"Q7\/9\u002B\u00C4x"', b'{"a": ["Q7%2F9%2b%c3%84x"]}'])
 def test_the_data_of_an_error_is_shown_without_secrets(data):
-    keep("Q7/9+Äx")
+    register("Q7/9+Äx")
     told = _Refused(UpstreamRpcError("s", -1, "no", data)).message
     assert told.endswith(' no "…"' if data[:1] == b'"' else ' no {"a": ["…"]}')
 
@@ -301,7 +301,7 @@ def test_secrets_of_grants_and_configs_are_kept():
         },
     )
     said = "gemini-key access-1 refresh-1 cs-12345 rat-1234 client-id"
-    assert conceal(said) == "… … … … … client-id"
+    assert redact(said) == "… … … … … client-id"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_secret_is_found_wherever_a_config_has_it(server, secret):
     if "url" not in server:
         server = {"command": "x", **server}
     parse(json.dumps({"mcpServers": {"a": server}}).encode(), "/f", {"OPAQUE": "0paque-value"})
-    assert secret not in conceal(f"it said: {secret}.")
+    assert secret not in redact(f"it said: {secret}.")
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_ordinary_words_of_a_config_are_still_said(plain):
         },
     }
     parse(json.dumps({"mcpServers": servers}).encode(), "/f", {})
-    assert conceal(plain) == plain
+    assert redact(plain) == plain
 
 
 def test_secrets_of_a_servers_config_are_kept(tmp_path):
@@ -448,5 +448,5 @@ def test_secrets_of_a_servers_config_are_kept(tmp_path):
     secret += " url-key-1 my-token-value tenant-1 command-pass"
     plain = f"808080 plain-value {tmp_path} {tmp_path / 'key.pem'} db.example x.example"
     plain += " not-a-secret agent-007 issues host.example"
-    assert conceal(secret) == " ".join("…" for _ in secret.split())
-    assert conceal(plain) == plain
+    assert redact(secret) == " ".join("…" for _ in secret.split())
+    assert redact(plain) == plain

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import SCHEMA_WORK, SIGNATURE, URI
-from mcpzip.model.reading import Reader
+from mcpzip.model.schema_reader import SchemaReader
 from mcpzip.model.signature import parameters, signature
 
 UNBOUNDED = 10**9
@@ -21,7 +21,7 @@ UNBOUNDED = 10**9
 
 def work_of(schema: object, work: int = SCHEMA_WORK) -> int:
     """Steps that it takes to read all of ``schema``."""
-    reader = Reader(schema, work)
+    reader = SchemaReader(schema, work)
     found = reader.members(schema)
     for name in found.properties:
         reader.type(found.properties[name])
@@ -198,7 +198,7 @@ def test_no_schema_takes_more_steps_than_it_may(schema, work):
 
 @given(ROOTS)
 def test_what_fits_the_budget_reads_as_it_would_without_one(schema):
-    bounded, unbounded = Reader(schema), Reader(schema, UNBOUNDED)
+    bounded, unbounded = SchemaReader(schema), SchemaReader(schema, UNBOUNDED)
     found, whole = bounded.members(schema), unbounded.members(schema)
     if work_of(schema, UNBOUNDED) > SCHEMA_WORK:
         return

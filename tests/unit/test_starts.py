@@ -8,27 +8,29 @@ from pathlib import Path
 import pytest
 
 from mcpzip.model import limits
-from mcpzip.system.effort import Effort
-from mcpzip.transport import starts as starting
-from mcpzip.transport.starts import Rank, Starts, never
+from mcpzip.system.process_activity import ProcessActivity
+from mcpzip.transport import start_queue as starting
+from mcpzip.transport.start_queue import StartPriority, StartQueue, never
 
 
 class Yard:
     """Servers that start when it is their turn and are there when the test says so."""
 
-    def __init__(self, starts: Starts) -> None:
+    def __init__(self, starts: StartQueue) -> None:
         self.starts = starts
         self.begun: list[str] = []
         self.most = self.now = 0
         self._ready: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def add(self, name: str, rank: Rank = Rank.NEW, resting: Callable[[], bool] = never) -> None:
+    async def add(
+        self, name: str, rank: StartPriority = StartPriority.NEW, resting: Callable[[], bool] = never
+    ) -> None:
         self._ready[name] = asyncio.Event()
         self.tasks[name] = asyncio.create_task(self._start(name, rank, resting))
         await self.settle()
 
-    async def _start(self, name: str, rank: Rank, resting: Callable[[], bool]) -> None:
+    async def _start(self, name: str, rank: StartPriority, resting: Callable[[], bool]) -> None:
         async with self.starts.turn(name, rank, resting):
             self.begun.append(name)
             self.now += 1
@@ -55,7 +57,7 @@ class Yard:
 
 
 async def test_never_more_servers_start_at_once_than_may() -> None:
-    yard = Yard(Starts(2))
+    yard = Yard(StartQueue(2))
     for n in range(9):
         await yard.add(f"up{n}")
     for n in range(9):
@@ -66,11 +68,11 @@ async def test_never_more_servers_start_at_once_than_may() -> None:
 
 
 async def test_who_is_asked_for_goes_first_then_who_was_never_listed() -> None:
-    yard = Yard(Starts(1))
+    yard = Yard(StartQueue(1))
     await yard.add("first")
-    await yard.add("known", Rank.KNOWN)
-    await yard.add("new", Rank.NEW)
-    await yard.add("asked", Rank.ASKED)  # there is a place more for those
+    await yard.add("known", StartPriority.KNOWN)
+    await yard.add("new", StartPriority.NEW)
+    await yard.add("asked", StartPriority.ASKED)  # there is a place more for those
     assert yard.begun == ["first", "asked"]
     await yard.ready("first")
     assert yard.begun == ["first", "asked"]  # two places were taken, of which one only is everybody's
@@ -81,7 +83,7 @@ async def test_who_is_asked_for_goes_first_then_who_was_never_listed() -> None:
 
 
 async def test_a_server_that_is_named_while_it_waits_jumps_the_queue() -> None:
-    yard = Yard(Starts(1))
+    yard = Yard(StartQueue(1))
     for name in ("first", "second", "third", "last"):
         await yard.add(name)
     assert yard.starts.waits("last")
@@ -96,7 +98,7 @@ async def test_a_server_that_is_named_while_it_waits_jumps_the_queue() -> None:
 async def test_the_place_of_a_server_that_only_waits_is_given_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that hangs held up all others."""
     monkeypatch.setattr(starting, "LOOK", 0.0)
-    yard = Yard(Starts(1))
+    yard = Yard(StartQueue(1))
     looks = iter([False, False, True])
     await yard.add("hangs", resting=lambda: next(looks))
     await yard.add("second")
@@ -107,7 +109,7 @@ async def test_the_place_of_a_server_that_only_waits_is_given_on(monkeypatch: py
 async def test_a_start_holds_its_place_for_some_seconds_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "LOOK", 0.0)
     monkeypatch.setattr(limits, "START_HELD", 0.0)
-    yard = Yard(Starts(1))
+    yard = Yard(StartQueue(1))
     for n in range(4):
         await yard.add(f"works{n}")
     await asyncio.wait_for(yard.ready("works3"), 10)
@@ -115,7 +117,7 @@ async def test_a_start_holds_its_place_for_some_seconds_at_most(monkeypatch: pyt
 
 
 async def test_who_gives_up_waiting_is_no_more_in_the_way() -> None:
-    yard = Yard(Starts(1))
+    yard = Yard(StartQueue(1))
     for name in ("first", "second", "third"):
         await yard.add(name)
     yard.tasks["second"].cancel()
@@ -125,7 +127,7 @@ async def test_who_gives_up_waiting_is_no_more_in_the_way() -> None:
     await yard.close()
     assert not yard.starts.crowded
     async with AsyncExitStack() as stack:  # all places are free again
-        await stack.enter_async_context(yard.starts.turn("again", Rank.NEW))
+        await stack.enter_async_context(yard.starts.turn("again", StartPriority.NEW))
 
 
 # --- whether a process works --------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def told(proc: Path, pid: int, state: str, ticks: int, children: str = "") -> No
 
 
 def test_a_process_rests_when_nothing_of_its_family_works(tmp_path: Path) -> None:
-    effort = Effort(tmp_path)
+    effort = ProcessActivity(tmp_path)
     assert not effort.resting()
     effort.follow(7)
     assert not effort.resting()  # there is no such process, or no such system

@@ -19,13 +19,13 @@ from mcpzip.config import load, paths
 from mcpzip.model import limits
 from mcpzip.proxy import usage
 from mcpzip.proxy.keeper import Keeper
-from mcpzip.search.remote.answers import Answers
-from mcpzip.search.remote.vectorfile import VectorFile
+from mcpzip.search.remote.llm_cache import LlmCache
+from mcpzip.search.remote.vector_file import VectorFile
 from mcpzip.server import card as cards
 from mcpzip.server.app import card_of, prepare
 from mcpzip.server.endpoint import FirstWords
-from mcpzip.system import state
-from mcpzip.system.state import first_bytes, read_state, strangers, write_state
+from mcpzip.system import state_files
+from mcpzip.system.state_files import first_bytes, foreign_files, read_state, write_state
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither owners by number nor FIFOs there")
 
@@ -92,7 +92,7 @@ class File:
         elif self.kind == "usage":
             usage.save(self.path, {"shop__pay": usage.Use(1.0, time.time())}, time.time())
         elif self.kind == "answers":
-            answers = Answers(self.path)
+            answers = LlmCache(self.path)
             answers.put("key", ["shop__pay"])
             answers.save()
         else:
@@ -111,7 +111,7 @@ class File:
             except usage.LeftAlone:
                 return False
         if self.kind == "answers":
-            return Answers(self.path).get("key") is not None
+            return LlmCache(self.path).get("key") is not None
         return bool(VectorFile(self.path, "me").load())
 
 
@@ -152,7 +152,7 @@ def test_nothing_in_a_folder_of_another_user_is_used_or_written(kept, strange):
     except PermissionError:
         assert kept.kind == "usage"  # its caller tells of it
     assert Path(kept.path).read_bytes() == before
-    (warning,) = strangers(os.path.dirname(kept.path))
+    (warning,) = foreign_files(os.path.dirname(kept.path))
     assert "belongs to another user and is not used" in warning
 
 
@@ -163,7 +163,7 @@ def test_who_owns_the_folder_of_the_config_may_own_what_is_kept(kept, strange):
     for path in (kept.path, os.path.dirname(kept.path), os.path.dirname(kept.config)):
         strange(path)
     assert kept.read()
-    assert strangers(os.path.dirname(kept.path)) == ()
+    assert foreign_files(os.path.dirname(kept.path)) == ()
 
 
 @posix
@@ -214,7 +214,7 @@ def test_a_huge_file_is_refused_unread(kept, monkeypatch):
     def refuse(*_):
         raise AssertionError("it was read")
 
-    monkeypatch.setattr(state.os, "read", refuse)
+    monkeypatch.setattr(state_files.os, "read", refuse)
     assert not kept.read()
 
 
@@ -222,7 +222,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)
     assert read_state(str(path), 10) == b"x" * 10
-    monkeypatch.setattr(state.os, "read", lambda *_: b"x" * 11)
+    monkeypatch.setattr(state_files.os, "read", lambda *_: b"x" * 11)
     with pytest.raises(OSError, match="larger than 10 bytes"):
         read_state(str(path), 10)
 

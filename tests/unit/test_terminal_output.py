@@ -22,7 +22,7 @@ from at_a_terminal import controls, plain, shown
 from mcpzip.catalog import Catalog, ServerRecord, snapshot
 from mcpzip.cli import console
 from mcpzip.config import snapshot_path
-from mcpzip.model import harmless
+from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamRpcError
 from mcpzip.proxy.proxy import Proxy
@@ -101,10 +101,10 @@ def test_what_is_known_of_a_server_is_shown_and_nothing_of_it_obeyed(at_home, ar
     known(at_home, text)
     code, written = shown(*argv)
     assert code in (0, 1, 2)
-    literal = harmless.one_line(text)
+    literal = sanitize.one_line(text)
     judged(written, *([literal] if argv == ("servers", "--cached") else []))
     if argv == ("describe", "evil__send"):
-        judged(written, *map(harmless.lines, text.replace("\r\n", "\n").split("\n")))
+        judged(written, *map(sanitize.lines, text.replace("\r\n", "\n").split("\n")))
 
 
 def test_what_is_shown_is_the_same_as_of_the_harmless_text(at_home):
@@ -141,7 +141,7 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
             whole = not any(half in text for half in ("\ud800", "\udc80"))
             if whole and not failing:
                 said = "".join(plain(written).split())
-                assert "".join(harmless.lines(text).split()) in said
+                assert "".join(sanitize.lines(text).split()) in said
         error, failing = False, False
         judged(shown("call", "evil__send", "--json")[1])
 
@@ -156,7 +156,7 @@ def test_errors_and_warnings_are_shown_harmlessly(at_home, text):
         for error in kinds:
             patch.setattr(Proxy, "find", lambda proxy, name, error=error: (_ for _ in ()).throw(error))
             _, written = shown("describe", "evil__send")
-            judged(written, harmless.one_line(str(error)))
+            judged(written, sanitize.one_line(str(error)))
             assert written.count("\n") == 1  # no line can be forged
     for argv in (("servers", text), (text,), ("search", "x", "--limit", text), ("auth", "login", text)):
         code, written = shown(*argv)
@@ -174,7 +174,7 @@ def test_what_is_remembered_as_used_is_shown_harmlessly(at_home, text):
     uses = {"format": "mcpzip-usage", "version": 1, "tools": {name: {"calls": 1.0, "at": time.time()}}}
     path = Path(usage_path(str(at_home)))
     path.write_text(json.dumps(uses), "utf-8")
-    judged(shown("usage")[1], harmless.one_line(name))
+    judged(shown("usage")[1], sanitize.one_line(name))
     for argv in (("usage", "--json"), ("usage", "--forget", name)):
         judged(shown(*argv)[1])
 

@@ -17,8 +17,8 @@ from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
 from mcpzip.system import pipes
+from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import read_from, write_to
-from mcpzip.system.turns import read_lines_from
 
 
 async def until(look: Callable[[], bool]) -> None:

@@ -6,13 +6,13 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     Peer,
     Progress,
     Result,
     Role,
     RpcError,
-    Stray,
+    Unmatched,
 )
 
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
@@ -151,14 +151,14 @@ def test_an_answer_to_nothing_is_stray(role: Role, id: bytes, outcome: bytes) ->
     peer = Peer(role=role)
     peer.request("a")
     line = b'{"jsonrpc":"2.0","id":%b,%b}' % (id, outcome)
-    assert peer.receive(line + b"\n") == [Stray("answer", line[:200].decode())]
+    assert peer.receive(line + b"\n") == [Unmatched("answer", line[:200].decode())]
     assert peer.open_requests == (1,)
 
 
 def test_the_second_answer_is_stray() -> None:
     peer = client_that_asked()
     line = b'{"id":1,"result":{}}\n'
-    assert peer.receive(line + line) == [Result(1, b"{}"), Stray("answer", '{"id":1,"result":{}}')]
+    assert peer.receive(line + line) == [Result(1, b"{}"), Unmatched("answer", '{"id":1,"result":{}}')]
 
 
 def test_after_our_cancellation_the_answer_is_stray() -> None:
@@ -167,7 +167,7 @@ def test_after_our_cancellation_the_answer_is_stray() -> None:
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"too slow"}}\n'
     )
     assert peer.open_requests == ()
-    assert peer.receive(b'{"id":1,"result":{}}\n') == [Stray("answer", '{"id":1,"result":{}}')]
+    assert peer.receive(b'{"id":1,"result":{}}\n') == [Unmatched("answer", '{"id":1,"result":{}}')]
     assert peer.cancel(1) is None
     peer.request("b")
     assert (
@@ -182,7 +182,7 @@ def test_progress_finds_its_request(token: bytes) -> None:
     peer = client_that_asked()
     assert peer.receive(line) == [Progress(1, params)]
     peer.receive(b'{"id":1,"result":{}}\n')
-    assert peer.receive(line) == [Stray("progress", params.decode())]
+    assert peer.receive(line) == [Unmatched("progress", params.decode())]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_progress_of_nothing_is_stray(params: bytes) -> None:
     event = only(
         client_that_asked().receive(b'{"jsonrpc":"2.0","method":"notifications/progress"%b}\n' % params)
     )
-    assert isinstance(event, Stray)
+    assert isinstance(event, Unmatched)
     assert event.kind == "progress"
 
 
@@ -202,7 +202,7 @@ def test_a_modern_server_ends_a_subscription_by_cancelling_it() -> None:
         Error(1, RpcError(-32800, "bye"))
     ]
     peer = client_that_asked(method="tools/call")
-    assert [type(event) for event in peer.receive(line)] == [Stray]
+    assert [type(event) for event in peer.receive(line)] == [Unmatched]
     assert peer.open_requests == (1,)
 
 
@@ -234,7 +234,7 @@ def test_a_modern_server_ends_a_subscription_by_cancelling_it() -> None:
 def test_what_a_server_writes_that_is_no_message_is_junk(line: bytes) -> None:
     peer = client_that_asked()
     event = only(peer.receive(line + b"\n"))
-    assert isinstance(event, Junk)
+    assert isinstance(event, NotAMessage)
     assert event.data == line[:2048]
     assert event.reason
     assert peer.open_requests == (1,)

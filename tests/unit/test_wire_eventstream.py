@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.wire.eventstream import EventReader, EventTooLongError, StreamEvent
+from mcpzip.wire.event_stream import EventReader, EventTooLongError, StreamEvent
 
 PARTS = (
     b"\r",

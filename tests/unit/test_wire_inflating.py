@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from mcpzip.wire.inflating import PIECE, UnfitAnswerError, decoder
+from mcpzip.wire.content_coding import PIECE, ContentCodingError, decoder
 
 TEXT = b'{"jsonrpc":"2.0"}' * 20_000
 
@@ -48,11 +48,11 @@ def test_a_bomb_comes_out_in_pieces() -> None:
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "nonsense"])
 def test_a_coding_that_was_not_asked_for_is_refused(coding: str) -> None:
-    with pytest.raises(UnfitAnswerError, match="not asked for"):
+    with pytest.raises(ContentCodingError, match="not asked for"):
         decoder(coding)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_what_is_not_coded_as_it_says_is_refused(coding: str) -> None:
-    with pytest.raises(UnfitAnswerError, match=coding):
+    with pytest.raises(ContentCodingError, match=coding):
         list(decoder(coding).feed(b"\xff\xff\xff\xff\xff"))

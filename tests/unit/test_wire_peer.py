@@ -7,7 +7,7 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
-    Junk,
+    NotAMessage,
     Peer,
     PeerClosedError,
     Progress,
@@ -102,7 +102,7 @@ def test_the_end_closes_what_is_open() -> None:
             b'{"id":1,"result":{}',
             [Error(1, RpcError(INTERNAL_ERROR, "the answer can't be read: not JSON"), ours=True), Closed(())],
         ),
-        (b'{"id":1,"res', [Junk(b'{"id":1,"res', "not JSON"), Closed((1,))]),
+        (b'{"id":1,"res', [NotAMessage(b'{"id":1,"res', "not JSON"), Closed((1,))]),
         (b"  ", [Closed((1,))]),
     ],
 )
@@ -127,9 +127,9 @@ def test_junk_on_stdout_does_not_deafen_the_client() -> None:
     peer = client_that_asked(2)
     events = peer.receive(b'starting up...\n{"id":1,"result":{}}\nTraceback:\n\n{"id":2,"result":[]}\n')
     assert events == [
-        Junk(b"starting up...", "not JSON"),
+        NotAMessage(b"starting up...", "not JSON"),
         Result(1, b"{}"),
-        Junk(b"Traceback:", "not JSON"),
+        NotAMessage(b"Traceback:", "not JSON"),
         Result(2, b"[]"),
     ]
 

@@ -22,7 +22,7 @@ from mcpzip.wire import (
     Result,
     Role,
     RpcError,
-    Stray,
+    Unmatched,
 )
 
 ids = strings | numbers | st.sampled_from([b"1", b"2", b'"1"', b"null", b"true", b"{}", b"1.0"])
@@ -251,7 +251,7 @@ class Conversation(RuleBasedStateMachine):
                 assert sent == b'{"progressToken":%d}' % number
             case Notification("notifications/message", _):
                 pass
-            case Stray(kind, detail):
+            case Unmatched(kind, detail):
                 # Only what crossed a cancellation, or its answer, on the way.
                 assert kind in ("answer", "progress", "cancelled")
                 assert "cancelled" in [outcome for made in self.outcomes.values() for outcome in made], detail

@@ -10,7 +10,7 @@ from mcpzip.wire import (
     Peer,
     Request,
     Role,
-    Stray,
+    Unmatched,
 )
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
@@ -215,7 +215,7 @@ def test_a_cancelled_request_gets_no_answer(id: bytes, named: bytes) -> None:
     assert peer.receive(line) == [Cancelled(id, "tired")]
     assert peer.result(id, b"{}") == b""
     assert peer.error(id, 1, "a") == b""
-    assert [type(event) for event in peer.receive(line)] == [Stray]
+    assert [type(event) for event in peer.receive(line)] == [Unmatched]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_cancellation_of_nothing_is_stray(params: bytes) -> None:
     peer = server()
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')
     event = only(peer.receive(b'{"jsonrpc":"2.0","method":"notifications/cancelled"%b}\n' % params))
-    assert isinstance(event, Stray)
+    assert isinstance(event, Unmatched)
     assert event.kind == "cancelled"
     assert peer.owed == (b"1",)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mcpzip.model.limits import MEMBERS, MiB
 from mcpzip.wire import NotAnObject, split_object, with_members
-from mcpzip.wire.shallow import without_members
-from mcpzip.wire.stepping import TooManyError, elements_of, has_more_elements, members_of
+from mcpzip.wire.json_iter import TooManyError, elements_of, has_more_elements, members_of
+from mcpzip.wire.json_object import without_members
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpzip.model.limits import MEMBERS
-from mcpzip.wire import envelope, shallow
+from mcpzip.wire import envelope, json_object
 from mcpzip.wire.envelope import UnreadableError, read
-from mcpzip.wire.shallow import NotAnObject, members, split_object
-from mcpzip.wire.veiled import Veil
+from mcpzip.wire.json_object import NotAnObject, members, split_object
+from mcpzip.wire.surrogates import SurrogateMask
 
 LETTERS = st.sampled_from(
     [
@@ -66,7 +66,7 @@ def test_an_object_with_surrogates_is_split_as_one_member_after_the_other_would_
 def test_a_veil_changes_no_length_and_comes_off(text, upper):
     raw = json.dumps(text + "\ud800").encode()
     raw = raw.replace(b"\\ud", b"\\uD") if upper else raw
-    veil = Veil.over(raw)
+    veil = SurrogateMask.over(raw)
     assert veil is not None
     assert len(veil.text) == len(raw)
     assert b"\\ud8" not in veil.text
@@ -80,14 +80,14 @@ MANY = b",".join(b'"k%d":1' % number for number in range(50_000))
 def patience(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many members were read one by one."""
     read_one_by_one: list[int] = []
-    original = shallow.scan
+    original = json_object.scan
 
     def scan(*given):
         for member in original(*given):
             read_one_by_one.append(1)
             yield member
 
-    monkeypatch.setattr(shallow, "scan", scan)
+    monkeypatch.setattr(json_object, "scan", scan)
     monkeypatch.setattr(envelope, "scan", scan)
     return read_one_by_one
 

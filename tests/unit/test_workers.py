@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpzip.model.errors import CrowdedError
+from mcpzip.model.errors import OverloadedError
 from mcpzip.proxy.workers import ASKER, Asker, Workers
 
 Task = asyncio.Task[str]
@@ -76,7 +76,9 @@ async def test_past_the_limit_the_client_that_has_most_waiting_is_told_so() -> N
     gate, workers = Gate(), Workers(threads=1, room=3)
     tasks = await busy(workers, gate, 1) + await waiting(workers, gate, "a", "a", "a", "a", "b")
     lost = [tasks[4], tasks[3]]  # its newest, then the last before it
-    assert all(isinstance(each, CrowdedError) for each in await asyncio.gather(*lost, return_exceptions=True))
+    assert all(
+        isinstance(each, OverloadedError) for each in await asyncio.gather(*lost, return_exceptions=True)
+    )
     gate.open.set()
     assert await asyncio.gather(*(each for each in tasks if each not in lost)) == ["first", "a0", "a1", "b4"]
 
@@ -91,7 +93,7 @@ async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
     with pytest.raises(asyncio.CancelledError):
         await tasks[1]
     gate.open.set()
-    with pytest.raises(CrowdedError):
+    with pytest.raises(OverloadedError):
         await gone
     assert await tasks[2] == "b1"
     assert gate.done == ["first", "b1"]

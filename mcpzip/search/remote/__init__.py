@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from mcpzip.config import Config, snapshot_path
 from mcpzip.model.entry import Entry
-from mcpzip.search.tiers import LLM, SEMANTIC, Absence, Answer
-from mcpzip.system.saving import DelayedSave
+from mcpzip.search.tiers import LLM, SEMANTIC, TierAbsence, TierAnswer
+from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
-    from mcpzip.search.remote.answers import Answers
     from mcpzip.search.remote.gemini import Gemini
-    from mcpzip.search.remote.meaning import Meaning
+    from mcpzip.search.remote.llm_cache import LlmCache
+    from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
 LEAST_PICKS = 10
 """Tools a model is asked for at least, so that a longer answer later needs no other question."""
@@ -30,7 +30,7 @@ _GRACE = 0.25
 
 _EMBEDDERS = ("onnx", "ollama", "openai")
 
-Outcome = tuple[list[Answer], list[Absence]]
+Outcome = tuple[list[TierAnswer], list[TierAbsence]]
 
 
 def remote_tiers(config: Config) -> "RemoteTiers | None":
@@ -78,15 +78,15 @@ class RemoteTiers:
         shortlist: the tools to choose among for the LLM, best first; the semantic tier looks at all of them.
         Raises nothing; to cancel it cancels its requests.
         """
-        asked: list[Awaitable[Answer | Absence]] = []
+        asked: list[Awaitable[TierAnswer | TierAbsence]] = []
         if self.meaning is not None:
             asked.append(self._in_time(SEMANTIC, self.meaning.method, self.meaning.ask(query)))
         if self.gemini is not None:
             asked.append(self._in_time(LLM, "gemini", self._choose(self.gemini, query, shortlist, limit)))
         said = await asyncio.gather(*asked)
         return (
-            [each for each in said if isinstance(each, Answer)],
-            [each for each in said if isinstance(each, Absence)],
+            [each for each in said if isinstance(each, TierAnswer)],
+            [each for each in said if isinstance(each, TierAbsence)],
         )
 
     async def settled(self) -> None:
@@ -104,9 +104,9 @@ class RemoteTiers:
 
     async def _choose(
         self, gemini: "Gemini", query: str, shortlist: Sequence[Entry], limit: int
-    ) -> Answer | Absence:
+    ) -> TierAnswer | TierAbsence:
         """Gemini's choice, or the one it made before."""
-        from mcpzip.search.remote.answers import key_of
+        from mcpzip.search.remote.llm_cache import key_of
         from mcpzip.search.remote.prompt import scores
 
         limit = max(limit, LEAST_PICKS)
@@ -115,9 +115,9 @@ class RemoteTiers:
         key = key_of(self._version, gemini.model, query, limit, (entry.name for entry in shortlist))
         kept = answers.get(key)
         if kept is not None:
-            return Answer(LLM, "gemini", scores(kept))
+            return TierAnswer(LLM, "gemini", scores(kept))
         answer = await gemini.rank(query, shortlist, limit)
-        if isinstance(answer, Answer) and answer.scores:
+        if isinstance(answer, TierAnswer) and answer.scores:
             answers.put(key, tuple(answer.scores))
             self._saving.want(0.0)
         return answer
@@ -126,12 +126,14 @@ class RemoteTiers:
         if self._answers is not None:
             await in_thread(self._answers.save, "llm answers")
 
-    async def _in_time(self, tier: str, method: str, answer: Awaitable[Answer | Absence]) -> Answer | Absence:
+    async def _in_time(
+        self, tier: str, method: str, answer: Awaitable[TierAnswer | TierAbsence]
+    ) -> TierAnswer | TierAbsence:
         deadline = self._deadlines[tier]
         try:
             return await asyncio.wait_for(answer, deadline + _GRACE)
         except TimeoutError:
-            return Absence(tier, method, f"no answer within {deadline:g} s")
+            return TierAbsence(tier, method, f"no answer within {deadline:g} s")
 
 
 def _gemini(config: Config, clock: Callable[[], float]) -> "Gemini | None":
@@ -142,19 +144,21 @@ def _gemini(config: Config, clock: Callable[[], float]) -> "Gemini | None":
     return Gemini(config.gemini_api_key, config.search.model, config.search.llm_deadline, clock=clock)
 
 
-def _answers(config: Config, now: Callable[[], float]) -> "Answers":
-    from mcpzip.search.remote.answers import Answers
+def _answers(config: Config, now: Callable[[], float]) -> "LlmCache":
+    from mcpzip.search.remote.llm_cache import LlmCache
 
-    return Answers(cache_path(config.path, "llm-answers.json"), now)
+    return LlmCache(cache_path(config.path, "llm-answers.json"), now)
 
 
-def _meaning(config: Config, clock: Callable[[], float]) -> "Meaning | None":
+def _meaning(config: Config, clock: Callable[[], float]) -> "RemoteSemanticTier | None":
     if config.search.semantic.provider not in _EMBEDDERS:
         return None
     from mcpzip.search.remote.embedders import embedder
-    from mcpzip.search.remote.meaning import Meaning
+    from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
-    return Meaning(embedder(config.search.semantic, clock), cache_path(config.path, "embeddings.bin"))
+    return RemoteSemanticTier(
+        embedder(config.search.semantic, clock), cache_path(config.path, "embeddings.bin")
+    )
 
 
 def cache_path(config_path: str, name: str) -> str:

@@ -23,7 +23,7 @@ import msgspec
 
 from mcpzip.config.schema import Provider, SemanticConfig
 from mcpzip.model.retry_after import retry_after
-from mcpzip.search.lanes import FINE
+from mcpzip.search.packed_matrix import FINE
 from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 

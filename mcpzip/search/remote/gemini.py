@@ -15,7 +15,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.retry_after import LONGEST, retry_after
 from mcpzip.search.remote.prompt import INSTRUCTIONS, Picks, Prompt, picks, prompt, schema, scores
 from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
-from mcpzip.search.tiers import LLM, Absence, Answer
+from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ class Gemini:
         self._key, self._deadline, self._base_url = key, deadline, base_url
         self._opening: asyncio.Task[Client] | None = None
 
-    async def rank(self, query: str, candidates: Sequence[Entry], limit: int) -> Answer | Absence:
+    async def rank(self, query: str, candidates: Sequence[Entry], limit: int) -> TierAnswer | TierAbsence:
         """At most ``limit`` of ``candidates``, which stand best first, for ``query``. Raises nothing."""
         try:
             found = await self._rank(query, candidates, limit)
         except Unavailable as error:
-            return Absence(LLM, METHOD, error.reason)
-        return Answer(LLM, METHOD, scores(found.names))
+            return TierAbsence(LLM, METHOD, error.reason)
+        return TierAnswer(LLM, METHOD, scores(found.names))
 
     async def aclose(self) -> None:
         """Close the connections it has."""

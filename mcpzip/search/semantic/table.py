@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from mcpzip.search.lanes import COARSE
+from mcpzip.search.packed_matrix import COARSE
 from mcpzip.search.semantic.vectors import HIGH, LOW
 
 MAGIC = b"MZW1"

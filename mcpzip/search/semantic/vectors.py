@@ -1,6 +1,6 @@
 """The tools nearest in meaning to a query: exact cosines of many vectors at once, with the standard library.
 
-The rule: vectors are kept as numbers of 4 bits and compared as such (`mcpzip.search.lanes`), query and tool
+The rule: vectors are kept as numbers of 4 bits and compared as such (`mcpzip.search.packed_matrix`), query and tool
 alike.
 
 Beyond `WHOLE` vectors they are kept in clusters around leaders (cluster pruning: Manning, Raghavan & Schütze,
@@ -12,8 +12,8 @@ from hashlib import blake2b
 from heapq import nlargest
 from math import isqrt
 
-from mcpzip.search import lanes
-from mcpzip.search.lanes import COARSE, Lanes, rounded
+from mcpzip.search import packed_matrix
+from mcpzip.search.packed_matrix import COARSE, PackedMatrix, rounded
 
 WHOLE = 16_384  # vectors that are compared one and all: 3 ms. From there on the nearest clusters
 PROBED = 0.08  # of the clusters
@@ -61,8 +61,8 @@ class Vectors:
             raise ValueError(f"vectors have an even number of dimensions, at most {COARSE.most}")
         self.leaders: list[Packed] = []
         self.followers: list[int] = []
-        self._clusters: list[tuple[list[int], Lanes]] = []
-        self._leaders: Lanes | None = None
+        self._clusters: list[tuple[list[int], PackedMatrix]] = []
+        self._leaders: PackedMatrix | None = None
         if len(vectors) <= WHOLE:
             self._clusters.append((list(range(len(vectors))), _lanes(vectors, dimension)))
         else:
@@ -114,7 +114,7 @@ def leaders_of(vectors: Iterable[Packed]) -> list[Packed]:
 
 def cosine(one: Packed, other: Packed) -> float:
     """The cosine of two packed vectors, −1…1: the very number that `Vectors.cosines` gives."""
-    return lanes.cosine(unpacked(one), unpacked(other), COARSE)
+    return packed_matrix.cosine(unpacked(one), unpacked(other), COARSE)
 
 
 def hash_of(vector: Packed) -> bytes:
@@ -122,5 +122,5 @@ def hash_of(vector: Packed) -> bytes:
     return blake2b(vector, digest_size=8).digest()
 
 
-def _lanes(vectors: Sequence[Packed], dimension: int) -> Lanes:
-    return Lanes([unpacked(vector) for vector in vectors], dimension, COARSE)
+def _lanes(vectors: Sequence[Packed], dimension: int) -> PackedMatrix:
+    return PackedMatrix([unpacked(vector) for vector in vectors], dimension, COARSE)

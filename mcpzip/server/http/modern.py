@@ -32,7 +32,7 @@ from mcpzip.wire import (
     Request,
     Role,
     RpcError,
-    Stray,
+    Unmatched,
 )
 from mcpzip.wire.envelope import text_of
 
@@ -69,7 +69,7 @@ class Modern:
                 await self._answer(peer, event, head, reply, receive)
             case Invalid(id=id, code=code, message=message):
                 await reply.json(peer.error(id, code, message), STATUS[code])
-            case Notification() | Cancelled() | Stray(kind="progress" | "cancelled"):
+            case Notification() | Cancelled() | Unmatched(kind="progress" | "cancelled"):
                 # None is defined for this direction; a request isn't cancelled by an id that anyone may name.
                 error = routing.unserved(head)
                 if error is None:

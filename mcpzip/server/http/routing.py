@@ -8,7 +8,7 @@ header that says otherwise, twice, or nothing where it has to, is refused.
 import json
 from collections.abc import Callable, Mapping
 
-from mcpzip.model.errors import CrowdedError
+from mcpzip.model.errors import OverloadedError
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.workers import computed
 from mcpzip.server.http.head import Head
@@ -76,7 +76,7 @@ async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> Rp
     arguments = exchange.fields.get("arguments", b"{}")
     try:
         return await computed(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
-    except CrowdedError as error:
+    except OverloadedError as error:
         return RpcError(INTERNAL_ERROR, str(error))
 
 

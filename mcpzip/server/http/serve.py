@@ -18,7 +18,7 @@ from mcpzip.server.complaint import complain, guard_logs
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.http.site import Site
-from mcpzip.system.memory import keep_buffers
+from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.signals import stop_on_signals
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from mcpzip.model import limits
 from mcpzip.proxy.workers import ASKER, Asker
 from mcpzip.server.endpoint import fault_of
-from mcpzip.system.tasks import looked_at
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import INTERNAL_ERROR, RpcError
 
 Outcome = bytes | RpcError
@@ -71,7 +71,7 @@ class Work:
         task = asyncio.create_task(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
-        task.add_done_callback(looked_at)
+        task.add_done_callback(retrieve_exception)
 
     async def settle(self, patience: float, letting_go: float) -> None:
         """Requests get ``patience`` seconds, then are cancelled and get ``letting_go`` to end."""

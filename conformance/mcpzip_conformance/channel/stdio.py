@@ -1,0 +1,51 @@
+"""stdio: a message a line, on the pipes of a process of one's own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mcpzip.wire import FrameTooLong, LineFramer
+from mcpzip_conformance.channel import Sink
+from mcpzip_conformance.errors import Finding
+from mcpzip_conformance.processes import Process
+
+
+class StdioChannel:
+    """See `mcpzip_conformance.channel.Channel`."""
+
+    process: Process
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._framer = LineFramer()
+
+    @classmethod
+    async def start(
+        cls, command: list[str], sink: Sink, *, env: Mapping[str, str], cwd: Path
+    ) -> "StdioChannel":
+        """Start ``command``. Finding when it can't be started."""
+        channel = cls(sink)
+        try:
+            channel.process = await Process.start(command, channel._received, env=env, cwd=cwd)
+        except OSError as error:
+            raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
+        return channel
+
+    def write(self, raw: bytes) -> None:
+        """Send a line; one without a newline gets it."""
+        self.process.write(raw.rstrip(b"\n") + b"\n")
+
+    def cancel(self, id: bytes, notification: bytes) -> bool:
+        """In words: stdio has no other way."""
+        self.write(notification)
+        return True
+
+    async def end(self, grace: float) -> None:
+        """See `Process.end`."""
+        await self.process.end(grace)
+
+    def _received(self, data: bytes) -> None:
+        if not data:
+            self._sink.ended()
+            return
+        for frame in self._framer.feed(data):
+            self._sink.line(frame.head if isinstance(frame, FrameTooLong) else frame)

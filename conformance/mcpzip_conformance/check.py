@@ -1,0 +1,123 @@
+"""A check: one requirement, and how to see whether it is met.
+
+    @check("fidelity.is-error", MUST, SPEC_2025 + "/server/tools#error-handling")
+    async def is_error(stage: Stage) -> None:
+        \"""A result with ``isError`` arrives with it, its content unchanged.\"""
+        await stage.same(Scene([server(tools=[tool("fail", text="on fire", isError=True)])], [Call("fail")]))
+
+The rule: it returns when the requirement is met and raises `Finding` when it isn't. It names what it needs of
+a subject (`mcpzip_conformance.subject.FEATURES`); where a subject lacks that it isn't played.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from mcpzip_fakes.record import Record
+
+from mcpzip_conformance.client import PATIENCE
+from mcpzip_conformance.errors import Finding
+from mcpzip_conformance.stage import Stage
+from mcpzip_conformance.subject import FEATURES
+
+MUST, SHOULD, MAY = "must", "should", "may"
+LEVELS = (MUST, SHOULD, MAY)
+
+GROUPS: Mapping[str, str] = {
+    "protocol": "JSON-RPC and MCP as the client sees them",
+    "fidelity": "what the server said is what the client gets, and the other way round",
+    "conversation": "what is said while a call runs, and what changes between calls",
+    "resilience": "one broken server hurts nobody else, and a call runs at most once",
+    "search": "the right tool is found, and nothing found is explained",
+    "arguments": "a call is run as it was meant, or refused in words",
+    "security": "a secret, a call and a resource go only where they belong",
+    "cost": "what it costs, measured: every figure passes",
+}
+
+SPEC_2024 = "https://modelcontextprotocol.io/specification/2024-11-05"
+SPEC_2025 = "https://modelcontextprotocol.io/specification/2025-11-25"
+SPEC_2026 = "https://modelcontextprotocol.io/specification/2026-07-28"
+JSON_RPC = "https://www.jsonrpc.org/specification"
+CONTRACT = "docs/conformance.md#what-a-proxy-owes"
+
+Play = Callable[[Stage], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """id: ``group.name``; level: must, should or may; source: where the requirement is written down; needs:
+    features; posix: it can be played on POSIX systems only."""
+
+    id: str
+    level: str
+    source: str
+    needs: tuple[str, ...]
+    posix: bool
+    play: Play
+
+    @property
+    def group(self) -> str:
+        """The part of its id before the dot."""
+        return self.id.partition(".")[0]
+
+    @property
+    def measures(self) -> bool:
+        """Whether it measures, and passes with any figure."""
+        return self.group == "cost"
+
+    @property
+    def requirement(self) -> str:
+        """Its docstring."""
+        return inspect.cleandoc(self.play.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the requirement, on one line."""
+        return " ".join(self.requirement.partition("\n\n")[0].split())
+
+
+_CHECKS: dict[str, Check] = {}
+
+
+def check(
+    id: str, level: str, source: str, *, needs: tuple[str, ...] = (), posix: bool = False
+) -> Callable[[Play], Play]:
+    """Register the decorated function. ValueError for an id, group, level or feature that can't be."""
+
+    def register(play: Play) -> Play:
+        made = Check(id, level, source, needs, posix, play)
+        if (
+            id in _CHECKS
+            or made.group not in GROUPS
+            or level not in LEVELS
+            or not set(needs) <= FEATURES.keys()
+        ):
+            raise ValueError(f"the check {id!r} is there already, or its group, level or a need isn't")
+        if not made.requirement:
+            raise ValueError(f"the check {id!r} has no docstring; state its requirement")
+        _CHECKS[id] = made
+        return play
+
+    return register
+
+
+def registered() -> tuple[Check, ...]:
+    """Every check, by group in the order of `GROUPS`, then in the order they were written."""
+    groups = list(GROUPS)
+    return tuple(sorted(_CHECKS.values(), key=lambda one: groups.index(one.group)))
+
+
+async def saw(
+    record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = PATIENCE
+) -> None:
+    """Finding with the sentence ``otherwise`` unless ``what`` comes to be true of ``record`` in time."""
+    try:
+        await record.until(what, timeout)
+    except TimeoutError:
+        raise Finding(otherwise) from None
+
+
+def expect(condition: object, otherwise: str) -> None:
+    """Finding with the sentence ``otherwise`` unless ``condition`` holds."""
+    if not condition:
+        raise Finding(otherwise)

@@ -1,0 +1,223 @@
+"""A raw JSON-RPC client.
+
+The rule: it judges nothing and loses nothing. Every message both ways is in the transcript as it was; an
+answer is given out as the JSON text it came in. What it can't do for the subject's sake it says as a
+`Finding`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from mcpzip.wire import (
+    METHOD_NOT_FOUND,
+    Error,
+    Event,
+    NotAMessage,
+    NotAnObject,
+    Peer,
+    Request,
+    Result,
+    Role,
+    join_object,
+    quote,
+    split_object,
+)
+from mcpzip_conformance.channel import Channel
+from mcpzip_conformance.errors import GoneError, NoAnswerError
+from mcpzip_conformance.processes import Process
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.transcript import Transcript, printable
+
+PATIENCE = 10.0
+"""Seconds a client waits for an answer before it gives up, where nothing else is said."""
+
+T = TypeVar("T")
+Fields = dict[str, bytes]
+"""The members of a message, each as JSON text."""
+
+Answer = Callable[[bytes], bytes | None]
+"""What a client says to a question: params in, result out, both JSON text; None leaves it open.
+`RefusedError` answers with an error."""
+
+
+class RefusedError(Exception):
+    """A question that is answered with an error. error: the error object as JSON text."""
+
+    def __init__(self, error: bytes) -> None:
+        self.error = error
+        super().__init__(error)
+
+
+class Client:
+    """One conversation. patience: seconds it waits for anything; answers: method -> what it says to such a
+    question, anything else is refused; channel: how its messages travel."""
+
+    def __init__(self, patience: float = PATIENCE, answers: Mapping[str, Answer] | None = None) -> None:
+        self.patience = patience
+        self.answers = dict(answers or {})
+        self.transcript = Transcript()
+        self.junk: list[bytes] = []
+        """What came in and is no message."""
+        self.channel: Channel
+        self._peer = Peer(role=Role.CLIENT)
+        self._answers: dict[int, asyncio.Future[Reply]] = {}
+        self._methods: dict[int, str] = {}
+        self._news = asyncio.Event()
+        self._lines: list[Fields] = []
+        self._gone = False
+
+    @property
+    def process(self) -> Process:
+        """The one at the other end."""
+        return self.channel.process
+
+    async def request(self, method: str, params: bytes | None = None) -> Reply:
+        """Ask, and wait for the answer. NoAnswerError, GoneError."""
+        return await self.reply(self.send(method, params))
+
+    def send(self, method: str, params: bytes | None = None) -> int:
+        """Ask without waiting; the request's id, for `reply`."""
+        number, line = self._peer.request(method, params)
+        self._methods[number] = method
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        self.write(line)
+        if self._gone:
+            self._answers[number].set_exception(self._left())
+        return number
+
+    async def reply(self, number: int, patience: float | None = None) -> Reply:
+        """The answer to request ``number``. patience: seconds, in place of the client's own. NoAnswerError,
+        GoneError."""
+        seconds = patience or self.patience
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(self._answers[number])
+        except TimeoutError:
+            asked = self._methods.get(number, "the request")
+            raise NoAnswerError(f"There was no answer to {asked} within {seconds:g} s.") from None
+
+    def answered(self, number: int) -> bool:
+        """Whether request ``number`` has its answer already."""
+        return self._answers[number].done()
+
+    def cancel(self, number: int, reason: str = "not needed any more") -> None:
+        """Take request ``number`` back, in the way of the transport and the era."""
+        params = join_object({"requestId": b"%d" % number, "reason": quote(reason)})
+        notification = self._peer.notify("notifications/cancelled", params).rstrip(b"\n")
+        if self.channel.cancel(b"%d" % number, notification):
+            self.transcript.add(notification, sent=True)
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Tell."""
+        self.write(self._peer.notify(method, params))
+
+    def write(self, line: bytes) -> None:
+        """Send a message as it is."""
+        line = line.rstrip(b"\n")
+        self.transcript.add(line, sent=True)
+        self.channel.write(line)
+
+    def answer(self, question: Fields, result: bytes) -> None:
+        """Answer a question that was left open, unless it was taken back. question: its members, result: JSON
+        text."""
+        if line := self._peer.result(question["id"], result):
+            self.write(line)
+
+    async def wait_for(self, wanted: Callable[[Fields], bool], since: int = 0) -> Fields:
+        """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
+        since: so many messages are passed over. NoAnswerError, GoneError."""
+
+        def first(messages: Sequence[Fields]) -> Fields | None:
+            return next((fields for fields in messages[since:] if wanted(fields)), None)
+
+        return await self.until(first)
+
+    async def until(self, wanted: Callable[[Sequence[Fields]], T | None]) -> T:
+        """What ``wanted`` makes of all that came in, as soon as that is something: each message by its
+        members as JSON text. NoAnswerError, GoneError."""
+        try:
+            async with asyncio.timeout(self.patience):
+                while not (found := wanted(self._lines)):
+                    if self._gone:
+                        raise self._left()
+                    self._news.clear()
+                    await self._news.wait()
+                return found
+        except TimeoutError:
+            raise NoAnswerError(f"The message waited for did not come within {self.patience:g} s.") from None
+
+    def messages(self, method: str | None = None) -> list[Fields]:
+        """Every message that came in so far, or those of one method: their members as JSON text."""
+        wanted = None if method is None else quote(method)
+        return [fields for fields in self._lines if wanted is None or fields.get("method") == wanted]
+
+    async def end(self, grace: float = 2.0) -> None:
+        """Leave politely; see `Process.end`."""
+        await self.channel.end(grace)
+
+    # The channel's side: see `mcpzip_conformance.channel.Sink`
+
+    def line(self, raw: bytes) -> None:
+        self.transcript.add(raw, sent=False)
+        try:
+            fields = split_object(raw)
+            self._lines.append(fields)
+        except NotAnObject:
+            fields = {}
+        self._dispatch(self._peer.receive(raw + b"\n"), fields)
+        self._news.set()
+
+    def refused(self, id: bytes, why: str, error: bytes | None) -> None:
+        told = error or join_object({"code": b"0", "message": quote(why)})
+        if id.isdigit() and int(id) in self._answers:
+            self._settle(int(id), Reply(error=told))
+
+    def remark(self, text: str) -> None:
+        self.transcript.remark(text)
+
+    def ended(self) -> None:
+        self._gone = True
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(self._left())
+                answer.exception()  # whether anybody waits for it is not the loop's concern
+        self._news.set()
+
+    def _dispatch(self, events: list[Event], fields: Fields) -> None:
+        for event in events:
+            match event:
+                case Result():
+                    self._settle(event.id, Reply(result=event.result))
+                case Error():
+                    told = {"code": b"%d" % event.error.code, "message": quote(event.error.message)}
+                    self._settle(event.id, Reply(error=fields.get("error") or join_object(told)))
+                case NotAMessage():
+                    self.junk.append(event.data)
+                case Request():
+                    self._asked(event)
+                case _:
+                    pass  # it is in the transcript; what a check wants of it, it takes from there
+
+    def _asked(self, question: Request) -> None:
+        if question.method == "ping":
+            self.write(self._peer.result(question.id, b"{}"))
+        elif question.method in self.answers:
+            try:
+                said = self.answers[question.method](question.params or b"{}")
+            except RefusedError as refused:
+                self.write(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (question.id, refused.error))
+                return
+            if said is not None:
+                self.write(self._peer.result(question.id, said))
+        else:
+            self.write(self._peer.error(question.id, METHOD_NOT_FOUND, f"{question.method} is not offered"))
+
+    def _settle(self, number: int, reply: Reply) -> None:
+        answer = self._answers[number]
+        if not answer.done():
+            answer.set_result(reply)
+
+    def _left(self) -> GoneError:
+        said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
+        return GoneError("It closed its output" + (f", saying: {said}" if said else "."))

@@ -1,0 +1,106 @@
+"""``install`` and ``uninstall``: subjects that come from a package index."""
+
+import signal
+import sys
+from collections.abc import Iterable
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from mcpzip_conformance import installing
+from mcpzip_conformance.commands.playing import INTERRUPTED
+from mcpzip_conformance.subject import Subject, load_all, names
+
+_MB = 1_000_000
+
+
+@click.command("install")
+@click.argument("asked", nargs=-1, metavar="SUBJECT...")
+@click.option("--force", is_flag=True, help="Install anew what is installed.")
+@click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
+def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
+    """Install subjects as their files pin them, each in a virtual environment of its own in the cache folder.
+
+    That is $MCPZIP_CONFORMANCE_CACHE, or mcpzip-conformance where this system keeps caches.
+    """
+    if listing:
+        _list()
+        return
+    if not asked:
+        raise click.UsageError("name a subject, or see --list")
+    if sys.platform != "win32":
+        signal.signal(signal.SIGTERM, _interrupt)
+    console = Console(stderr=True)
+    for name, subject in _families(asked):
+        if subject.install is None:
+            click.echo(f"{name}: there is nothing to install, its file has no [install]")
+            continue
+        pins = subject.install.pip
+        with console.status(f"{subject.family}: {' '.join(pins)}"):
+            try:
+                place = installing.install(subject.family, pins, force=force, waiting=_waiting)
+            except installing.InstallError as error:
+                raise click.ClickException(str(error)) from error
+            except KeyboardInterrupt:
+                click.echo(f"Interrupted: {subject.family} is not installed.", err=True)
+                sys.exit(INTERRUPTED)
+        click.echo(f"{name}: installed, its programs are in {place}")
+
+
+@click.command("uninstall")
+@click.argument("asked", nargs=-1, metavar="SUBJECT...")
+@click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
+def uninstall_command(asked: tuple[str, ...], everything: bool) -> None:
+    """Remove what `install` made for subjects, whatever pins it was made for."""
+    if bool(asked) == everything:
+        raise click.UsageError("name a subject, or say --all")
+    there = installing.installed()
+    chosen = [one.name for one in there] if everything else [_family(name) for name in asked]
+    for name in dict.fromkeys(chosen):
+        taken = sum(one.bytes() for one in there if one.name == name)
+        gone = installing.remove(name, _waiting)
+        click.echo(f"{name}: {f'removed, {taken / _MB:.0f} MB' if gone else 'it is not installed'}")
+
+
+def _families(asked: Iterable[str]) -> Iterable[tuple[str, Subject]]:
+    """Each file once, as it was asked for: its variants have the same pins or none."""
+    found: dict[tuple[str, tuple[str, ...]], tuple[str, Subject]] = {}
+    for name in asked:
+        for subject in load_all(name):
+            pins = subject.install.pip if subject.install is not None else ()
+            found.setdefault((subject.family, pins), (name, subject))
+    return found.values()
+
+
+def _family(name: str) -> str:
+    """The name an environment has: of a subject that can be loaded, or as it is written, for one whose file
+    is gone."""
+    known = {one.name for one in installing.installed()}
+    return name if name in known else load_all(name)[0].family
+
+
+def _list() -> None:
+    wanted = {
+        installing.folder(subject.family, subject.install.pip): subject
+        for name in names()
+        for subject in load_all(name)
+        if subject.install is not None
+    }
+    there = {one.folder: one for one in installing.installed()}
+    click.echo(f"in {installing.cache()}")
+    for folder, subject in wanted.items():
+        one = there.pop(folder, None)
+        state = f"installed, {one.bytes() / _MB:.0f} MB" if one is not None and one.whole else "not installed"
+        click.echo(f"{subject.family}: {state}")
+    for one in there.values():
+        state = f"installed, {one.bytes() / _MB:.0f} MB" if one.whole else "begun, and never finished"
+        click.echo(f"{one.name}: {state}; no shipped subject has these pins")
+
+
+def _waiting() -> None:
+    click.echo("Another install is under way: waiting for its end.", err=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

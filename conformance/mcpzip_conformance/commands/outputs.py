@@ -1,0 +1,85 @@
+"""Where a report goes: to the terminal, and to the files that were asked for.
+
+``--json`` alone prints, as it does with every command; it takes the next word if that ends in ``.json`` or is
+``-``. The others always take a file; ``-`` is stdout.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from rich.console import Console
+
+from mcpzip_conformance import outlet
+from mcpzip_conformance.files import writable, written
+from mcpzip_conformance.report import as_html, as_json, as_junit, as_markdown, terminal
+from mcpzip_conformance.verdict import Report
+
+STDOUT = "-"
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+_RENDERINGS: dict[str, tuple[Callable[[Report], str], str]] = {
+    "json": (as_json.render, "as JSON, every finding with its diff and messages"),
+    "junit": (as_junit.render, "as JUnit XML"),
+    "markdown": (as_markdown.render, "as a Markdown scorecard"),
+    "html": (as_html.render, "as one HTML page"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """files: rendering -> where it goes, a path or `STDOUT`."""
+
+    files: dict[str, str]
+
+    @classmethod
+    def of(cls, **files: str | None) -> "Outputs":
+        """Those that were asked for. UsageError when two want stdout; McpzipError when one can't be written,
+        which is said before anything is played."""
+        asked = {name: file for name, file in files.items() if file is not None}
+        if list(asked.values()).count(STDOUT) > 1:
+            both = " and ".join(f"--{name}" for name, file in asked.items() if file == STDOUT)
+            raise click.UsageError(f"{both} would both go to stdout: give one of them a file.")
+        for file in asked.values():
+            if file != STDOUT:
+                writable(Path(file))
+        return cls(asked)
+
+    def deliver(self, report: Report) -> None:
+        """Write the files, and show the report on the terminal unless a rendering goes there."""
+        for name, file in self.files.items():
+            text = _RENDERINGS[name][0](report)
+            if file == STDOUT:
+                (outlet.data if name == "json" else outlet.document)(text)
+            else:
+                written(Path(file), text if text.endswith("\n") else text + "\n")
+        if STDOUT not in self.files.values():
+            terminal.render(report, Console())
+
+
+class JsonCommand(click.Command):
+    """A command whose ``--json`` needs no file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, but ``--json`` takes the next word only when that can be its file. UsageError when
+        that may have been meant to be read."""
+        told = []
+        for word, file, after in zip(args, [*args[1:], ""], [*args[2:], "", ""], strict=False):
+            alone = word == "--json" and file != STDOUT and not file.endswith(".json")
+            if word == "--json" and not alone and after.endswith(".json") and Path(file).exists():
+                raise click.UsageError(
+                    f"--json would write over {file}: write --json={STDOUT} to print, or --json={file}"
+                )
+            told.append(f"--json={STDOUT}" if alone else word)
+        return super().parse_args(ctx, told)
+
+
+def outputs(command: _Command) -> _Command:
+    """--json, --junit, --markdown and --html, as arguments for `Outputs.of`."""
+    for name, (_, what) in reversed(_RENDERINGS.items()):
+        metavar = "[FILE.json]" if name == "json" else "FILE"
+        command = click.option(f"--{name}", metavar=metavar, help=f"The report {what}.")(command)
+    return command

@@ -1,0 +1,145 @@
+"""Playing for a person who waits: progress, and an end when they have had enough."""
+
+import asyncio
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from mcpzip_conformance.check import Check
+from mcpzip_conformance.commands.options import Limits
+from mcpzip_conformance.errors import SelectionError
+from mcpzip_conformance.installing import InstallError, bin_folder
+from mcpzip_conformance.runner import run
+from mcpzip_conformance.subject import Subject, load_all
+from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
+
+INTERRUPTED = 130
+
+_T = TypeVar("_T")
+
+
+def subjects(names: Iterable[str]) -> tuple[Subject, ...]:
+    """The subjects that ``names`` (FAMILY, FAMILY:VARIANT, or a path) mean, each once, ready to be started.
+    SelectionError, SubjectError, InstallError."""
+    found: dict[str, Subject] = {}
+    missing: list[str] = []
+    for name in names:
+        for subject in load_all(name):
+            if found.setdefault(subject.id, subject) != subject:
+                raise SelectionError(f"Two subjects are called {subject.id!r}: rename one of the files.")
+            if not _installed(subject):
+                missing.append(name)
+    if missing:
+        words = list(dict.fromkeys(missing))
+        are = "isn't" if len(words) == 1 else "aren't"
+        raise InstallError(
+            f"{' and '.join(words)} {are} installed: run mcpzip-conformance install {' '.join(words)}."
+        )
+    return tuple(found.values())
+
+
+def one_subject(name: str) -> Subject:
+    """The subject that ``name`` means. SelectionError when it means several, and as `subjects`."""
+    Subject.load(name)
+    [subject] = subjects([name])
+    return subject
+
+
+def play(
+    chosen: Sequence[Subject],
+    checks: Sequence[Check],
+    limits: Limits,
+    known: Callable[[str, str], object] = lambda subject, check: False,
+) -> Report:
+    """A run, with a progress bar where stderr is a terminal. known: whether a failure of a check (its id) on
+    a subject (its id) is no news. When the run is interrupted the program ends with `INTERRUPTED`.
+
+    A subject whose file says that it is not run here is played where its program is found after all.
+    """
+    ready = [msgspec.structs.replace(one, not_run="") for one in chosen if is_here(one)]
+    report = _play(ready, checks, limits, known)
+    told = {one.id: one for one in report.subjects}
+    return replace(report, subjects=tuple(told.get(one.id) or _not_run(one) for one in chosen))
+
+
+def _play(
+    chosen: Sequence[Subject], checks: Sequence[Check], limits: Limits, known: Callable[[str, str], object]
+) -> Report:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[news]}", style="red", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(chosen) * len(checks), news="")
+        failed = 0
+
+        def done(subject: Subject, verdict: Verdict) -> None:
+            nonlocal failed
+            failed += verdict.wrong and not known(subject.id, verdict.check)
+            news = f"{failed} failed" if failed else ""
+            progress.update(bar, advance=1, description=f"{subject.id} {verdict.check}", news=news)
+
+        work = run(
+            chosen, checks, jobs=limits.jobs, timeout=limits.timeout, patience=limits.patience, done=done
+        )
+        return until_interrupted(work)
+
+
+def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
+    """What ``work`` gives. SIGTERM and SIGHUP end it as Ctrl-C does: it clears up, and the program exits."""
+
+    async def stoppable() -> _T:
+        task = asyncio.current_task()
+        assert task is not None
+        if sys.platform != "win32":
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                    asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(stoppable())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        click.echo("Interrupted: every process and file of the run is gone.", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def is_here(subject: Subject) -> bool:
+    """Whether it can be started; of what is said to run here, that is taken as given."""
+    if not subject.not_run:
+        return True
+    if subject.install is not None:
+        return bin_folder(subject.family, subject.install.pip) is not None
+    program = subject.start.command[0]
+    return "{" in program or shutil.which(program) is not None
+
+
+def _not_run(subject: Subject) -> SubjectReport:
+    return SubjectReport(
+        id=subject.id,
+        title=subject.title,
+        about=subject.about,
+        verdicts=(),
+        version=subject.version,
+        homepage=subject.homepage,
+        not_run=subject.not_run,
+    )
+
+
+def _installed(subject: Subject) -> bool:
+    return (
+        subject.install is None
+        or bool(subject.not_run)
+        or bin_folder(subject.family, subject.install.pip) is not None
+    )

@@ -1,0 +1,20 @@
+"""``report``: show a saved run anew, or several as one."""
+
+import click
+
+from mcpzip_conformance.commands import saved
+from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
+
+
+@click.command("report", cls=JsonCommand)
+@click.argument("files", nargs=-1, required=True, metavar="FILE.json...")
+@outputs
+def report_command(
+    files: tuple[str, ...], json: str | None, junit: str | None, markdown: str | None, html: str | None
+) -> None:
+    """Show what `run --json FILE.json` saved. Several files become one report, their subjects side by side.
+
+    Nothing is played, and the exit code says nothing of the subjects.
+    """
+    wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
+    wanted.deliver(saved.merged([saved.read(file) for file in files], files))

@@ -1,0 +1,84 @@
+"""``run``: play checks against subjects."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from mcpzip_conformance import expectations
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
+from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
+from mcpzip_conformance.commands.playing import play, subjects
+from mcpzip_conformance.expectations import Expectations
+from mcpzip_conformance.files import writable
+from mcpzip_conformance.subject import family
+from mcpzip_conformance.verdict import Report, Status
+
+KNOWN = tuple(check.id for check in ALL)
+
+
+@click.command("run", cls=JsonCommand)
+@click.argument("names", nargs=-1, required=True, metavar="SUBJECT...")
+@selection
+@click.option("--expect", metavar="FILE", help="Known failures: exit 1 for what differs from them.")
+@click.option("--write-expect", metavar="FILE", help="Pin what fails now in FILE; reasons in it stay.")
+@outputs
+@limits
+def run_command(
+    names: tuple[str, ...],
+    groups: tuple[str, ...],
+    ids: tuple[str, ...],
+    levels: tuple[str, ...],
+    expect: str | None,
+    write_expect: str | None,
+    json: str | None,
+    junit: str | None,
+    markdown: str | None,
+    html: str | None,
+    jobs: int,
+    timeout: float,
+    patience: float,
+) -> None:
+    """Play checks against proxies.
+
+    SUBJECT is a shipped one (mcpzip), one variant of it (mcpzip:direct), or a .toml file.
+
+    Exit code 1 when a check of level must fails; with --expect when a check fails that isn't pinned in FILE,
+    or one passes that is.
+    """
+    wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
+    known = _known(expect, write_expect)
+    chosen, checks = subjects(names), Selection(groups, ids, levels).checks()
+    report = play(chosen, checks, Limits(jobs, timeout, patience), known.why)
+    if write_expect is not None:
+        there = {id for name in names for id in family(name)}
+        known = expectations.write(report, write_expect, KNOWN, there)
+        click.echo(_pinned(expectations.apply(report, known), write_expect), err=True)
+    if expect is not None or write_expect is not None:
+        report = expectations.apply(report, known)
+    wanted.deliver(report)
+    sys.exit(0 if report.clean() else 1)
+
+
+def _known(expect: str | None, write_expect: str | None) -> Expectations:
+    """The pins there are, read before anything is played."""
+    if expect is not None and write_expect is not None:
+        raise click.UsageError(
+            "--expect and --write-expect are one or the other: --write-expect keeps what stands in its file."
+        )
+    if expect is not None:
+        return expectations.read(expect, KNOWN)
+    if write_expect is not None:
+        writable(Path(write_expect))
+        if Path(write_expect).exists():
+            return expectations.read(write_expect, KNOWN)
+    return Expectations()
+
+
+def _pinned(report: Report, file: str) -> str:
+    verdicts = [verdict for subject in report.subjects for verdict in subject.verdicts]
+    pinned = sum(verdict.wrong and bool(verdict.pinned) for verdict in verdicts)
+    broken = sum(verdict.status is Status.BROKEN and not verdict.pinned for verdict in verdicts)
+    told = f"{file}: {pinned} known {'failure' if pinned == 1 else 'failures'} pinned."
+    return told + (f" Of {broken} nothing is known, and they are not." if broken else "")

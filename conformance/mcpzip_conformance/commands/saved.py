@@ -1,0 +1,59 @@
+"""Reports from files: read again, and put beside each other."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mcpzip.model.errors import McpzipError
+from mcpzip_conformance.check import GROUPS
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.errors import SelectionError
+from mcpzip_conformance.report import as_json
+from mcpzip_conformance.verdict import Report
+
+
+def read(file: str) -> Report:
+    """The report in ``file``. McpzipError when there is none."""
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise McpzipError(f"{file} can't be read ({error.strerror}): check the path.") from error
+    return as_json.read(data, file)
+
+
+def merged(reports: Sequence[Report], names: Sequence[str]) -> Report:
+    """One report with the subjects of all, side by side. names: what to call each in a sentence.
+
+    It began with the first of them and took as long as all of them; it expects known failures only where all
+    do. SelectionError when a subject is in two.
+    """
+    first = min(reports, key=lambda report: report.started)
+    owner: dict[str, str] = {}
+    for report, name in zip(reports, names, strict=True):
+        for subject in report.subjects:
+            if subject.id in owner:
+                both = f"{owner[subject.id]} and in {name}"
+                raise SelectionError(f"{subject.id!r} is in {both}: leave one of them out.")
+            owner[subject.id] = name
+    checks = {check.id: check for report in reversed(reports) for check in report.checks}
+    order = {check.id: place for place, check in enumerate(ALL)}
+    groups = {group: place for place, group in enumerate(GROUPS)}
+    last = len(ALL)
+    return replace(
+        first,
+        seconds=round(sum(report.seconds for report in reports), 3),
+        python=_all(report.python for report in reports),
+        platform=_all(report.platform for report in reports),
+        checks=tuple(
+            sorted(
+                checks.values(),
+                key=lambda check: (groups.get(check.group, last), order.get(check.id, last), check.id),
+            )
+        ),
+        subjects=tuple(subject for report in reports for subject in report.subjects),
+        expecting=all(report.expecting for report in reports),
+    )
+
+
+def _all(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))

@@ -1,0 +1,208 @@
+"""What is said beside an answer, and how it compares: the notifications a client hears, the questions it is
+asked.
+
+The rule: what the server said counts, and nothing that a connection puts around it. Ids, progress tokens and
+``_meta`` are left out, and so is what somebody in between says of its own accord.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from mcpzip.wire import LATEST_LEGACY_VERSION, NotAnObject, join_object, split_object, unquote
+from mcpzip_conformance.client import Answer, Fields, RefusedError
+from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
+from mcpzip_conformance.likeness import Likeness, diff, lines
+from mcpzip_conformance.player import Player
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.scene import Call, Server
+from mcpzip_conformance.stage import Stage
+
+_AROUND = ("_meta", "progressToken")
+
+Says = Mapping[str, Sequence[bytes | RefusedError]]
+"""Method of a question -> what is said to it, one after another, the last for good: results as JSON text."""
+
+
+class Respondent:
+    """Answers questions, and keeps them. asked: each by method and params, in order."""
+
+    def __init__(self, says: Says) -> None:
+        self.asked: list[tuple[str, bytes]] = []
+        self.answers: Mapping[str, Answer] = {method: self._answer(method, says[method]) for method in says}
+
+    def _answer(self, method: str, says: Sequence[bytes | RefusedError]) -> Answer:
+        left = list(says)
+
+        def answer(params: bytes) -> bytes:
+            self.asked.append((method, params))
+            said = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(said, RefusedError):
+                raise said
+            return said
+
+        return answer
+
+
+def left_open(params: bytes) -> None:
+    """An answer that isn't given: whoever was asked takes its time."""
+
+
+async def asked_alike(
+    stage: Stage,
+    shop: Server,
+    calls: Sequence[Call],
+    says: Says,
+    *,
+    version: str = LATEST_LEGACY_VERSION,
+    straight: str = "",
+    since: str = "",
+) -> None:
+    """Play ``calls`` straight and through the subject with a client that says the same both times: the
+    questions and the answers are the same, or Finding. straight: the version of the straight side, if it is
+    another; since: the version that has such questions, NotPlayableError when the subject agrees to an older
+    one."""
+    with controlled():
+        respondent = Respondent(says)
+        player = await stage.straight(shop, straight or version, answers=respondent.answers)
+        expected = [await _interview(player, respondent, call) for call in calls]
+    respondent = Respondent(says)
+    set_up = bridged if straight else Stage.through
+    player = await set_up(stage, shop, version=version, answers=respondent.answers)
+    agreed = player.opening.fields.get("protocolVersion")
+    if isinstance(agreed, str) and agreed < since:
+        raise NotPlayableError(f"It speaks {agreed}, which has no such question.")
+    for call, those in zip(calls, expected, strict=True):
+        try:
+            these = await _interview(player, respondent, call)
+        except Finding as finding:
+            asked = [spoken(*question) for question in respondent.asked]
+            these = [line for part in asked for line in part] + [finding.summary]
+        difference = diff([str(call), *those], [str(call), *these], stage.subject.title)
+        if difference:
+            raise Finding(f"What the client is asked in {call}, or the answer, differs.", difference)
+
+
+async def bridged(
+    stage: Stage, shop: Server, *, version: str, answers: Mapping[str, Answer] | None = None
+) -> Player:
+    """Through the subject to a server that doesn't speak ``version``. NotPlayableError when the subject
+    doesn't either, before such a server: it may leave the choice of the era to client and server."""
+    player = await stage.started(shop, version=version, answers=answers)
+    try:
+        await player.open()
+    except Finding as finding:
+        if player.opening.error is None:
+            raise
+        raise NotPlayableError("Before a server of the other era it does not speak this one.") from finding
+    await player.ready([(shop.name, tool.name) for tool in shop.scenario.all_tools()[:1]])
+    return player
+
+
+async def _interview(player: Player, respondent: Respondent, call: Call) -> list[str]:
+    respondent.asked.clear()
+    reply = await player.call(call.server, call.tool, call.arguments, call.meta)
+    told = [line for question in respondent.asked for line in spoken(*question)]
+    return [*told, *answered(player, reply)]
+
+
+async def told_alike(
+    stage: Stage,
+    shop: Server,
+    call: Call,
+    method: str,
+    *,
+    version: str = LATEST_LEGACY_VERSION,
+) -> list[Fields]:
+    """Play ``call`` straight and through: the client hears the same notifications ``method``, in the same
+    order, and before the answer. The params of those that came through, by their members. Finding."""
+    with controlled():
+        straight = await stage.straight(shop, version)
+        expected = [spoken(method, params) for params in await heard(straight, call, method)]
+        if not expected:
+            raise ControlError(f"the straight side heard no {method}")
+    player = await stage.through(shop, version=version)
+    got = await heard(player, call, method)
+    compare(
+        stage,
+        f"The client does not hear the same {method} before the answer.",
+        expected,
+        [spoken(method, params) for params in got],
+    )
+    return [split_object(params) for params in got]
+
+
+async def heard(player: Player, call: Call, method: str) -> list[bytes]:
+    """Play ``call``; the params of the notifications ``method`` that came before its answer."""
+    since = len(player.client.messages())
+    number = player.begin(call.server, call.tool, call.arguments, call.meta)
+    await player.reply(number)
+    came = []
+    for fields in player.client.messages()[since:]:
+        if "method" not in fields and fields.get("id") == b"%d" % number:
+            break
+        if method_of(fields) == method:
+            came.append(fields.get("params", b"{}"))
+    return came
+
+
+def compare(stage: Stage, otherwise: str, straight: list[list[str]], through: list[list[str]]) -> None:
+    """Finding with the sentence ``otherwise`` unless what was heard through the subject is what was heard
+    straight. What isn't in ``straight`` at all is the subject's own."""
+    if [one for one in through if one in straight] != straight:
+        flat = [[line for one in side for line in one] for side in (straight, through)]
+        raise Finding(otherwise, diff(flat[0], flat[1], stage.subject.title))
+
+
+def spoken(method: str, params: bytes) -> list[str]:
+    """A notification or a question, a member a line."""
+    try:
+        kept = {key: value for key, value in split_object(params).items() if key not in _AROUND}
+    except NotAnObject:
+        return [method, *lines(params, Likeness.VALUE)]
+    if kept.get("mode") == b'"form"':  # what it means when nothing is said, and what older versions don't say
+        del kept["mode"]
+    return [method, *lines(join_object(kept), Likeness.VALUE)]
+
+
+def said_too(straight: bytes, through: bytes) -> bytes:
+    """``through`` without the members that ``straight`` doesn't have, however deep; both are JSON text."""
+    return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
+
+
+def _kept(straight: object, through: object) -> object:
+    if isinstance(straight, dict) and isinstance(through, dict):
+        return {key: _kept(straight[key], item) for key, item in through.items() if key in straight}
+    if isinstance(straight, list) and isinstance(through, list) and len(straight) == len(through):
+        return [_kept(one, other) for one, other in zip(straight, through, strict=True)]
+    return through
+
+
+def answered(player: Player, reply: Reply) -> list[str]:
+    """An answer, a member a line, without what the subject declares to add."""
+    if reply.result is None:
+        return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
+    return ["answered with a result", *lines(player.route.undone(reply.result), Likeness.VALUE)]
+
+
+def in_words(reply: Reply) -> str:
+    """An answer in a few words."""
+    if reply.result is None:
+        return f"error {reply.code!r}: {reply.text}"
+    return f"the result {reply.result[:200].decode('utf-8', 'replace')}"
+
+
+def method_of(fields: Fields) -> str:
+    """A message's method; "" when it has none."""
+    method = fields.get("method", b"")
+    return unquote(method) if method.startswith(b'"') else ""
+
+
+@contextmanager
+def controlled() -> Iterator[None]:
+    """What goes wrong in here goes wrong on the straight side: ControlError instead of Finding."""
+    try:
+        yield
+    except Finding as finding:
+        raise ControlError(f"the straight side failed: {finding.summary}") from finding

@@ -1,0 +1,121 @@
+"""A subject that serves over HTTP: started, and known to be up.
+
+The rule: it is up when it says so, where its file says how that reads; else when its port takes connections.
+"""
+
+import asyncio
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mcpzip_conformance.errors import Finding
+from mcpzip_conformance.processes import Process
+from mcpzip_conformance.transcript import printable
+
+_EACH = 0.02
+"""Seconds between two looks."""
+_KEPT = 64 * 1024
+_ADDRESS = re.compile("https?://[!-~]+")
+_LOWEST, _BEYOND = 20_000, 32_000
+_given: list[int] = []
+"""Ports handed out lately: one isn't given twice before its subject had the time to take it."""
+
+
+class Listening:
+    """A running HTTP subject. process; url: where it listens."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.process: Process
+        self._output = b""
+
+    @classmethod
+    async def start(
+        cls,
+        command: list[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        url: str,
+        up: str,
+        port: int,
+        patience: float,
+    ) -> "Listening":
+        """Start ``command`` and wait until it is up. up: a regular expression for what it prints then, or "";
+        its group 1, if there is one, is the URL. Finding when it can't be started, exits or isn't up in
+        time."""
+        listening = cls(url)
+        try:
+            listening.process = await Process.start(command, listening._printed, env=env, cwd=cwd)
+        except OSError as error:
+            raise Finding(f"{command[0]} can't be started: {error.strerror}.") from error
+        try:
+            await listening._until_up(up, port, patience)
+        except BaseException:
+            await listening.process.end(0.0)
+            raise
+        return listening
+
+    async def _until_up(self, up: str, port: int, patience: float) -> None:
+        deadline = asyncio.get_running_loop().time() + patience
+        while not await self._is_up(up, port):
+            if self.process.code is not None:
+                raise Finding(f"It exited before it took connections{self._last_words()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise Finding(f"{patience:g} s after its start it took no connections{self._last_words()}")
+            await asyncio.sleep(_EACH)
+        if self.process.code is not None:  # who takes connections there is somebody else
+            raise Finding(f"It exited before it took connections{self._last_words()}")
+
+    async def _is_up(self, up: str, port: int) -> bool:
+        if not up:
+            return await _takes_connections(urlsplit(self.url).hostname or "127.0.0.1", port)
+        said = (self._output + b"\n" + self.process.stderr).decode("utf-8", "replace")
+        match = re.search(up, said, re.MULTILINE)
+        if match is None or not match.groups() or not match[1]:
+            return match is not None
+        # What is printed may come in pieces: the address counts once it is the declared one, or stays.
+        settled, self.url = match[1] == self.url, match[1]
+        if settled and not _ADDRESS.fullmatch(self.url):
+            raise Finding(f"The address that it says it serves at is none: {printable(self.url)}")
+        return settled
+
+    def _printed(self, data: bytes) -> None:
+        self._output = (self._output + data)[-_KEPT:]
+
+    def _last_words(self) -> str:
+        said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
+        return f", saying: {said}" if said else "."
+
+
+async def _takes_connections(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on, that wasn't given lately, and that no system gives away by
+    itself until it is taken (RFC 6335, 6; Linux begins at 32768).
+    """
+    while True:
+        port = _LOWEST + secrets.randbelow(_BEYOND - _LOWEST)
+        if port not in _given and _is_free(port):
+            _given.append(port)
+            del _given[:-256]
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""What the types of a subject file don't rule out.
+
+The rule: a mistake is three things: the key path, what was found there, what would do.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from mcpzip_conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Start, Tools
+from mcpzip_conformance.template import as_json, places_in
+
+COMMAND_PLACES = ("python", "config", "upstream", "url", "here", "home", "bin", "port", "scenario", "record")
+"""``{scenario}`` and ``{record}``, the files of the one server, are for the runner's own control."""
+
+_PLACES: Mapping[str, frozenset[str]] = {
+    "start.command": frozenset(COMMAND_PLACES),
+    "start.env": frozenset({"config", "here", "home", "bin", "port"}),
+    "start.url": frozenset({"port"}),
+    "config.template": frozenset({"servers"}),
+    "config.stdio": frozenset({"name", "command", "args", "argv", "env"}),
+    "config.http": frozenset({"name", "url"}),
+    "config.sse": frozenset({"name", "url"}),
+    "tools.names": frozenset({"server", "tool"}),
+    "tools.alone": frozenset({"server", "tool"}),
+    "tools.shared": frozenset({"server", "tool"}),
+    "tools.call": frozenset({"name", "server", "tool", "arguments"}),
+    "tools.search": frozenset({"query", "limit"}),
+    "tools.describe": frozenset({"name", "server", "tool"}),
+    "prompts": frozenset({"server", "prompt"}),
+    "resources": frozenset({"server", "uri", "scheme", "rest"}),
+}
+
+Mistake = tuple[str, str, str]
+"""Key path, what was found there, what would do."""
+
+
+def mistakes(subject: Declared) -> Iterable[Mistake]:
+    """Every mistake in ``subject``."""
+    yield from _start_mistakes(subject.start, subject.install is not None)
+    yield from _config_places(subject)
+    if subject.config is not None:
+        yield from _config_mistakes(subject.config)
+    yield from _tool_mistakes(subject.tools)
+    for key, template, wanted in _namings(subject):
+        yield from _misplaced(key, template)
+        if not wanted & set(places_in(template)):
+            place = f"{{{sorted(wanted)[-1]}}}"
+            yield key, f"the place {place} is missing", "put it where the server's own name for it goes"
+    for feature, why in subject.lacks.items():
+        if feature not in FEATURES:
+            yield f"lacks.{feature}", "there is no such feature", f"the features are {', '.join(FEATURES)}"
+        if not why.strip():
+            yield f"lacks.{feature}", "it is empty", "say why in a sentence"
+
+
+def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
+    yield from _misplaced("start.command", start.command)
+    yield from _misplaced("start.env", start.env)
+    yield from _misplaced("start.url", start.url)
+    if not start.command:
+        yield "start.command", "it is empty", "write the program and its arguments"
+    used = set(places_in(start.command)) | set(places_in(start.env))
+    if "bin" in used and not installed:
+        yield "install", "it is missing and start uses {bin}", "name the packages that bring the program"
+    if start.url and not re.match(r"https?://", start.url):
+        yield (
+            "start.url",
+            f"{start.url!r} is no http address",
+            "write it whole, as http://127.0.0.1:{port}/mcp",
+        )
+    if any("{upstream}" in word and word != "{upstream}" for word in start.command):
+        remedy = "let it stand alone: it becomes as many words as start the server"
+        yield "start.command", "{upstream} stands within a word", remedy
+    if "port" in set(places_in(start.url)) - used:
+        yield (
+            "start.command",
+            "nothing in start uses {port}, and start.url does",
+            "say how it is told its port",
+        )
+    if start.up and not start.url:
+        yield "start.url", "it is missing beside start.up", "say where it serves, or remove up"
+    if "port" in used and not start.url:
+        yield "start.url", "it is missing and start uses {port}", "say where it serves"
+    groups = 0
+    if start.up:
+        try:
+            groups = re.compile(start.up, re.MULTILINE).groups
+        except re.error as error:
+            yield "start.up", f"it is no regular expression ({error})", "correct it"
+        else:
+            if groups > 1:
+                yield (
+                    "start.up",
+                    f"the expression has {groups} groups",
+                    "put one pair of parentheses around the URL",
+                )
+    if start.url and "port" not in places_in(start.url) and not groups:
+        yield (
+            "start.url",
+            "it has no {port}, and checks are played at the same time",
+            "put {port} there and into start, or have start.up catch the URL",
+        )
+
+
+def _config_places(subject: Declared) -> Iterable[Mistake]:
+    used = set(places_in(subject.start.command)) | set(places_in(subject.start.env))
+    if subject.config is None:
+        if not used & {"upstream", "url", "scenario"}:
+            remedy = "say how to write the config, or put {upstream} or {url} into start.command"
+            yield "config", "it is missing", remedy
+        if "config" in used:
+            yield "config", "it is missing and start uses {config}", "say how to write the config"
+    elif "config" not in used:
+        yield "start.command", "nothing in start uses {config}", "say where the config's path goes"
+    elif known := sorted(used & {"upstream", "url", "scenario", "record"}):
+        place = f"{{{known[0]}}}"
+        yield "start.command", f"{place} stands beside a config", "remove one: the servers are in the config"
+
+
+def _config_mistakes(config: Config) -> Iterable[Mistake]:
+    yield from _template_mistakes("config.template", config.template)
+    if "servers" not in places_in(as_json(config.template)):
+        yield "config.template", "the place {servers} is missing", "put it where the servers go"
+    if not config.entries():
+        yield "config", "no transport has an entry", f"add one of {', '.join(TRANSPORTS)}"
+    for transport in config.entries():
+        yield from _template_mistakes(f"config.{transport}", getattr(config, transport))
+    if config.upstream and config.upstream not in config.entries():
+        yield "config.upstream", f"{config.upstream} has no entry", f"add config.{config.upstream}"
+
+
+def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
+    if tools.call is not None:
+        yield from _template_mistakes("tools.call.arguments", tools.call.arguments)
+        yield from _misplaced("tools.call.tool", tools.call.tool)
+        yield from _misplaced("tools.call.alone", tools.call.alone)
+        if "arguments" not in places_in(as_json(tools.call.arguments)):
+            yield "tools.call.arguments", "the place {arguments} is missing", "put it where they go"
+    elif tools.search or tools.describe:
+        yield "tools.call", "it is missing beside search or describe", "say how a tool that was found is run"
+    if tools.search is not None:
+        yield from _template_mistakes("tools.search.arguments", tools.search.arguments)
+        yield from _pattern_mistakes("tools.search.names", tools.search.names)
+    if tools.describe is not None:
+        yield from _template_mistakes("tools.describe.arguments", tools.describe.arguments)
+        yield from _misplaced("tools.describe.tool", tools.describe.tool)
+        yield from _misplaced("tools.describe.alone", tools.describe.alone)
+        yield from _pattern_mistakes("tools.describe.definition", tools.describe.definition)
+
+
+def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:
+    """Each template of a name that stands in the file: its key, itself, and the places it needs one of."""
+    yield "tools.names", subject.tools.names, {"tool"}
+    if subject.tools.alone:
+        yield "tools.alone", subject.tools.alone, {"tool"}
+    if subject.tools.shared:
+        yield "tools.shared", subject.tools.shared, {"tool"}
+    if subject.prompts is not None:
+        yield "prompts.names", subject.prompts.names, {"prompt"}
+        if subject.prompts.alone:
+            yield "prompts.alone", subject.prompts.alone, {"prompt"}
+    if subject.resources is not None:
+        yield "resources.uris", subject.resources.uris, {"uri", "rest"}
+        if subject.resources.alone:
+            yield "resources.alone", subject.resources.alone, {"uri", "rest"}
+
+
+def _template_mistakes(path: str, template: object) -> Iterable[Mistake]:
+    try:
+        value = as_json(template)
+    except ValueError as error:
+        found, _, remedy = str(error).partition("; ")
+        yield path, found, remedy
+        return
+    if not isinstance(value, dict | list):
+        yield path, "it is neither a table nor a JSON object or list", "write one"
+    yield from _misplaced(path, value)
+
+
+def _misplaced(path: str, template: object) -> Iterable[Mistake]:
+    legal = next(legal for key, legal in _PLACES.items() if path.startswith(key))
+    for place in places_in(list(template) if isinstance(template, tuple) else template):
+        if place not in legal:
+            known = ", ".join(f"{{{name}}}" for name in sorted(legal))
+            yield path, f"there is no place {{{place}}} here", f"the places are {known}"
+
+
+def _pattern_mistakes(path: str, pattern: str) -> Iterable[Mistake]:
+    try:
+        groups = re.compile(pattern, re.MULTILINE).groups
+    except re.error as error:
+        yield path, f"it is no regular expression ({error})", "correct it"
+        return
+    if groups != 1:
+        yield path, f"the expression has {groups} groups", "put one pair of parentheses around what is wanted"

@@ -1,0 +1,259 @@
+"""HTTP, spoilt."""
+
+import asyncio
+from collections.abc import Mapping, MutableMapping
+
+from mcpzip.wire import is_json, join_object, quote, with_members
+from mcpzip_conformance.channel import Channel
+from mcpzip_conformance.channel.http import HttpChannel
+from mcpzip_conformance.mutants.faults.fault import Fault
+from mcpzip_conformance.mutants.relay.exchange import (
+    EVENTS,
+    JSON,
+    Headers,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    reply,
+)
+from mcpzip_conformance.mutants.relay.http import Line, Room, Web
+from mcpzip_conformance.mutants.relay.naming import members
+from mcpzip_conformance.mutants.relay.relay import Parts
+from mcpzip_conformance.mutants.relay.upstream import Link
+
+HTTP = "names-http"
+
+
+class LetsAnyoneIn(Web):
+    def let_in(self, scope: Scope, headers: Headers) -> None:
+        """Come in."""
+
+
+class AnyHost(Web):
+    def let_in(self, scope: Scope, headers: Headers) -> None:
+        super().let_in(scope, {**headers, "host": f"localhost:{scope['server'][1]}"})
+
+
+class Numbered(Web):
+    def made(self) -> Room:
+        room = super().made()
+        del self.rooms[room.id]
+        room.id = f"session-{len(self.rooms) + 1:08}"
+        self.rooms[room.id] = room
+        return room
+
+
+class Spaced(Web):
+    def made(self) -> Room:
+        room = super().made()
+        del self.rooms[room.id]
+        room.id = f"{room.id[:16]} {room.id[16:]}"
+        self.rooms[room.id] = room
+        return room
+
+
+class AnySession(Web):
+    def entered(self, headers: Headers) -> Room:
+        id = headers.get("mcp-session-id", "")
+        if id and id not in self.rooms:
+            self.rooms[id] = Room(self.config, self.session)
+        return super().entered(headers)
+
+
+class KeepsEnded(Web):
+    async def delete(self, headers: Headers, send: Send) -> None:
+        self.entered(headers)
+        await reply(send, 204)
+
+
+class AnyVersion(Web):
+    def entered(self, headers: Headers) -> Room:
+        return super().entered(
+            {key: value for key, value in headers.items() if key != "mcp-protocol-version"}
+        )
+
+
+class IgnoresHead(Web):
+    """It does not compare the head of a request with its body."""
+
+    async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
+        message = members(body)
+        params = members(message.get("params"))
+        name = params.get("name", params.get("uri", b'""'))[1:-1].decode()
+        said = {"mcp-method": message.get("method", b'""')[1:-1].decode(), "mcp-name": name}
+        await super().post({**headers, **said}, body, receive, send)
+
+
+class NoStream(Web):
+    async def get(self, headers: Headers, receive: Receive, send: Send) -> None:
+        raise Refusal(404, "There is no stream.")
+
+
+class SaysOk(Web):
+    """What asks for no answer is answered with 200."""
+
+    async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
+        async def send_ok(message: MutableMapping[str, object]) -> None:
+            await send({**message, "status": 200} if message.get("status") == 202 else {**message})
+
+        await super().post(headers, body, receive, send_ok)
+
+
+class TakesAnyBody(Web):
+    async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
+        if is_json(body) and body.startswith(b"{"):
+            await super().post(headers, body, receive, send)
+        else:
+            await reply(send, 200, b'{"jsonrpc":"2.0","id":null,"result":{}}', {"content-type": JSON})
+
+
+class WantsAccept(Web):
+    async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
+        if headers.get("accept") != f"{JSON}, {EVENTS}":
+            raise Refusal(406, "Accept application/json, text/event-stream.")
+        await super().post(headers, body, receive, send)
+
+
+class OneRoom(Web):
+    """Whoever comes, comes into the same session."""
+
+    def made(self) -> Room:
+        for room in self.rooms.values():
+            return room
+        return super().made()
+
+
+class OneConnection(Web):
+    """Every session has the connections of the first."""
+
+    def made(self) -> Room:
+        room = super().made()
+        first = next(iter(self.rooms.values()))
+        if first is not room:
+            room.session.servers = first.session.servers
+        return room
+
+
+class TellsAll(Web):
+    """What belongs to no request is told to every client, and so are logs."""
+
+    def made(self) -> Room:
+        room = super().made()
+        own = room.session.heard
+
+        def heard(
+            server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
+        ) -> None:
+            own(server, method, params, about, subscribed=subscribed)
+            for other in self.rooms.values():
+                if other is not room and method == "notifications/message":
+                    other.session.notify(method, params)
+
+        room.session.heard = heard  # type: ignore[method-assign]
+        return room
+
+
+class KeepsGoing(Web):
+    """It does not mind that a client hangs up."""
+
+    async def next(self, said: asyncio.Queue[Line], receive: Receive, room: Room | None) -> Line:
+        return await said.get()
+
+
+class OnEveryAddress(Web):
+    address = "0.0.0.0"
+
+
+class PassesToken(Web):
+    """The client's token goes to servers with each call."""
+
+    async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
+        message = members(body)
+        token = headers.get("authorization")
+        if token is not None and message.get("method") == b'"tools/call"':
+            params = members(message.get("params"))
+            meta = with_members(params.get("_meta", b"{}"), {"token": quote(token)})
+            body = with_members(body, {"params": join_object({**params, "_meta": meta})})
+        await super().post(headers, body, receive, send)
+
+
+class FollowsRedirects(Link):
+    async def connected(self) -> Channel:
+        channel = await super().connected()
+        assert isinstance(channel, HttpChannel)
+        channel._client.follow_redirects = True
+        return channel
+
+
+FAULTS: Mapping[str, Fault] = {
+    "lets-anyone-in": Fault("lets any page in", "security.origin", Parts(web=LetsAnyoneIn), HTTP),
+    "any-host": Fault("answers to any name", "security.host", Parts(web=AnyHost), HTTP),
+    "on-every-address": Fault(
+        "listens on every address", "security.loopback", Parts(web=OnEveryAddress), HTTP
+    ),
+    "numbers-sessions": Fault("numbers its sessions", "security.session-ids", Parts(web=Numbered), HTTP),
+    "spaces-sessions": Fault(
+        "gives session ids with a space", "protocol.http-session-id", Parts(web=Spaced), HTTP
+    ),
+    "any-session": Fault(
+        "takes any session id for one",
+        "protocol.http-unknown-session",
+        Parts(web=AnySession),
+        HTTP,
+        also=("protocol.http-session-ended",),
+    ),
+    "keeps-ended": Fault(
+        "keeps sessions that were ended", "protocol.http-session-ended", Parts(web=KeepsEnded), HTTP
+    ),
+    "any-header-version": Fault(
+        "takes any MCP-Protocol-Version", "protocol.http-version-header", Parts(web=AnyVersion), HTTP
+    ),
+    "ignores-head": Fault(
+        "does not compare head and body", "protocol.http-modern-headers", Parts(web=IgnoresHead), HTTP
+    ),
+    "no-stream": Fault("answers a GET with 404", "protocol.http-get", Parts(web=NoStream), HTTP),
+    "says-ok": Fault(
+        "answers notifications with 200", "protocol.http-notification-accepted", Parts(web=SaysOk), HTTP
+    ),
+    "takes-any-body": Fault(
+        "takes what is no message", "protocol.http-malformed-body", Parts(web=TakesAnyBody), HTTP
+    ),
+    "wants-accept": Fault(
+        "wants Accept spelt in one way", "protocol.http-accepts", Parts(web=WantsAccept), HTTP
+    ),
+    "one-room": Fault(
+        "has one session for all",
+        "security.sessions-apart",
+        Parts(web=OneRoom),
+        HTTP,
+        also=(
+            "conversation.cancel-stays-apart",
+            "conversation.questions-stay-apart",
+        ),
+    ),
+    "one-connection": Fault(
+        "has one connection for all clients",
+        "conversation.questions-stay-apart",
+        Parts(web=OneConnection),
+        HTTP,
+    ),
+    "tells-all": Fault(
+        "tells every client what servers log", "security.sessions-apart", Parts(web=TellsAll), HTTP
+    ),
+    "keeps-going": Fault(
+        "does not mind that a client hangs up",
+        "conversation.cancel-reaches-server-modern",
+        Parts(web=KeepsGoing),
+        HTTP,
+    ),
+    "passes-token": Fault(
+        "passes its client's token on", "security.client-token", Parts(web=PassesToken), HTTP
+    ),
+    "follows-redirects": Fault(
+        "follows a server that sends it on",
+        "security.server-redirect",
+        Parts(link=FollowsRedirects),
+        "names-remote",
+    ),
+}

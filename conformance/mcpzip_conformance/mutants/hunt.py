@@ -1,0 +1,102 @@
+"""A wrong proxy before the checks.
+
+The rule: it fails the check that names its fault, and of the others of level must those only that its fault
+rightly fails as well.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mcpzip_conformance.check import MUST, Check
+from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.client import PATIENCE
+from mcpzip_conformance.mutants.faults import FAULTS
+from mcpzip_conformance.runner import TIMEOUT, judge
+from mcpzip_conformance.subject import Start, Subject
+from mcpzip_conformance.verdict import Status, Verdict
+
+HERE = Path(__file__).parent
+MODES = ("names", "meta", "names-http", "meta-http", "names-remote")
+BEYOND = {"search.paraphrase": "It ranks by the words of a query, and knows no others for them."}
+"""What the relay without a fault fails, and why."""
+_MORE = 3.0
+_CHECKS = {check.id: check for check in ALL}
+
+
+def right(mode: str) -> Subject:
+    """The relay without a fault. mode: a variant of the subject ``relay``."""
+    return Subject.load(f"relay:{mode}")
+
+
+def mutant(fault: str) -> Subject:
+    """The relay with this fault. KeyError when there is no such fault."""
+    subject = right(FAULTS[fault].mode)
+    python, _, _, *words = subject.start.command
+    command = (python, "-m", "mcpzip_conformance.mutants.wrong", fault, *words)
+    start = Start(command=command, env=subject.start.env, url=subject.start.url, up=subject.start.up)
+    return msgspec.structs.replace(subject, id=fault, title=fault, start=start)
+
+
+async def hunt(fault: str, patience: float = PATIENCE) -> Verdict:
+    """What the check named beside ``fault`` says of it."""
+    return await judge(mutant(fault), _CHECKS[FAULTS[fault].check], patience=patience)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunted:
+    """What came of a fault. named: what its check says; unrelated: the failures that its row doesn't name;
+    spared: the checks that its row names and that pass."""
+
+    fault: str
+    named: Verdict
+    unrelated: tuple[Verdict, ...] = ()
+    spared: tuple[str, ...] = ()
+
+    @property
+    def as_it_should_be(self) -> bool:
+        """Whether its row is right."""
+        return self.named.status is Status.FAILED and not self.unrelated and not self.spared
+
+
+async def hunt_all(
+    faults: Sequence[str],
+    *,
+    thorough: bool,
+    jobs: int,
+    patience: float,
+    done: Callable[[Hunted], None] = lambda hunted: None,
+) -> list[Hunted]:
+    """Each fault before its check; thorough: before every check of level must. jobs: checks at a time.
+
+    What nobody expected is played again, with more patience: on a busy machine anybody may be late once.
+    """
+    turn = asyncio.Semaphore(jobs)
+
+    async def one(fault: str, check: Check, expected: bool) -> Verdict:
+        async with turn:
+            verdict = await judge(mutant(fault), check, TIMEOUT, patience)
+            if (verdict.status is Status.FAILED) is expected and verdict.status is not Status.BROKEN:
+                return verdict
+            return await judge(mutant(fault), check, TIMEOUT, patience * _MORE)
+
+    async def each(fault: str) -> Hunted:
+        row = FAULTS[fault]
+        checks = [_CHECKS[row.check], *(_others(row.check) if thorough else ())]
+        expected = {row.check, *row.also}
+        verdicts = await asyncio.gather(*(one(fault, check, check.id in expected) for check in checks))
+        named, *others = verdicts
+        failed = {it.check for it in others if it.status in (Status.FAILED, Status.BROKEN)}
+        unrelated = tuple(it for it in others if it.check in failed - set(row.also))
+        hunted = Hunted(fault, named, unrelated, tuple(sorted(set(row.also) - failed)) if thorough else ())
+        done(hunted)
+        return hunted
+
+    return list(await asyncio.gather(*map(each, faults)))
+
+
+def _others(named: str) -> list[Check]:
+    return [check for check in ALL if check.level == MUST and check.id != named]

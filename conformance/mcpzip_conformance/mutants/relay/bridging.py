@@ -1,0 +1,147 @@
+"""Questions to the client, where client and server are of different eras.
+
+The rule: a legacy server asks in the middle of a call and waits; a modern client is asked by the result of
+its request, and comes again with the answers. So for a modern client the call is parked, under a word that
+can't be guessed, until it comes again; for a legacy client the request to the modern server is made again.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    Request,
+    RpcError,
+    join_object,
+    quote,
+    without_members,
+)
+from mcpzip_conformance.mutants.relay.end import GoneError, Party, RefusedError, pass_on
+from mcpzip_conformance.mutants.relay.naming import members, text
+
+HELD = 600.0
+"""Seconds a call stays parked."""
+ROUNDS = 10
+"""How often a modern server may ask within one request."""
+
+
+class Parked:
+    """A call of a legacy server that is made for a modern client. It stands for the client as long as the
+    call lasts: each round of it may be another exchange."""
+
+    def __init__(self, client: Party, request: Request) -> None:
+        self.word = secrets.token_urlsafe(24)
+        self._client, self._id = client, request.id
+        self._questions: asyncio.Queue[tuple[str, bytes | None]] = asyncio.Queue()
+        self._waiting: list[asyncio.Future[bytes]] = []
+
+    def call(self, request: Request, server: Party, params: bytes | None) -> None:
+        """Begin."""
+        self._call = asyncio.get_running_loop().create_task(pass_on(request, self, server, params))
+
+    async def outcome(self) -> bytes:
+        """The result, or what is asked next. RefusedError. Who is cancelled here cancels the call."""
+        asked = asyncio.ensure_future(self._questions.get())
+        try:
+            await asyncio.wait((self._call, asked), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._call.cancel()
+            raise
+        finally:
+            asked.cancel()
+        if self._call.done():
+            return self._call.result()
+        method, params = asked.result()
+        question = {"method": quote(method)} | ({} if params is None else {"params": params})
+        return join_object(
+            {
+                "resultType": quote("input_required"),
+                "inputRequests": join_object({"question": join_object(question)}),
+                "requestState": quote(self.word),
+            }
+        )
+
+    def resume(self, client: Party, request: Request, answer: bytes) -> None:
+        """The client has come again, with the answer to the question."""
+        self._client, self._id = client, request.id
+        question = self._waiting.pop(0)
+        if not question.done():
+            question.set_result(answer)
+
+    async def request(
+        self,
+        method: str,
+        params: bytes | None = None,
+        *,
+        about: bytes | None = None,
+        progress: Callable[[bytes], None] | None = None,
+        home: tuple[Party, bytes] | None = None,
+    ) -> bytes:
+        """The server's question."""
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        self._questions.put_nowait((method, params))
+        try:
+            return await asyncio.wait_for(answer, HELD)
+        except TimeoutError:
+            raise GoneError("The client did not come again with the answer.") from None
+
+    def notify(self, method: str, params: bytes | None = None, about: bytes | None = None) -> None:
+        """Told to the client in the exchange there is now."""
+        self._client.notify(method, params, self._id)
+
+    def heard(
+        self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
+    ) -> None:
+        """See `End.heard`."""
+        self._client.heard(server, method, params, self._id, subscribed=subscribed)
+
+
+async def parked(
+    request: Request, client: Party, server: Party, params: bytes | None, calls: dict[str, Parked]
+) -> bytes:
+    """What a legacy server answers to a modern client, or asks it. calls: those that wait for their client
+    to come again, by their words. RefusedError."""
+    fields = members(params)
+    word = text(fields.get("requestState"))
+    if not word:
+        call = Parked(client, request)
+        call.call(request, server, without_members(params or b"{}", ("inputResponses", "requestState")))
+    elif word in calls:
+        call = calls.pop(word)
+        call.resume(client, request, members(fields.get("inputResponses")).get("question", b"{}"))
+    else:
+        raise RefusedError(RpcError(INVALID_PARAMS, "This requestState is not, or no longer, known."))
+    result = await call.outcome()
+    if members(result).get("requestState") == quote(call.word):
+        calls[call.word] = call
+    return result
+
+
+async def asked_back(
+    request: Request, client: Party, server: Party, params: bytes | None, result: bytes
+) -> bytes:
+    """The last result of a modern server that has answered a legacy client's request with ``result``, once
+    it has nothing more to ask. RefusedError."""
+    for _ in range(ROUNDS):
+        fields = members(result)
+        if text(fields.get("resultType")) != "input_required":
+            return result
+        answers = await answers_of(client, request, members(fields.get("inputRequests")))
+        more = {"inputResponses": join_object(answers)}
+        if "requestState" in fields:
+            more["requestState"] = fields["requestState"]
+        again = join_object({**members(params), **more})
+        result = await pass_on(request, client, server, again)
+    return result
+
+
+async def answers_of(client: Party, request: Request, questions: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What a legacy client says to these. RefusedError."""
+    answers = {}
+    for key, question in questions.items():
+        asked = members(question)
+        method = text(asked.get("method"))
+        answers[key] = await client.request(method, asked.get("params"), about=request.id)
+    return answers

@@ -1,0 +1,29 @@
+"""How the client has opened us, and so how we open its servers."""
+
+from dataclasses import dataclass
+
+from mcpzip.wire import CLIENT_CAPABILITIES_KEY
+from mcpzip_conformance.mutants.relay.end import Party
+from mcpzip_conformance.mutants.relay.naming import members
+
+INFO = b'{"name":"relay","version":"1"}'
+
+
+@dataclass(slots=True)
+class Opening:
+    """modern: the client's era; params: those of its
+    `initialize`, or of its first modern request; owner: the client, None when several share the servers;
+    level: the params of its last ``logging/setLevel``."""
+
+    modern: bool
+    params: bytes
+    owner: Party | None
+    level: bytes | None = None
+
+    @property
+    def capabilities(self) -> bytes:
+        """What the client can be asked."""
+        fields = members(self.params)
+        if self.modern:
+            return members(fields.get("_meta")).get(CLIENT_CAPABILITIES_KEY, b"{}")
+        return fields.get("capabilities", b"{}")

@@ -1,0 +1,84 @@
+"""The process: stdio on one side, or Streamable HTTP, and servers on the other.
+
+The rule: it answers at once, whether its servers are up or not, and when its client leaves it leaves nothing
+behind.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpzip_fakes import pipes
+
+from mcpzip_conformance.mutants.relay.http import Web
+from mcpzip_conformance.mutants.relay.search import Finder
+from mcpzip_conformance.mutants.relay.session import Config, Session
+from mcpzip_conformance.mutants.relay.upstream import Link, Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What it is made of. names, meta: a client's session, by what it is shown."""
+
+    names: type[Session] = Session
+    meta: type[Finder] = Finder
+    upstream: type[Upstream] = Upstream
+    link: type[Link] = Link
+    stdio: "type[Stdio] | None" = None
+    web: type[Web] = Web
+
+
+def run(config: Path, port: int | None = None, parts: Parts | None = None) -> None:
+    """Until the client leaves (stdio), or until SIGTERM. config: ``{"servers": {NAME: ENTRY}, "show":
+    "names"}``, or ``"meta"``; port: of 127.0.0.1, for Streamable HTTP."""
+    told = json.loads(config.read_bytes())
+    parts = parts or Parts()
+    servers = Config(told["servers"], parts.upstream, parts.link)
+    session = parts.meta if told["show"] == "meta" else parts.names
+    asyncio.run(_serve(servers, session, port, parts))
+
+
+async def _serve(config: Config, session: type[Session], port: int | None, parts: Parts) -> None:
+    done = asyncio.Event()
+    if os.name == "posix":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
+    if port is None:
+        await (parts.stdio or Stdio)(config, session, done).serve()
+    else:
+        from mcpzip_conformance.mutants.relay.sockets import served
+
+        web = parts.web(config, session)
+        await served(web, port, done)
+        await web.end()
+
+
+class Stdio:
+    """One client, on our own stdin and stdout."""
+
+    def __init__(self, config: Config, session: type[Session], done: asyncio.Event) -> None:
+        self._output = pipes.Output(1, asyncio.get_running_loop())
+        self.session = session(config, self.write)
+        self.done = done
+
+    async def serve(self) -> None:
+        """From the first byte to the last."""
+        pipes.read(0, asyncio.get_running_loop(), self.received)
+        await self.done.wait()
+        await self.session.end()
+
+    def write(self, line: bytes, about: bytes | None, last: bool) -> None:
+        """See `Write`."""
+        try:
+            self._output.write(line)
+        except BrokenPipeError:
+            self.done.set()
+
+    def received(self, data: bytes) -> None:
+        """What the client has sent; b"" is the end."""
+        if data:
+            self.session.received(data)
+        else:
+            self.done.set()

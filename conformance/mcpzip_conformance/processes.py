@@ -1,0 +1,191 @@
+"""Processes of a run: started with pipes, ended with all they started.
+
+The rule: whatever way a run ends, nothing that it started stays. A subject leads a process group of its own
+(POSIX) or is ended with its tree (Windows); the servers it started in groups of their own are found by their
+records and ended by `mcpzip_fakes.launch`.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+from mcpzip_fakes.launch import importable
+
+_KEPT_STDERR = 64 * 1024
+_LAST_WORDS = 0.25
+"""Seconds that the end of stdout waits for the end of stderr before it is told."""
+_NEEDED = ("PATH", "LANG", "LC_ALL", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "WINDIR")
+_HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+
+
+class Process(asyncio.SubprocessProtocol):
+    """A running command. stderr: the last 64 KiB of it; code: its exit code once it has one."""
+
+    def __init__(self, received: Callable[[bytes], None]) -> None:
+        self._received = received
+        self.stderr = b""
+        self.code: int | None = None
+        self.exited = asyncio.Event()
+        self.output_ended = asyncio.Event()
+        self._open = {1, 2}
+        self._told_end = False
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        received: Callable[[bytes], None],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+    ) -> "Process":
+        """Start ``command``; ``received`` gets what it writes to stdout, and b"" at its end. OSError when it
+        can't be started."""
+        posix = os.name == "posix"
+        transport, process = await asyncio.get_running_loop().subprocess_exec(
+            lambda: cls(received),
+            *command,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=posix,
+            creationflags=0 if posix else getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+        process._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+        process.pid = transport.get_pid()
+        return process
+
+    _transport: asyncio.SubprocessTransport
+    _stdin: asyncio.WriteTransport
+    pid: int
+
+    def write(self, data: bytes) -> None:
+        """Send ``data``; what it doesn't take at once waits in memory. Nothing once its input is closed."""
+        if not self._stdin.is_closing():
+            self._stdin.write(data)
+
+    def close_stdin(self) -> None:
+        """Tell it that no more is coming."""
+        self._stdin.close()
+
+    async def exits(self, timeout: float) -> bool:
+        """Whether it ends within ``timeout`` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.exited.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def terminate(self) -> None:
+        """SIGTERM to the process alone (Windows: end it); nothing when it is gone."""
+        if self.code is None:
+            # It may have exited, and been waited for, a moment before asyncio tells; Windows says
+            # PermissionError.
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGTERM)
+
+    async def end(self, grace: float = 2.0) -> None:
+        """End of input, ``grace`` seconds to leave politely; then it and its group are killed and buried."""
+        try:
+            self.close_stdin()
+            await self.exits(grace)
+        finally:
+            end_group(self.pid, still_running=self.code is None)
+            await self.exits(5.0)
+            self._transport.close()
+
+    # asyncio's side
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._received(data)
+        else:
+            self.stderr = (self.stderr + data)[-_KEPT_STDERR:]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Here and not in `start`: a process may have exited before `start` goes on.
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if fd == 1:
+            self.output_ended.set()
+            # What it said last may come after the end of its output; a child of its own may hold stderr for
+            # ever.
+            asyncio.get_running_loop().call_later(_LAST_WORDS, self._tell_end)
+        if not self._open:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        if not self._told_end:
+            self._told_end = True
+            self._received(b"")
+
+    def process_exited(self) -> None:
+        self.code = self._transport.get_returncode()
+        self.exited.set()
+
+
+def end_group(pid: int, *, still_running: bool) -> None:
+    """Kill the group that ``pid`` leads (POSIX), or its tree while it runs (Windows).
+
+    Not by way of `subprocess`, which would reap the process before asyncio can.
+    """
+    if sys.platform == "win32":
+        if still_running:
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
+        return
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # nobody left in it; macOS says EPERM for zombies
+        pass
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, zombies not counted."""
+    if sys.platform == "win32":
+        told = subprocess.run(
+            ["tasklist", "/NH", "/FI", f"PID eq {pid}"], capture_output=True, text=True, check=False
+        )
+        return str(pid) in told.stdout
+    if Path("/proc/self/stat").exists():
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state not in "ZX"
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(told.stdout.strip()) and not told.stdout.lstrip().startswith("Z")
+
+
+def peak_memory(group: int, but: Collection[int] = ()) -> int | None:
+    """The most memory, in bytes, that one process of the group which ``group`` leads has ever held, those in
+    ``but`` left out; None where the system doesn't say (all but Linux), or nobody is left."""
+    peaks = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(place.name) in but:
+                continue
+            if int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[2]) != group:
+                continue
+            status = (place / "status").read_text(errors="replace")
+        except (OSError, IndexError):
+            continue  # it has ended meanwhile
+        peaks += [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")]
+    return max(peaks, default=None)
+
+
+def environment(home: Path, temporary: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """What a subject gets: how to find programs, a home and a folder for temporary files that are its own,
+    this installation's packages for ``{python}``, then ``more``."""
+    kept = {name: os.environ[name] for name in _NEEDED if name in os.environ}
+    homes = {name: str(home) for name in _HOMES}
+    places = {name: str(temporary) for name in _TEMPORARY}
+    return {**kept, **homes, **places, **importable(), **more}

@@ -1,0 +1,166 @@
+"""The report as a scorecard in Markdown (GitHub's), for a page of a project's docs.
+
+The rule: figures, marks and the sentences of the verdicts, and no word that judges. What a program under
+test has said is shown as text, never taken for markup.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from mcpzip_conformance.check import LEVELS
+from mcpzip_conformance.report.matrix import (
+    NOT_RUN,
+    Row,
+    Score,
+    amount,
+    by_check,
+    findings,
+    mark,
+    marks,
+    names,
+    played,
+    rows,
+    score,
+    sentence,
+    well_formed,
+)
+from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
+
+_SCORED = ("must", "should")
+_PLAIN = re.compile(r"[\w.:/+()-][\w.:/+() -]*")
+_MARKUP = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+_URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+")
+"""A URL that means in Markdown what it says."""
+
+
+def render(report: Report) -> str:
+    """``report`` as a Markdown document."""
+    parts = [_title(report), _scores(report)]
+    for group, lines in rows(report).items():
+        judged = [row for row in lines if not row.unit]
+        if judged:
+            parts.append(f"## {escaped(group)}\n\n{_checks(report, judged)}")
+    measured = [row for lines in rows(report).values() for row in lines if row.unit]
+    if measured:
+        parts.append(f"## Measured\n\n{_figures(report, measured)}")
+    parts.append(f"## Findings of level {LEVELS[0]}\n\n{_findings(report)}")
+    return well_formed("\n\n".join(parts)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """``text`` on one line, with no character that Markdown would take for markup."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return _MARKUP.sub(lambda one: _ENTITIES.get(one[0], f"\\{one[0]}"), line)
+
+
+def _title(report: Report) -> str:
+    day, _, time = report.started.partition("T")
+    run = played(report)
+    told = f"{len(report.checks)} checks against {len(run)} {'subject' if len(run) == 1 else 'subjects'}"
+    at = f", {time[:5]} UTC" if time else ""
+    where = f"Python {report.python}, {report.platform}, {report.seconds:.0f} s"
+    return f"# MCP proxy conformance, {escaped(day)}\n\n{told}{at}; {escaped(where)}."
+
+
+def _scores(report: Report) -> str:
+    groups = [group for group, lines in rows(report).items() if any(not row.unit for row in lines)]
+    levels = " and ".join(f"*{level}*" for level in _SCORED)
+    legend = (
+        f"Passed of judged: {levels} in each group. Judged are the checks that passed or failed; *skipped* "
+        "are those that need what the subject declares that it lacks."
+    )
+    lines = []
+    for subject in report.subjects:
+        name = f"{_linked(subject, names(report)[subject.id])} {escaped(subject.version)}".rstrip()
+        if subject.not_run:
+            lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 1)])
+            continue
+        each = [[score(subject, level, group) for level in _SCORED] for group in (None, *groups)]
+        skipped = str(score(subject).skipped)
+        lines.append([name, *map(_both, each), skipped])
+    table = _table(["subject", "all", *map(escaped, groups), "skipped"], lines)
+    reasons = [
+        f"- *{NOT_RUN}*, {escaped(names(report)[subject.id])}: {escaped(subject.not_run)}"
+        for subject in report.subjects
+        if subject.not_run
+    ]
+    return "\n\n".join([legend, table, *(["\n".join(reasons)] if reasons else [])])
+
+
+def _both(scores: Sequence[Score]) -> str:
+    return " · ".join(map(str, scores)) if any(one.judged for one in scores) else "–"
+
+
+def _checks(report: Report, lines: Sequence[Row]) -> str:
+    subjects = played(report)
+    verdicts = [by_check(subject) for subject in subjects]
+    table = _table(
+        ["check", "level", *(escaped(names(report)[subject.id]) for subject in subjects)],
+        (
+            [_code(row.check.id), row.check.level, *(_cell(of.get(row.check.id)) for of in verdicts)]
+            for row in lines
+        ),
+    )
+    there = {mark(of[row.check.id]) for row in lines for of in verdicts if row.check.id in of}
+    legend = ", ".join(f"{one.sign} {one.word}" for one in marks(report) if one in there)
+    return f"{table}\n\n{legend}" if legend else table
+
+
+def _figures(report: Report, lines: Sequence[Row]) -> str:
+    subjects = played(report)
+    verdicts = [by_check(subject) for subject in subjects]
+    return _table(
+        ["check", "measured", *(escaped(names(report)[subject.id]) for subject in subjects)],
+        (
+            [
+                _code(row.check.id),
+                escaped(f"{row.name}, {row.unit}" if row.name else row.unit),
+                *(_value(row, of.get(row.check.id)) for of in verdicts),
+            ]
+            for row in lines
+        ),
+        right=range(2, 2 + len(subjects)),
+    )
+
+
+def _findings(report: Report) -> str:
+    parts = []
+    for subject in played(report):
+        found = [
+            f"- {_code(verdict.check)}: {escaped(sentence(verdict))}"
+            for verdict in findings(subject, LEVELS[:1])
+        ]
+        if found:
+            parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(found))
+    return "\n\n".join(parts) or "None."
+
+
+def _cell(verdict: Verdict | None) -> str:
+    return mark(verdict).sign if verdict else ""
+
+
+def _value(row: Row, verdict: Verdict | None) -> str:
+    figure = row.of(verdict)
+    return amount(figure.value, figure.unit) if figure else _cell(verdict)
+
+
+def _linked(subject: SubjectReport, name: str) -> str:
+    title = escaped(name)
+    if re.fullmatch(r"https?://[\w./~%:@?=&#+-]+", subject.homepage):
+        return f"[{title}]({subject.homepage})" if _URL.fullmatch(subject.homepage) else title
+    return title
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if _PLAIN.fullmatch(text) else escaped(text)
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    rule = ["---:" if column in set(right) else "---" for column in range(len(head))]
+    return "\n".join(_lines([head, rule, *lines]))
+
+
+def _lines(lines: Iterable[Sequence[str]]) -> Iterator[str]:
+    return (f"| {' | '.join(line)} |" for line in lines)

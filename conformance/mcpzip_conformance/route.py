@@ -1,0 +1,188 @@
+"""How a tool is reached through a subject, and how what it shows is read back.
+
+The rule: what the subject's file declares is undone here and nowhere else; a check names a server and a tool.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from mcpzip.wire import (
+    SERVER_INFO_KEY,
+    NotAnObject,
+    join_object,
+    quote,
+    split_object,
+    unquote,
+    with_members,
+)
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.subject import Subject
+from mcpzip_conformance.template import as_json, fill, places_in
+
+_SAME_AS_NOTHING = {"resultType": b'"complete"', "isError": b"false", "_meta": b"{}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A subject's ways. None of its functions does I/O. alone: it stands before one server; shared: the names
+    of tools that several of its servers have."""
+
+    subject: Subject
+    alone: bool = False
+    shared: frozenset[str] = frozenset()
+
+    @property
+    def meta(self) -> bool:
+        """Whether tools are run through a meta-tool."""
+        return self.subject.tools.call is not None
+
+    def shown(self, server: str, tool: str) -> str:
+        """The name a client knows ``tool`` of ``server`` by."""
+        return self.subject.shown(server, tool, alone=self.alone, shared=tool in self.shared)
+
+    def prompt(self, server: str, prompt: str) -> str:
+        """The name a client knows ``prompt`` of ``server`` by."""
+        return self.subject.prompt(server, prompt, alone=self.alone)
+
+    def uri(self, server: str, uri: str) -> str:
+        """The URI, or URI template, a client knows a resource of ``server`` by."""
+        return self.subject.uri(server, uri, alone=self.alone)
+
+    def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: bytes | None,
+        meta: bytes | None = None,
+        *,
+        flat: bool = False,
+    ) -> bytes:
+        """The params of the `tools/call` that runs ``tool``. arguments, meta: JSON text; None: left out.
+
+        flat: through a meta-tool, the arguments' members stand beside the tool's name.
+        """
+        shown = self.shown(server, tool)
+        if self.subject.tools.call is None:
+            params = {"name": quote(shown)} | ({} if arguments is None else {"arguments": arguments})
+            return _params(params, meta)
+        places: dict[str, object] = {"name": shown, "server": server, "tool": tool}
+        if arguments is not None and not flat:
+            places["arguments"] = msgspec.Raw(arguments)
+        given = msgspec.json.encode(fill(as_json(self.subject.tools.call.arguments), places))
+        if flat and arguments is not None:
+            given = with_members(given, split_object(arguments))
+        call = self.subject.tools.call
+        name = str(fill(call.alone if self.alone and call.alone else call.tool, places))
+        return _params({"name": quote(name), "arguments": given}, meta)
+
+    def named(self, name: str) -> bytes | None:
+        """The params of the `tools/call` of whatever goes by ``name``, without arguments; None where a tool
+        isn't reached by one name."""
+        call = self.subject.tools.call
+        if call is None:
+            return _params({"name": quote(name), "arguments": b"{}"}, None)
+        places = {"name": name, "arguments": msgspec.Raw(b"{}")}
+        if "name" not in set(places_in(as_json(call.arguments))) or set(places_in(call.tool)):
+            return None
+        given = msgspec.json.encode(fill(as_json(call.arguments), places))
+        return _params({"name": quote(call.tool), "arguments": given}, None)
+
+    def search(self, query: str, limit: int | None = None) -> bytes:
+        """The params of the `tools/call` that searches. The subject must have a search."""
+        search = self.subject.tools.search
+        assert search is not None, "a check that searches must need the feature"
+        places: dict[str, object] = {"query": query} | ({} if limit is None else {"limit": limit})
+        return _params({"name": quote(search.tool), "arguments": _filled(search.arguments, places)}, None)
+
+    def found(self, reply: Reply) -> list[str]:
+        """The names in a search reply, best first, each once."""
+        search = self.subject.tools.search
+        assert search is not None, "a check that searches must need the feature"
+        return list(dict.fromkeys(re.findall(search.names, reply.text, re.MULTILINE)))
+
+    def describe(self, server: str, tool: str) -> bytes | None:
+        """The params of the `tools/call` that shows a tool's definition; None: it is in `tools/list`."""
+        describe = self.subject.tools.describe
+        if describe is None:
+            return None
+        places = {"name": self.shown(server, tool), "server": server, "tool": tool}
+        name = str(fill(describe.alone if self.alone and describe.alone else describe.tool, places))
+        return _params({"name": quote(name), "arguments": _filled(describe.arguments, places)}, None)
+
+    def definition(self, reply: Reply) -> bytes | None:
+        """The definition, as JSON text, in the answer to `describe`; None when it isn't there."""
+        describe = self.subject.tools.describe
+        assert describe is not None, "a check that describes must need the feature"
+        match = re.search(describe.definition, reply.text, re.MULTILINE)
+        return None if match is None else match[1].encode("utf-8", "surrogatepass")
+
+    def undone(self, result: bytes) -> bytes:
+        """A tool's result without what the subject declares to add, without what the modern era stamps on any
+        result (in which era a proxy speaks to its servers is its own affair), and without what means the same
+        as nothing: ``isError: false``, which is the default, and an empty ``_meta``."""
+        try:
+            fields = split_object(result)
+        except NotAnObject:
+            return result
+        for key, same_as_nothing in _SAME_AS_NOTHING.items():
+            if fields.get(key) == same_as_nothing:
+                del fields[key]
+        if "_meta" in fields:
+            fields = self._without_own_meta(fields)
+        return join_object(fields)
+
+    def inner(self, result: bytes) -> bytes:
+        """What stands where the subject declares that the server's result stands; else ``result`` itself."""
+        call = self.subject.tools.call
+        if call is None or not (call.result or call.text):
+            return result
+        inner = _at(result, call.result or call.text)
+        if inner is None:
+            return result
+        if call.text and not call.result:
+            return b'{"content":[{"type":"text","text":%b}]}' % quote(inner.decode("utf-8", "surrogatepass"))
+        try:
+            split_object(inner)
+        except NotAnObject:
+            return result  # words of the proxy's own, say
+        return inner
+
+    def _without_own_meta(self, fields: dict[str, bytes]) -> dict[str, bytes]:
+        try:
+            meta = split_object(fields["_meta"])
+        except NotAnObject:
+            return fields
+        own = {key for key in meta if key.startswith(self.subject.tools.own_meta)}
+        own |= {SERVER_INFO_KEY} & meta.keys()
+        if not own:
+            return fields
+        kept = {key: value for key, value in meta.items() if key not in own}
+        if not kept:
+            return {key: value for key, value in fields.items() if key != "_meta"}
+        return fields | {"_meta": join_object(kept)}
+
+
+def _at(raw: bytes, path: str) -> bytes | None:
+    """What stands in ``raw`` at ``path``, a string there decoded; None when nothing does."""
+    for step in path.split("."):
+        try:
+            if step.isdigit():
+                raw = bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[int(step)])
+            else:
+                raw = split_object(raw)[step]
+            if raw.startswith(b'"'):
+                raw = unquote(raw).encode("utf-8", "surrogatepass")
+        except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
+            return None
+    return raw
+
+
+def _filled(template: object, places: Mapping[str, object]) -> bytes:
+    return msgspec.json.encode(fill(as_json(template), places))
+
+
+def _params(fields: Mapping[str, bytes], meta: bytes | None) -> bytes:
+    return join_object(dict(fields) | ({} if meta is None else {"_meta": meta}))

@@ -1,0 +1,152 @@
+"""Plays checks against subjects.
+
+The rule: every check has a stage of its own, and none can hurt another: what it raises, and that it doesn't
+end, becomes its verdict. Only the end of the run itself passes through, after every stage is cleared.
+"""
+
+import asyncio
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from mcpzip_conformance.check import Check
+from mcpzip_conformance.client import PATIENCE
+from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
+from mcpzip_conformance.stage import Stage
+from mcpzip_conformance.subject import Subject
+from mcpzip_conformance.transcript import Transcript
+from mcpzip_conformance.verdict import Report, Requirement, Status, SubjectReport, Verdict
+
+TIMEOUT = 60.0
+"""Seconds one check may take."""
+_TOLD = 60
+"""Messages of a failed check's conversation that are kept, the last ones."""
+
+Done = Callable[[Subject, Verdict], None]
+
+
+def default_jobs() -> int:
+    """How many checks to play at a time: each is two or three processes that wait half of the time."""
+    processors = os.cpu_count() or 1
+    return max(2, processors + processors // 2)
+
+
+async def run(
+    subjects: Sequence[Subject],
+    checks: Sequence[Check],
+    *,
+    jobs: int | None = None,
+    timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
+    done: Done = lambda subject, verdict: None,
+) -> Report:
+    """Every check against every subject, ``jobs`` at a time; ``done`` hears of each verdict as it comes.
+
+    timeout: seconds for a whole check; patience: seconds for one answer within it.
+    """
+    started, begun = datetime.now(UTC), time.monotonic()
+    turn = asyncio.Semaphore(jobs or default_jobs())
+
+    async def one(subject: Subject, check: Check) -> Verdict:
+        async with turn:
+            verdict = await judge(subject, check, timeout, patience)
+        done(subject, verdict)
+        return verdict
+
+    async with asyncio.TaskGroup() as group:
+        playing = [
+            (subject, [group.create_task(one(subject, check)) for check in checks]) for subject in subjects
+        ]
+    return Report(
+        started=started.isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - begun, 3),
+        python=platform.python_version(),
+        platform=sys.platform,
+        checks=tuple(map(requirement, checks)),
+        subjects=tuple(_told(subject, tuple(task.result() for task in tasks)) for subject, tasks in playing),
+    )
+
+
+async def judge(
+    subject: Subject, check: Check, timeout: float = TIMEOUT, patience: float = PATIENCE
+) -> Verdict:
+    """Play one check. Nothing it raises gets out but cancellation."""
+    begun = time.monotonic()
+    why_not = not_applicable(subject, check)
+    if why_not is not None:
+        return _verdict(check, Status.SKIPPED, 0.0, why_not)
+    stage, limit = Stage(subject, patience), asyncio.timeout(timeout)
+    try:
+        async with limit, stage:
+            await check.play(stage)
+    except Finding as finding:
+        status, summary, diff = Status.FAILED, finding.summary, finding.diff
+    except NotPlayableError as reason:
+        return _verdict(check, Status.SKIPPED, 0.0, str(reason))
+    except TimeoutError as error:
+        late = f"The check had not ended after {timeout:g} s."
+        status, summary = (Status.FAILED, late) if limit.expired() else (Status.BROKEN, str(error))
+        diff = ()
+    except ControlError as error:
+        status, summary, diff = Status.BROKEN, f"The runner could not play it: {error}", ()
+    except Exception as error:
+        where = "".join(traceback.format_exception(error)).splitlines()
+        status, summary, diff = Status.BROKEN, f"The check itself failed: {error!r}", tuple(where)
+    else:
+        passed = _verdict(check, Status.PASSED, time.monotonic() - begun)
+        return replace(passed, measured=tuple(stage.measured))
+    failed = _verdict(check, status, time.monotonic() - begun, summary, diff)
+    return replace(failed, straight=_lines(stage.straights), transcript=_lines(stage.transcripts))
+
+
+def requirement(check: Check) -> Requirement:
+    """``check`` as a report tells of it."""
+    return Requirement(
+        id=check.id,
+        group=check.group,
+        level=check.level,
+        summary=check.summary,
+        requirement=check.requirement,
+        source=check.source,
+        measures=check.measures,
+    )
+
+
+def not_applicable(subject: Subject, check: Check) -> str | None:
+    """Why ``check`` isn't played against ``subject``; None when it is."""
+    if check.posix and os.name != "posix":
+        return "It can be played on POSIX systems only."
+    missing = subject.missing()
+    return next((missing[feature] for feature in check.needs if feature in missing), None)
+
+
+def _lines(transcripts: Sequence[Transcript]) -> tuple[str, ...]:
+    return tuple(line for transcript in transcripts for line in transcript.lines())[-_TOLD:]
+
+
+def _told(subject: Subject, verdicts: tuple[Verdict, ...]) -> SubjectReport:
+    return SubjectReport(
+        id=subject.id,
+        title=subject.title,
+        about=subject.about,
+        verdicts=verdicts,
+        version=subject.version,
+        homepage=subject.homepage,
+        not_run=subject.not_run,
+        seconds=round(sum(verdict.seconds for verdict in verdicts), 3),
+    )
+
+
+def _verdict(
+    check: Check,
+    status: Status,
+    seconds: float,
+    summary: str = "",
+    diff: tuple[str, ...] = (),
+) -> Verdict:
+    return Verdict(check.id, check.group, check.level, status, round(seconds, 3), summary, diff)

@@ -1,0 +1,81 @@
+"""What is played: servers, and calls of their tools. Data only.
+
+Scene([server(tools=[tool("fail", text="on fire", isError=True)])], [Call("fail")])
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcpzip_fakes.launch import described
+from mcpzip_fakes.scenario import Scenario
+
+from mcpzip.wire import LATEST_LEGACY_VERSION
+
+SHOP = "shop"
+"""The name of a server that isn't given one."""
+
+_UNSEEN = frozenset(
+    {"slow-start", "exit-at-once", "silence", "error", "strict-handshake", "schema-bomb", "endless-pages"}
+)
+"""Faults whose server may never list its tools, or late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server behind the subject. env: its own, in the config; command: instead of the fake's, if any;
+    over: the transport by which the subject is to reach it ("": the subject's own way)."""
+
+    scenario: Scenario
+    env: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    over: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the config calls it."""
+        return self.scenario.name
+
+    @property
+    def sound(self) -> bool:
+        """Whether a subject can be expected to show its tools soon after the start."""
+        return not self.command and not any(fault.kind in _UNSEEN for fault in self.scenario.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool. arguments, meta: JSON text."""
+
+    tool: str
+    arguments: bytes = b"{}"
+    server: str = SHOP
+    meta: bytes | None = None
+
+    def __str__(self) -> str:
+        return f"tools/call {self.server} {self.tool}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Servers, and the calls made of them one after another over one connection in ``version``."""
+
+    servers: Sequence[Server]
+    calls: Sequence[Call]
+    version: str = LATEST_LEGACY_VERSION
+
+
+def tool(name: str, definition: Mapping[str, object] | None = None, **answer: object) -> dict[str, object]:
+    """A tool: further members of its definition, and its answer by the keys of `mcpzip_fakes.answer.Answer` (none:
+    it echoes its arguments)."""
+    return {"name": name, **(definition or {}), "result": answer or {"echo": True}}
+
+
+def server(
+    name: str = SHOP,
+    *,
+    env: Mapping[str, str] | None = None,
+    command: tuple[str, ...] = (),
+    over: str = "",
+    **keys: object,
+) -> Server:
+    """A server; ``keys`` are those of a `mcpzip_fakes.scenario.Scenario` (``tools=``, ``faults=``, …)."""
+    return Server(described(None, name=name, **keys), env or {}, command, over)

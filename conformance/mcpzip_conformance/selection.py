@@ -1,0 +1,38 @@
+"""Which checks are played: those that fit every kind of choice that was made."""
+
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
+
+from mcpzip_conformance.check import GROUPS, LEVELS, Check
+from mcpzip_conformance.errors import SelectionError
+
+
+def select(
+    checks: Sequence[Check],
+    *,
+    groups: Collection[str] = (),
+    ids: Collection[str] = (),
+    levels: Collection[str] = (),
+) -> tuple[Check, ...]:
+    """Those of one of ``groups``, with one of ``ids`` and of one of ``levels``; an empty choice is no choice.
+    SelectionError for a name that nothing has, and when nothing is left."""
+    _known("group", groups, tuple(GROUPS))
+    _known("check", ids, tuple(check.id for check in checks))
+    _known("level", levels, LEVELS)
+    tests: list[Callable[[Check], bool]] = [
+        lambda check: not groups or check.group in groups,
+        lambda check: not ids or check.id in ids,
+        lambda check: not levels or check.level in levels,
+    ]
+    chosen = tuple(check for check in checks if all(test(check) for test in tests))
+    if not chosen:
+        raise SelectionError("No check is of all that was asked for: ask for less at a time.")
+    return chosen
+
+
+def _known(kind: str, asked: Collection[str], there: Sequence[str]) -> None:
+    for name in asked:
+        if name not in there:
+            near = get_close_matches(name, there, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see mcpzip-conformance list."
+            raise SelectionError(f"There is no {kind} {name!r}: {hint}")

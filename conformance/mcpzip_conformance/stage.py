@@ -1,0 +1,311 @@
+"""Where one check is played: a folder, a home, fakes and processes that are its own.
+
+The rule: whatever a check does, when it is over nothing it started runs and nothing it wrote is left.
+"""
+
+import asyncio
+import math
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.launch import Fakes, FakeServer
+from mcpzip_fakes.record import Record
+from msgspec import UNSET
+
+from mcpzip.wire import LATEST_LEGACY_VERSION
+from mcpzip_conformance.channel.http import HttpChannel
+from mcpzip_conformance.channel.stdio import StdioChannel
+from mcpzip_conformance.client import PATIENCE, Answer, Client
+from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
+from mcpzip_conformance.installing import required
+from mcpzip_conformance.likeness import Likeness, diff, lines
+from mcpzip_conformance.listening import Listening, free_port
+from mcpzip_conformance.player import TO_START, Player
+from mcpzip_conformance.processes import environment
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.route import Route
+from mcpzip_conformance.scene import Scene, Server
+from mcpzip_conformance.subject import Prompts, Resources, Start, Subject, Tools
+from mcpzip_conformance.template import as_json, fill, fill_words, places_in
+from mcpzip_conformance.transcript import Transcript
+from mcpzip_conformance.verdict import Measure
+
+STRAIGHT = Subject(
+    id="straight",
+    title="straight",
+    start=Start(command=("{upstream}",)),
+    tools=Tools(names="{tool}"),
+    prompts=Prompts(names="{prompt}"),
+    resources=Resources(uris="{uri}"),
+)
+"""The other side of every comparison: a server without anything before it."""
+Answers = Mapping[str, Answer]
+
+
+class Stage:
+    """One check's surroundings. patience: seconds anything is waited for; transcripts, straights: of every
+    connection to the subject, and straight to a server, in the order they opened; measured: what a check
+    of the group cost found."""
+
+    def __init__(self, subject: Subject, patience: float = PATIENCE) -> None:
+        self.subject, self.patience = subject, patience
+        self.transcripts: list[Transcript] = []
+        self.straights: list[Transcript] = []
+        self.measured: list[Measure] = []
+        self._folder = Path()
+        self._clients: list[Client] = []
+        self._fakes: dict[str, FakeServer] = {}
+
+    async def __aenter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="mcp-conformance-"))
+        self._running = Fakes(self._folder / "fakes")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            # All of them to their end, whatever one of them raises, and before their folder goes.
+            ends = (client.end() for client in reversed(self._clients))
+            raised = await asyncio.gather(*ends, return_exceptions=True)
+        finally:
+            try:
+                self._running.stop()
+            finally:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        if error is None and (wrong := next((one for one in raised if one is not None), None)):
+            raise wrong
+
+    # Players
+
+    async def straight(
+        self, server: Server, version: str = LATEST_LEGACY_VERSION, *, answers: Answers | None = None
+    ) -> Player:
+        """Straight to ``server``, opened, over the transport by which the subject reaches its servers."""
+        fake = self._fake(server)
+        client = Client(self.patience, answers)
+        self.straights.append(client.transcript)
+        if fake.url:
+            client.channel = HttpChannel(fake.url, None, client)
+        else:
+            command = list(server.command) or fake.command
+            env, cwd = self._surroundings({**fake.env, **server.env})
+            client.channel = await StdioChannel.start(command, client, env=env, cwd=cwd)
+        self._clients.append(client)
+        player = Player(client, Route(STRAIGHT), version)
+        await player.open()
+        return player
+
+    async def through(
+        self,
+        *servers: Server,
+        version: str = LATEST_LEGACY_VERSION,
+        env: Mapping[str, str] | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Player:
+        """Through the subject to ``servers``, opened, their tools there. env: what the subject finds in its
+        own environment on top; answers: what its client says to questions; headers: of every HTTP request.
+        Finding when the handshake fails."""
+        player = await self.started(*servers, version=version, env=env, answers=answers, headers=headers)
+        await player.open()
+        named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
+        await player.ready([(server.name, name) for server, name in named if server.sound and name])
+        return player
+
+    async def started(
+        self,
+        *servers: Server,
+        version: str = LATEST_LEGACY_VERSION,
+        env: Mapping[str, str] | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Player:
+        """As `through`, but not a word has been said yet."""
+        start = self.subject.start
+        places = self._places(servers)
+        command = fill_words(start.command, places)
+        own = {key: str(fill(value, places)) for key, value in start.env.items()}
+        only = servers[0].env if self.subject.config is None else {}
+        surroundings, cwd = self._surroundings({**only, **own, **(env or {})})
+        client = Client(self.patience, answers)
+        self.transcripts.append(client.transcript)
+        if start.url:
+            listening = await Listening.start(
+                command,
+                env=surroundings,
+                cwd=cwd,
+                url=str(fill(start.url, places)),
+                up=start.up,
+                port=int(str(places["port"])),
+                patience=self.patience * TO_START,
+            )
+            client.channel = HttpChannel(listening.url, listening.process, client, headers=headers)
+        else:
+            client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
+        self._clients.append(client)
+        return Player(client, self._route(servers), version)
+
+    async def beside(
+        self,
+        player: Player,
+        *,
+        version: str | None = None,
+        answers: Answers | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Player:
+        """Another client of the process that ``player`` talks to, opened. The check must need http."""
+        channel = player.client.channel
+        assert isinstance(channel, HttpChannel), "a check with two clients must need the feature http"
+        client = Client(self.patience, answers)
+        client.channel = HttpChannel(channel.url, channel.process, client, headers=headers, owned=False)
+        self.transcripts.append(client.transcript)
+        self._clients.append(client)
+        other = Player(client, player.route, version or player.version)
+        await other.open()
+        return other
+
+    def measure(self, name: str, value: float, unit: str) -> None:
+        """Note a figure; see `mcpzip_conformance.verdict.Measure`. ValueError for one that is no finite number."""
+        if not math.isfinite(value):
+            raise ValueError(f"{name} was measured as {value}")
+        self.measured.append(Measure(name, round(value, 3), unit))
+
+    def record(self, server: str) -> Record:
+        """What ``server`` saw: of the last side that was set up with a server of this name."""
+        return self._fakes[server].record
+
+    def records(self) -> dict[str, Record]:
+        """What each server saw, of the last side that was set up with it."""
+        return {name: fake.record for name, fake in self._fakes.items()}
+
+    # Both sides
+
+    async def same(self, scene: Scene, likeness: Likeness = Likeness.VALUE) -> list[Reply]:
+        """Play ``scene`` straight and through the subject; the subject's replies. Finding when they differ,
+        ControlError when the straight side fails."""
+        straight = await self._play_straight(scene, likeness)
+        player = await self.through(*scene.servers, version=scene.version)
+        replies = []
+        for call, expected in zip(scene.calls, straight, strict=True):
+            try:
+                reply = await player.call(call.server, call.tool, call.arguments, call.meta)
+                shown = self._shown(reply, self.subject, likeness)
+            except Finding as finding:
+                reply, shown = Reply(), [finding.summary]
+            difference = diff([str(call), *expected], [str(call), *shown], self.subject.title)
+            if difference:
+                raise Finding(f"The answer to {call} differs.", difference)
+            replies.append(reply)
+        return replies
+
+    async def _play_straight(self, scene: Scene, likeness: Likeness) -> list[list[str]]:
+        players: dict[str, Player] = {}
+        told = []
+        try:
+            for call in scene.calls:
+                if call.server not in players:
+                    server = next(server for server in scene.servers if server.name == call.server)
+                    players[call.server] = await self.straight(server, scene.version)
+                player = players[call.server]
+                reply = await player.call(call.server, call.tool, call.arguments, call.meta)
+                told.append(self._shown(reply, STRAIGHT, likeness))
+        except Finding as finding:
+            raise ControlError(f"the straight side failed: {finding.summary}") from finding
+        return told
+
+    @staticmethod
+    def _shown(reply: Reply, subject: Subject, likeness: Likeness) -> list[str]:
+        if reply.result is None:
+            return ["answered with an error", *lines(reply.error or b"", likeness)]
+        result = Route(subject).undone(reply.result)
+        return ["answered with a result", *lines(result, likeness)]
+
+    # What it all stands on
+
+    def _route(self, servers: Sequence[Server]) -> Route:
+        tools = Counter(tool.name for server in servers for tool in server.scenario.all_tools())
+        shared = frozenset(name for name, count in tools.items() if count > 1)
+        return Route(self.subject, alone=len(servers) == 1, shared=shared)
+
+    def _surroundings(self, more: Mapping[str, str]) -> tuple[dict[str, str], Path]:
+        """The environment of a process, and where it is started."""
+        home, temporary = self._folder / "home", self._folder / "tmp"
+        for folder in (home, temporary):
+            folder.mkdir(exist_ok=True)
+        return environment(home, temporary, more), home
+
+    def _fake(self, server: Server) -> FakeServer:
+        transport = server.over or self.subject.upstream
+        config = self.subject.config
+        if server.over and (config is None or getattr(config, server.over) is UNSET):
+            raise NotPlayableError(f"Its file doesn't say how a server over {server.over} is configured.")
+        if transport != "stdio" and server.command:
+            raise NotPlayableError("Its servers are on HTTP, and this one is a command.")
+        try:
+            fake = self._running.start(server.scenario, transport=transport)
+        except ScenarioError as error:
+            kind = f"over {transport}" if transport != "stdio" else "over stdio"
+            raise NotPlayableError(
+                f"The server of this check can't be played {kind}: {error.found}."
+            ) from error
+        self._fakes[server.name] = fake
+        return fake
+
+    def _places(self, servers: Sequence[Server]) -> dict[str, object]:
+        fakes = [self._fake(server) for server in servers]
+        places: dict[str, object] = {"python": sys.executable, "home": str(self._folder / "home")}
+        if self.subject.install is not None:
+            places["bin"] = str(required(self.subject.family, self.subject.install.pip))
+        if self.subject.start.url:
+            places["port"] = str(free_port())
+        config = self.subject.config
+        if config is None:
+            return places | self._only(servers, fakes)
+        entries: dict[str, object] = {}
+        for server, fake in zip(servers, fakes, strict=True):
+            entry = getattr(config, fake.transport)
+            if entry is UNSET:
+                raise ControlError(f"the subject has no config entry for {fake.transport}")
+            entries[server.name] = fill(as_json(entry), _entry(server, fake))
+        shape = entries if config.servers == "object" else list(entries.values())
+        path = self._folder / f"config-{len(self._clients)}" / config.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(
+            msgspec.json.format(msgspec.json.encode(fill(as_json(config.template), {"servers": shape})))
+        )
+        return {**places, "config": str(path)}
+
+    def _only(self, servers: Sequence[Server], fakes: Sequence[FakeServer]) -> dict[str, object]:
+        """The places of the one server of a subject that has no config."""
+        if len(servers) != 1:
+            raise ControlError("a check with several servers must need the feature several-servers")
+        [server], [fake] = servers, fakes
+        words = list(server.command) or fake.command
+        if "scenario" not in places_in(self.subject.start.command):
+            return {"upstream": words, "url": fake.url}
+        if server.command:
+            raise NotPlayableError("It is a fake itself, and the server of this check is a command.")
+        try:
+            server.scenario.over("http")
+        except ScenarioError as error:
+            raise NotPlayableError(
+                f"The server of this check can't be played over http: {error.found}."
+            ) from error
+        return {"scenario": words[words.index("--record") - 1], "record": str(fake.record.path)}
+
+
+def _entry(server: Server, fake: FakeServer) -> dict[str, object]:
+    argv = list(server.command) or fake.command
+    if fake.url:
+        return {"name": server.name, "url": fake.url}
+    env = {**fake.env, **server.env}
+    return {"name": server.name, "command": argv[0], "args": argv[1:], "argv": argv, "env": env}

@@ -1,0 +1,224 @@
+"""A proxy under test, as data.
+
+The rule: all that the runner knows of a proxy stands in its subject file: how to write a config for N
+servers, how to start it, how a tool is reached through it, and what it declares it does not do. A mistake in
+the file is a `SubjectError`, one sentence.
+
+    title = "my proxy"
+
+    [start]
+    command = ["my-proxy", "--config", "{config}"]
+
+    [config]
+    template = { mcpServers = "{servers}" }
+    stdio = { command = "{command}", args = "{args}", env = "{env}" }
+
+    [tools]
+    names = "{server}__{tool}"
+
+    [lacks]
+    modern = "It speaks initialize only."
+
+Templates are described in `template`, variants in `families`; docs/conformance.md goes through every key.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from mcpzip_fakes.errors import scenario_error
+from msgspec import Struct
+
+from mcpzip_conformance.declaration import (
+    FEATURES,
+    Config,
+    Declared,
+    Describe,
+    Install,
+    Prompts,
+    Resources,
+    Run,
+    Search,
+    Start,
+    Tools,
+)
+from mcpzip_conformance.errors import SelectionError, SubjectError
+from mcpzip_conformance.families import members
+from mcpzip_conformance.mistakes import COMMAND_PLACES, mistakes
+from mcpzip_conformance.template import as_json, fill, places_in
+
+__all__ = ["FEATURES", "Prompts", "Resources", "Start", "Subject", "Tools", "find", "load_all", "names"]
+
+SHIPPED = Path(__file__).parent / "subjects"
+
+
+class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A proxy under test; its fields are those of `declaration.Declared`."""
+
+    @classmethod
+    def load(cls, name: str | Path) -> "Subject":
+        """The one subject of this name, as `load_all`. SelectionError when the file has several."""
+        found = load_all(name)
+        if len(found) > 1:
+            ids = ", ".join(subject.id for subject in found)
+            raise SelectionError(f"{str(name)!r} has several variants: name one of {ids}.")
+        return found[0]
+
+    @classmethod
+    def from_mapping(
+        cls, data: Mapping[str, object], source: str = "subject", here: Path | None = None
+    ) -> "Subject":
+        """The subject that a mapping of the file's shape, without variants, describes. here: the folder that
+        ``{here}`` means.
+
+        SubjectError names ``source`` and the key.
+        """
+        try:
+            subject = msgspec.convert(dict(data), cls)
+        except msgspec.ValidationError as error:
+            said = scenario_error(source, error, _KEYS)
+            raise SubjectError(source, said.path, said.found, said.remedy) from None
+        for path, found, remedy in mistakes(subject):
+            raise SubjectError(source, path, found, remedy)
+        places = {place: f"{{{place}}}" for place in COMMAND_PLACES}
+        places["here"] = str((here or Path.cwd()).resolve())
+        words = tuple(str(fill(word, places)) for word in subject.start.command)
+        env = {key: str(fill(value, places)) for key, value in subject.start.env.items()}
+        return msgspec.structs.replace(
+            subject, start=msgspec.structs.replace(subject.start, command=words, env=env)
+        )
+
+    @property
+    def family(self) -> str:
+        """The name of its file."""
+        return self.id.partition(":")[0]
+
+    @property
+    def upstream(self) -> str:
+        """How its servers are reached: ``stdio``, ``http`` or ``sse``."""
+        if self.config is None:
+            return "http" if "url" in places_in(self.start.command) else "stdio"
+        return self.config.upstream or self.config.entries()[0]
+
+    def missing(self) -> dict[str, str]:
+        """What it doesn't do: feature -> why; what it declares and what follows from the rest of its file."""
+        derived = {"http": "It is reached over stdio."} if not self.start.url else {}
+        if self.start.url:
+            derived["stdio"] = "It is reached over HTTP."
+        if self.upstream != "stdio":
+            derived["owns-servers"] = "Its servers are on HTTP; nobody starts them."
+        if self.config is None:
+            derived["several-servers"] = "It takes one server on its command line."
+        if self.tools.call is None:
+            derived["meta-tools"] = "Tools are called by their own names."
+        elif self.tools.describe is None:
+            derived["describe"] = "No tool of it shows a definition."
+        if self.tools.search is None:
+            derived["search"] = derived["search-limit"] = "No tool of it searches."
+        elif "limit" not in places_in(as_json(self.tools.search.arguments)):
+            derived["search-limit"] = "Its search takes no limit."
+        if self.prompts is None:
+            derived["prompts"] = "Its file doesn't say what it calls a prompt."
+        if self.resources is None:
+            derived["resources"] = derived["subscriptions"] = "Its file doesn't say what it calls a resource."
+        return derived | self.lacks
+
+    def shown(self, server: str, tool: str, *, alone: bool = False, shared: bool = False) -> str:
+        """The name a client knows ``tool`` of ``server`` by. alone: it is the only server; shared: another
+        server has a tool of that name."""
+        tools = self.tools
+        template = (alone and tools.alone) or (shared and tools.shared) or tools.names
+        return str(fill(template, {"server": server, "tool": tool}))
+
+    def prompt(self, server: str, prompt: str, *, alone: bool = False) -> str:
+        """The name a client knows ``prompt`` by. The subject must have prompts."""
+        assert self.prompts is not None, "a check with prompts must need the feature"
+        template = self.prompts.alone if alone and self.prompts.alone else self.prompts.names
+        return str(fill(template, {"server": server, "prompt": prompt}))
+
+    def uri(self, server: str, uri: str, *, alone: bool = False) -> str:
+        """The URI (or template) a client knows a resource's by. The subject must have resources."""
+        assert self.resources is not None, "a check with resources must need the feature"
+        template = self.resources.alone if alone and self.resources.alone else self.resources.uris
+        scheme, _, rest = uri.partition("://")
+        return str(fill(template, {"server": server, "uri": uri, "scheme": scheme, "rest": rest}))
+
+
+def load_all(name: str | Path) -> tuple[Subject, ...]:
+    """The subjects in a TOML file, or in the shipped one of this name; with ``:VARIANT`` behind it only that
+    one. SelectionError when there is none of that name, SubjectError when one can't be used."""
+    import tomllib
+
+    path, wanted = _split(str(name))
+    file = find(path)
+    try:
+        data = tomllib.loads(file.read_bytes().decode())
+    except OSError as error:
+        raise SubjectError(str(file), "", f"it can't be read ({error.strerror})", "check the path") from error
+    except ValueError as error:
+        raise SubjectError(str(file), "", str(error), "correct the syntax") from error
+    found = []
+    for variant, table in members(data, str(file)):
+        id = f"{file.stem}:{variant}" if variant else file.stem
+        source = f"{file} (variant {variant})" if variant else str(file)
+        found.append((variant, Subject.from_mapping({"id": id, **table}, source, file.parent)))
+    chosen = tuple(subject for variant, subject in found if wanted in ("", variant))
+    if not chosen:
+        known = ", ".join(variant for variant, _ in found if variant) or "it has none"
+        raise SelectionError(f"There is no variant {wanted!r} of {path}; the variants: {known}.")
+    return chosen
+
+
+def family(name: str | Path) -> tuple[str, ...]:
+    """The ids of all subjects in the file in which ``name`` means one. Raises as `load_all`."""
+    return tuple(subject.id for subject in load_all(_split(str(name))[0]))
+
+
+def find(name: str | Path) -> Path:
+    """The file of a subject given by path or by the name of a shipped one. SelectionError."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        return path
+    shipped = SHIPPED / f"{name}.toml"
+    if shipped.is_file():
+        return shipped
+    raise SelectionError(
+        f"There is no subject {str(name)!r}: give a .toml file, or one of {', '.join(names())}."
+    )
+
+
+def names() -> list[str]:
+    """The names of the shipped files."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The file that ``name`` means, by path or name, and the variant, "" for none."""
+    path, _, variant = name.rpartition(":") if _has_variant(name) else (name, "", "")
+    return path, variant
+
+
+def _has_variant(name: str) -> bool:
+    """Whether a colon in ``name`` is one before a variant, and not the one of a drive."""
+    head, colon, tail = name.rpartition(":")
+    return (
+        bool(colon) and "/" not in tail and "\\" not in tail and not tail.endswith(".toml") and len(head) > 1
+    )
+
+
+def _fields(kind: type[Struct]) -> tuple[str, ...]:
+    return tuple(kind.__struct_encode_fields__)
+
+
+_KEYS = {
+    "": (*_fields(Subject), "variants", "layers"),
+    "install": _fields(Install),
+    "start": _fields(Start),
+    "config": _fields(Config),
+    "tools": _fields(Tools),
+    "call": _fields(Run),
+    "search": _fields(Search),
+    "describe": _fields(Describe),
+    "prompts": _fields(Prompts),
+    "resources": _fields(Resources),
+}

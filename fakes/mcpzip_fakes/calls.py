@@ -1,0 +1,87 @@
+"""What happens during one tools/call: notifications, progress, the wait, questions to the client, and then
+the answer.
+
+The rule: only what an era allows goes out. Progress needs the request's token; on modern, logs need the
+request's level, on legacy they keep to the session's (2025-11-25 and 2026-07-28 `server/utilities/logging`).
+What ``notify`` names goes out as it is told.
+"""
+
+import asyncio
+
+import msgspec
+from msgspec import UNSET
+
+from mcpzip.wire import LOG_LEVEL_KEY
+from mcpzip_fakes import asking
+from mcpzip_fakes.answer import Answer, JsonObject, Log, json_value
+from mcpzip_fakes.definitions import Tool
+from mcpzip_fakes.request import Refused, Request, as_object
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""The levels of a log notification, the least first (RFC 5424)."""
+
+
+async def call(request: Request, tool: Tool, number: int, level: str | None = None) -> JsonObject | bytes:
+    """The result of the ``number``-th call of ``tool``: an object, or its JSON text.
+
+    level: the least level of logs that the session wants, None for all of them; on modern the request says it
+    itself. Refused when that is its answer; InputRequired when a modern client has to be asked.
+    """
+    told = tool.result
+    for log in told.log:
+        await asyncio.sleep(log.wait)
+        if _heard(log, request.meta.get(LOG_LEVEL_KEY) if request.modern else level or LEVELS[0]):
+            await _log(request, log)
+    for notice in told.notify:
+        await asyncio.sleep(notice.wait)
+        params = {} if notice.params is UNSET else as_object(json_value(notice.params))
+        await request.channel.notify(notice.method, params)
+    if told.hangs_up is not None:
+        await asyncio.sleep(told.hangs_up)
+        await request.channel.hang_up()
+    await _wait(request, told)
+    try:
+        replies = await asking.replies(request, told.ask, state=told.state, filled=told.fill)
+    except Refused as refusal:
+        if request.modern:
+            raise
+        return text(refusal.message, is_error=True)
+    if told.error is not None:
+        data = UNSET if told.error.data is UNSET else json_value(told.error.data)
+        raise Refused(told.error.code, told.error.message, data)
+    if told.ask is not None and told.says_nothing:
+        said = next(iter(replies.values())) if len(replies) == 1 else replies
+        return text(msgspec.json.encode(said).decode(), is_error=told.is_error)
+    values = {**as_object(request.params.get("arguments")), **replies}
+    return told.result(values, request.arguments, number)
+
+
+async def _wait(request: Request, told: Answer) -> None:
+    """The delay, and the progress told of meanwhile."""
+    token = request.meta.get("progressToken")
+    for step in told.steps():
+        await asyncio.sleep(step.wait)
+        if token is not None:
+            params: JsonObject = {"progressToken": token, "progress": step.progress}
+            params |= {} if step.total is None else {"total": step.total}
+            params |= {} if step.message is None else {"message": step.message}
+            await request.channel.notify("notifications/progress", params)
+    if told.delay and not (isinstance(told.progress, int) and told.progress):
+        await asyncio.sleep(told.delay)
+
+
+def _heard(log: Log, least: object) -> bool:
+    """Whether a client that asked for this least level gets to hear it; one that asked for none doesn't."""
+    if least not in LEVELS:
+        return False
+    return log.level not in LEVELS or LEVELS.index(log.level) >= LEVELS.index(str(least))
+
+
+async def _log(request: Request, log: Log) -> None:
+    named: JsonObject = {} if log.logger is None else {"logger": log.logger}
+    await request.channel.notify("notifications/message", {"level": log.level, **named, "data": log.data})
+
+
+def text(said: str, *, is_error: bool = False) -> JsonObject:
+    """A result that is one text block."""
+    return {"content": [{"type": "text", "text": said}], **({"isError": True} if is_error else {})}

@@ -1,0 +1,68 @@
+"""pytest: the fixtures ``fake_mcp``, ``fake_auth``, ``fake_gemini`` and ``fake_embeddings``. Installed with
+the package; nothing is imported before a test asks for it.
+
+async def test_pay(fake_mcp):
+    shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])
+    async with my_client(shop.config) as client:
+        assert await client.call_tool("pay", {"id": 7}) == "paid"
+    assert shop.record.calls("pay") == [{"name": "pay", "arguments": {"id": 7}}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcpzip_fakes.embeddings import FakeEmbeddings
+    from mcpzip_fakes.gemini import FakeGemini
+    from mcpzip_fakes.launch import FakeServer
+    from mcpzip_fakes.oauth.server import FakeAuth
+
+
+@pytest.fixture
+def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
+    """Start fake MCP servers: a call takes what `mcpzip_fakes.launch.Fakes.start` takes and gives a `FakeServer`.
+
+    Each test has its own; all are ended, grandchildren too, when the test is over.
+    """
+    from mcpzip_fakes.launch import Fakes
+
+    with Fakes(tmp_path / "fakes") as fakes:
+        yield fakes.start
+
+
+@pytest.fixture
+def fake_auth() -> Iterator[Callable[..., FakeAuth]]:
+    """Start fake authorization servers: a call takes what `mcpzip_fakes.oauth.server.FakeAuth` takes. Give one to
+    `fake_mcp` as ``auth``. All end with the test.
+    """
+    from mcpzip_fakes.oauth.server import FakeAuth
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeAuth(**told))
+
+
+@pytest.fixture
+def fake_gemini() -> Iterator[Callable[..., FakeGemini]]:
+    """Start a fake Gemini: a call takes what `mcpzip_fakes.gemini.FakeGemini` takes. All end with the test."""
+    from mcpzip_fakes.gemini import FakeGemini
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeGemini(**told))
+
+
+@pytest.fixture
+def fake_embeddings() -> Iterator[Callable[..., FakeEmbeddings]]:
+    """Start a fake embedding server: a call takes what `mcpzip_fakes.embeddings.FakeEmbeddings` takes. All end with
+    the test.
+    """
+    from mcpzip_fakes.embeddings import FakeEmbeddings
+
+    with ExitStack() as running:
+        yield lambda **told: running.enter_context(FakeEmbeddings(**told))

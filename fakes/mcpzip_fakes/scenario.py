@@ -1,0 +1,279 @@
+"""A server, as data.
+
+The rule: a scenario says everything, and only a scenario does. What goes on the wire is held as JSON text, so
+that key order, unknown fields and the spelling of numbers survive; a mistake is a `ScenarioError`, one
+sentence with file and key.
+
+    name = "shop"
+    page_size = 2
+
+    [[tools]]
+    name = "pay"
+    description = "Pay an invoice."
+    inputSchema = '{"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}'
+    result = { text = "Paid {id}.", fill = true, delay = 0.1 }
+
+    [[faults]]
+    kind = "crash"
+    tool = "pay"
+    nth = 2
+    when = "middle"
+
+A tool's table is its definition, sent as it stands, but for ``result`` (an `Answer`). ``raw`` instead gives
+the whole definition as JSON text, sent byte for byte over stdio; it may be anything, so that broken lists can
+be played too.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSIONS
+from mcpzip_fakes.answer import Answer, Ask, JsonObject, Log, Notice, Refusal, Step, json_value
+from mcpzip_fakes.definitions import ANY_OBJECT, Generate, Prompt, Resource, Tool, json_text
+from mcpzip_fakes.errors import ScenarioError, scenario_error
+from mcpzip_fakes.faults import Fault, option_keys
+from mcpzip_fakes.oauth import settings
+from mcpzip_fakes.oauth.settings import OAuth
+
+ERAS: Mapping[str, tuple[str, ...]] = {
+    "legacy": LEGACY_VERSIONS,
+    "modern": MODERN_VERSIONS,
+    "both": LEGACY_VERSIONS + MODERN_VERSIONS,
+}
+
+SHIPPED = Path(__file__).parent / "scenarios"
+
+_JSON_KEYS = ("inputSchema", "outputSchema", "annotations", "icons", "_meta", "arguments")
+
+
+class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A server.
+
+    era: ``legacy``, ``modern`` or ``both``; versions: only these protocol versions ("()": all of the era).
+    capabilities: sent as they are (None: worked out from what there is). page_size: how many tools, resources
+    or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
+    changed_tools: what the tools become by the fault ``list-changed``. record_env: the environment variables
+    whose values go into the record. oauth: over HTTP, it demands tokens of an authorization server of its
+    own.
+    """
+
+    name: str = "fake"
+    about: str = ""
+    title: str | None = None
+    version: str = "1.0.0"
+    instructions: str | None = None
+    era: str = "both"
+    versions: tuple[str, ...] = ()
+    capabilities: object = None
+    tools: tuple[Tool, ...] = ()
+    changed_tools: tuple[Tool, ...] = ()
+    generate: Generate | None = None
+    resources: tuple[Resource, ...] = ()
+    resource_templates: tuple[Resource, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    page_size: int | None = None
+    ttl_ms: int = 0
+    cache_scope: str = "private"
+    record_env: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    oauth: OAuth | None = None
+
+    def __post_init__(self) -> None:
+        if self.era not in ERAS:
+            raise ValueError(f"era is {self.era!r}; write legacy, modern or both")
+        for version in self.versions:
+            if version not in ERAS[self.era]:
+                raise ValueError(
+                    f"versions names {version!r}, which is not of era {self.era!r}; "
+                    f"choose from {', '.join(ERAS[self.era])}"
+                )
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"page_size is {self.page_size}; write 1 or more")
+        if self.cache_scope not in ("public", "private"):
+            raise ValueError(f"cache_scope is {self.cache_scope!r}; write public or private")
+        if (
+            any(fault.kind in ("cursor-loop", "empty-cursor") for fault in self.faults)
+            and self.page_size is None
+        ):
+            raise ValueError("a fault of paging stands without pages; set page_size")
+
+    @property
+    def legacy_versions(self) -> tuple[str, ...]:
+        """The versions it takes in `initialize`, oldest first; empty when it doesn't speak that era."""
+        return tuple(v for v in self.versions or ERAS[self.era] if v in LEGACY_VERSIONS)
+
+    @property
+    def modern_versions(self) -> tuple[str, ...]:
+        """The versions it takes per request; empty when it doesn't speak that era."""
+        return tuple(v for v in self.versions or ERAS[self.era] if v in MODERN_VERSIONS)
+
+    def all_tools(self) -> tuple[Tool, ...]:
+        """The tools written down, then the generated ones."""
+        if self.generate is None:
+            return self.tools
+        from mcpzip_fakes.generate import tools  # seldom needed, and a fake must start fast
+
+        return self.tools + tools(self.generate)
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object], source: str = "scenario") -> "Scenario":
+        """The scenario a mapping of the file's shape describes. ScenarioError names ``source`` and the
+        key."""
+        data = dict(mapping)
+        for key, shape in _SHAPES.items():
+            entries = data.get(key)
+            if isinstance(entries, list | tuple):
+                data[key] = [_split(entry, shape, f"{key}[{n}]", source) for n, entry in enumerate(entries)]
+        faults = data.get("faults")
+        if isinstance(faults, list | tuple):
+            data["faults"] = [_fault(entry) for entry in faults]
+        data["oauth"] = settings.plain(data.get("oauth"))
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise scenario_error(source, error, _keys()) from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Scenario":
+        """The scenario in a TOML or JSON file, or the shipped one of this name. ScenarioError when it can't
+        be used."""
+        file = find(path)
+        try:
+            text = file.read_bytes()
+            data = _from_json(text) if file.suffix == ".json" else _from_toml(text)
+        except OSError as error:
+            raise ScenarioError(
+                str(file), "", f"it can't be read ({error.strerror})", "check the path"
+            ) from error
+        except ValueError as error:  # both readers' errors are ValueErrors
+            raise ScenarioError(str(file), "", str(error), "correct the syntax") from error
+        data.setdefault("name", file.stem)
+        return cls.from_mapping(data, str(file))
+
+    def with_era(self, era: str) -> "Scenario":
+        """The same server speaking this era. ScenarioError when there is no such era."""
+        if era not in ERAS:
+            raise ScenarioError(self.name, "era", f"{era!r} was asked for", f"ask for {', '.join(ERAS)}")
+        versions = tuple(version for version in self.versions if version in ERAS[era])
+        return msgspec.structs.replace(self, era=era, versions=versions)
+
+    def over(self, transport: str) -> "Scenario":
+        """Itself. ScenarioError when something of it can't be had over this transport."""
+        if self.oauth and transport == "stdio":
+            raise ScenarioError(
+                self.name, "oauth", "there are no tokens over stdio", "use http or sse, or remove it"
+            )
+        for fault in self.faults:
+            if transport not in fault.row.over:
+                raise ScenarioError(
+                    self.name,
+                    "faults",
+                    f"the fault {fault.kind!r} can't be played over {transport}",
+                    f"use {' or '.join(sorted(fault.row.over))}",
+                )
+        return self
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as JSON, to be read by `load`; for another process."""
+        file = Path(path)
+        file.write_bytes(msgspec.json.encode(self))
+        return file
+
+
+def find(name: str | Path) -> Path:
+    """The file of a scenario given by path or by the name of a shipped one. ScenarioError when there is
+    none."""
+    path = Path(name)
+    if path.suffix in (".toml", ".json"):
+        return path
+    shipped = SHIPPED / f"{name}.toml"
+    if shipped.is_file():
+        return shipped
+    raise ScenarioError(
+        str(name), "", "there is no scenario of this name", f"give a path, or one of {', '.join(names())}"
+    )
+
+
+def names() -> list[str]:
+    """The names of the shipped scenarios."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+# Per list of definitions: the keys that are ours; the rest of each table is the definition.
+_SHAPES: Mapping[str, tuple[str, ...]] = {
+    "tools": ("result", "late"),
+    "changed_tools": ("result", "late"),
+    "resources": ("text", "blob", "size", "whole", "ask", "state", "late"),
+    "resource_templates": ("text", "blob", "size", "whole", "complete", "ask", "state", "late"),
+    "prompts": ("messages", "whole", "complete", "ask", "state", "late"),
+}
+
+
+def _split(entry: object, ours: tuple[str, ...], path: str, source: str) -> object:
+    """``entry`` with everything that isn't ours gathered, in its order, as the JSON text ``raw``."""
+    if isinstance(entry, Tool | Resource | Prompt):
+        return msgspec.to_builtins(entry)
+    if isinstance(entry, str):
+        entry = {"name": entry}
+    if not isinstance(entry, dict) or "raw" in entry:
+        return entry
+    kept = {key: entry[key] for key in ours if key in entry}
+    definition = {key: value for key, value in entry.items() if key not in ours}
+    for key in _JSON_KEYS:
+        try:
+            if isinstance(definition.get(key), str):
+                definition[key] = json_value(definition[key])
+        except msgspec.DecodeError as error:
+            raise ScenarioError(
+                source, f"{path}.{key}", f"it is not JSON ({error})", "write a table or JSON text"
+            ) from None
+    if "result" in ours:
+        if not isinstance(definition.get("name"), str):
+            raise ScenarioError(
+                source, path, "the key 'name' is missing", "add it, or give the definition as raw"
+            )
+        definition.setdefault("inputSchema", ANY_OBJECT)
+    return {"raw": json_text(definition), **kept}
+
+
+def _fault(entry: object) -> object:
+    """A fault given as just its kind, as a `Fault` or as a table."""
+    if isinstance(entry, str):
+        return {"kind": entry}
+    return msgspec.to_builtins(entry) if isinstance(entry, Fault) else entry
+
+
+def _from_toml(text: bytes) -> JsonObject:
+    import tomllib  # JSON scenarios, which tests hand to processes, do without it
+
+    return tomllib.loads(text.decode())
+
+
+def _from_json(text: bytes) -> JsonObject:
+    return cast(JsonObject, msgspec.json.decode(text, type=dict))
+
+
+def _keys() -> dict[str, tuple[str, ...]]:
+    def of(kind: type[Struct], *more: str) -> tuple[str, ...]:
+        return (*(name for name in kind.__struct_encode_fields__), *more)
+
+    return {
+        "": of(Scenario),
+        "tools": of(Tool),
+        "changed_tools": of(Tool),
+        "result": of(Answer),
+        "progress": of(Step),
+        "log": of(Log),
+        "notify": of(Notice),
+        "error": of(Refusal),
+        "ask": of(Ask),
+        "resources": of(Resource),
+        "prompts": of(Prompt),
+        "generate": of(Generate),
+        "faults": option_keys(),
+        **settings.option_keys(),
+    }

@@ -1,0 +1,172 @@
+"""Serving an `HttpFake` on 127.0.0.1, from a thread of this process or as a process of its own.
+
+The rule: it stops at once. Tests start and stop many, and nothing a fake still does is worth waiting for.
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+import threading
+from collections.abc import Generator, Sequence
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mcpzip_fakes import process
+from mcpzip_fakes.asgi import TRANSPORT
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.faults import Plan
+from mcpzip_fakes.http import HttpFake
+from mcpzip_fakes.record import Writer, begun
+from mcpzip_fakes.scenario import Scenario
+
+_PATHS = {"http": "/mcp", "sse": "/sse", "": ""}
+_WIND_UP, _LAST_WORDS = 0.2, 5.0
+"""Seconds a request may take to end by itself once its client is gone, and once it is cancelled."""
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 whose requests know what they came on (`TRANSPORT`): ASGI has no way to send what is no
+    answer.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """As uvicorn does."""
+        super().connection_made(transport)
+        inner = self.app
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[TRANSPORT] = transport
+            await inner(scope, receive, send)
+
+        self.app = app
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its politeness: signals are left alone, and a stop cuts what is open."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(app, http=_Protocol, log_config=None, log_level="critical", ws="none")
+        )
+        self.listening = threading.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def main_loop(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        await self.on_tick(0)  # sets the headers every response has
+        self.listening.set()
+        await self._end.wait()
+
+    def stop(self) -> None:
+        """From any thread: stop."""
+        self._loop.call_soon_threadsafe(self._end.set)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # what answers them notices and winds up
+        for seconds in (_WIND_UP, _LAST_WORDS):
+            if self.server_state.tasks:
+                await asyncio.wait(self.server_state.tasks, timeout=seconds)
+            for task in list(self.server_state.tasks):
+                task.cancel()
+        await self.lifespan.shutdown()
+
+
+Place = tuple[ASGIApp, socket.socket]
+"""An application, and where it listens."""
+
+
+class Threaded:
+    """Applications being served by one thread of this process. name: of the thread."""
+
+    def __init__(self, places: Sequence[Place], record: Writer, name: str) -> None:
+        self._record = record
+        self._places = [(_Uvicorn(app), bound) for app, bound in places]
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        for server, _ in self._places:
+            server.listening.wait()
+
+    def _run(self) -> None:
+        asyncio.run(_serve(self._places))
+
+    def stop(self) -> None:
+        """Cut every connection and wait for the thread to end. It may be called again."""
+        if self._thread.is_alive():
+            for server, _ in self._places:
+                server.stop()
+            self._thread.join()
+            self._record.event("exit", {"reason": "stopped", "code": 0})
+            self._record.close()
+
+
+class Serving(Threaded):
+    """A fake being served by a thread of this process. ``url``: where a client finds it."""
+
+    def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
+        self.url, places = _settled(fake, port)
+        super().__init__(places, record, f"fake {self.url}")
+
+
+def run(
+    scenario: Scenario,
+    record_path: str | None,
+    transport: str,
+    port: int,
+    *,
+    stateless: bool = False,
+    json_response: bool = False,
+) -> None:
+    """Be that server until the process is ended; prints ``listening URL`` once it takes connections."""
+    number, record = begun(record_path, process.described(transport, scenario.record_env))
+    fake = HttpFake(
+        scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
+    )
+    process.start(Plan((), number), record)
+    url, places = _settled(fake, port)
+    print(f"listening {url}", flush=True)
+    asyncio.run(_serve([(_Uvicorn(app), bound) for app, bound in places]))
+
+
+async def _serve(places: Sequence[tuple[_Uvicorn, socket.socket]]) -> None:
+    await asyncio.gather(*(server.serve([bound]) for server, bound in places))
+
+
+def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:
+    """The URL of a fake, and what listens where: the fake, and its authorization server if that has a port of
+    its own."""
+    bound, url = listen(fake.transport, port)
+    places: list[Place] = [(fake.app, bound)]
+    if fake.protection:
+        if apart := fake.protection.apart:
+            other, origin = listen("", 0)
+            places.append((apart, other))
+            fake.protection.stands_at(url, origin)
+        else:
+            fake.protection.stands_at(url)
+    return url, places
+
+
+def listen(transport: str, port: int) -> tuple[socket.socket, str]:
+    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use. Raises
+    ScenarioError.
+    """
+    try:
+        bound = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"can't be had ({error.strerror})"
+        raise ScenarioError(
+            "--port", "", f"port {port} of 127.0.0.1 {why}", "choose another, or 0 for a free one"
+        ) from error
+    # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
+    # message waits for the acknowledgement of the last.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return bound, f"http://127.0.0.1:{bound.getsockname()[1]}{_PATHS[transport]}"

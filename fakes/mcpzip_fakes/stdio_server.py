@@ -1,0 +1,301 @@
+"""A scenario as a stdio server.
+
+The rule: it starts fast, so this path imports the standard library, msgspec and `mcpzip.wire`, nothing else.
+Lines are framed and matched by `mcpzip.wire`; every answer leaves through `distort`, which may make anything
+of it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+
+import msgspec
+from msgspec import UNSET
+
+from mcpzip.wire import Cancelled, Closed, Error, Invalid, Notification, Peer, Result, Role, RpcError
+from mcpzip.wire import Request as Asked
+from mcpzip_fakes import pipes, process
+from mcpzip_fakes.answer import JsonObject
+from mcpzip_fakes.distort import Exit, Pad, Pause, Step, Write, distort
+from mcpzip_fakes.engine import Engine, refuse_if_told
+from mcpzip_fakes.eras import Handshake
+from mcpzip_fakes.errors import ScenarioError
+from mcpzip_fakes.faults import Firing, Plan
+from mcpzip_fakes.hostile import spoilt
+from mcpzip_fakes.record import Record, Writer, begun
+from mcpzip_fakes.request import Refused, Request, as_object
+from mcpzip_fakes.scenario import Scenario
+
+USAGE = "usage: python -m mcpzip_fakes.stdio SCENARIO [--era legacy|modern|both] [--record FILE]"
+
+
+_SESSION = 1
+"""A process is one session."""
+
+
+class _Arguments(msgspec.Struct):
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class StdioServer:
+    """One process, one connection. It is also the `Channel` back to its client."""
+
+    def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._plan, self._record = plan, record
+        self._engine = Engine(scenario, record.event, Record(record.path) if record.path else None)
+        self._handshake = Handshake(self._engine)
+        self._peer = Peer(role=Role.SERVER)
+        self.output = pipes.Output(1, self._loop)
+        self._running: dict[bytes, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.Future[object]] = {}
+        self._seen_request = False
+        self._partial = bytearray()
+        self._alone = asyncio.Lock()
+        self._torn = False
+        self._held: list[bytes] = []
+        self.done = asyncio.Event()
+
+    # Bytes in
+
+    def received(self, data: bytes) -> None:
+        """Bytes from stdin; b"" is its end."""
+        events = self._peer.receive(data) if data else self._peer.eof()
+        self._record_lines(data)
+        for event in events:
+            match event:
+                case Asked():
+                    self._request(event)
+                case Notification(method="notifications/initialized"):
+                    self._engine.audience.joins(_SESSION, self)
+                case Cancelled():
+                    if task := self._running.pop(event.id, None):
+                        task.cancel()
+                case Result():
+                    self._reply(event.id, msgspec.json.decode(event.result))
+                case Error():
+                    self._fail(event.id, event.error)
+                case Invalid():
+                    self._send(self._peer.error(event.id, event.code, event.message))
+                case Closed():
+                    self._loop.call_soon(self._closed)  # what takes no time is still answered
+                case _:
+                    pass  # what is not for us is in the record
+
+    def _record_lines(self, data: bytes) -> None:
+        self._partial += data
+        if data and b"\n" not in data:
+            return
+        *lines, rest = self._partial.split(b"\n")
+        if not data:  # the last line may do without its end
+            lines, rest = [*lines, rest], bytearray()
+        self._partial = rest
+        for line in lines:
+            if line.strip():
+                self._record.message("in", bytes(line))
+
+    def _request(self, asked: Asked) -> None:
+        params = _params(asked.params)
+        firing = self._plan.meet(asked.method, params)
+        first, self._seen_request = not self._seen_request, True
+        strict = firing.get("strict-handshake")
+        if strict and first and asked.method != "initialize":
+            process.leave(self._record, "strict-handshake", int(strict.number("code")))
+        crash = firing.get("crash")
+        if crash and crash.string("when") == "before":
+            self.output.flush()
+            process.leave(self._record, "crash", int(crash.number("code")), crash.string("text"))
+        if firing.get("silence"):
+            return
+        try:
+            refuse_if_told(firing)
+            greeting = self._handshake.admit(asked.method, params)
+        except Refused as refusal:
+            self._start(asked.id, self._out(self._refusal(asked.id, refusal), firing))
+            return
+        if greeting is not None:
+            told = msgspec.json.encode(spoilt(asked.method, greeting, firing))
+            self._start(asked.id, self._out(self._peer.result(asked.id, told), firing))
+            return
+        request = Request(
+            method=asked.method,
+            params=params,
+            channel=self,
+            version=self._handshake.request_version,
+            id=msgspec.json.decode(asked.id),
+            arguments=_sent_arguments(asked),
+            capabilities=self._handshake.capabilities,
+            session=_SESSION,
+            firing=firing,
+        )
+        self._start(asked.id, self._answer(asked.id, request), request)
+
+    def _start(self, id: bytes, work: Coroutine[None, None, None], request: Request | None = None) -> None:
+        task = self._loop.create_task(work)
+        self._running[id] = task
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if self._running.get(id) is task:
+                del self._running[id]
+            if request is not None and task.cancelled():
+                self._engine.cancelled(request)
+
+        task.add_done_callback(ended)
+
+    async def _answer(self, id: bytes, request: Request) -> None:
+        try:
+            line = self._peer.result(id, await self._engine.answer(request))
+        except Refused as refusal:
+            line = self._refusal(id, refusal)
+        await self._out(line, request.firing)
+        await self._engine.answered(request)
+
+    def _refusal(self, id: bytes, refusal: Refused) -> bytes:
+        data = None if refusal.data is UNSET else msgspec.json.encode(refusal.data)
+        return self._peer.error(id, refusal.code, refusal.message, data)
+
+    def _closed(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+        if stay := self._plan.at("end"):
+            self._loop.call_later(stay[0].number("seconds"), self.done.set)
+        else:
+            self.done.set()
+
+    # Bytes out
+
+    async def _out(self, line: bytes, firing: Firing) -> None:
+        if not firing.faults:
+            self._send(line)
+            return
+        steps: list[Step] = distort(line, firing)
+        async with self._alone:  # nothing comes between the pieces of a torn reply
+            left = iter(steps)
+            try:
+                for step in left:
+                    match step:
+                        case Write():
+                            self._put(step.data)
+                        case Pause():
+                            self._torn = True
+                            await asyncio.sleep(step.seconds)
+                        case Pad():
+                            self._torn = True
+                            await self._pad(step)
+                        case Exit():
+                            self.output.flush()
+                            process.leave(self._record, "crash", step.code, step.text)
+            finally:
+                self._torn = False
+                pieces = [step.data for step in left if isinstance(step, Write)]
+                for data in pieces + self._held:
+                    self._put(data)
+                self._held.clear()
+
+    async def _pad(self, padding: Pad) -> None:
+        """What a reply is padded with is in no record: it may be more than a disk holds."""
+        for piece in padding.pieces():
+            if self.done.is_set():
+                return
+            self._write(piece)
+            await self.output.roomy()
+
+    def _send(self, data: bytes) -> None:
+        if self._torn:
+            self._held.append(data)
+        else:
+            self._put(data)
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._record.message("out", data)
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self.output.write(data)
+        except BrokenPipeError:
+            self.done.set()
+
+    async def notify(self, method: str, params: JsonObject) -> None:
+        """See `Channel`."""
+        self._send(self._peer.notify(method, msgspec.json.encode(params)))
+        await self.output.roomy()
+
+    async def hang_up(self) -> None:
+        """See `Channel`."""
+
+    async def ask(self, method: str, params: JsonObject) -> object:
+        """See `Channel`."""
+        id, line = self._peer.request(method, msgspec.json.encode(params))
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._asked[id] = answer
+        self._send(line)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if cancel := self._peer.cancel(id):
+                self._send(cancel)
+            raise
+        finally:
+            del self._asked[id]
+
+    def _reply(self, id: int, result: object) -> None:
+        if (answer := self._asked.get(id)) and not answer.done():
+            answer.set_result(result)
+
+    def _fail(self, id: int, error: RpcError) -> None:
+        if (answer := self._asked.get(id)) and not answer.done():
+            answer.set_exception(Refused(error.code, error.message))
+
+
+def _params(raw: bytes | None) -> JsonObject:
+    try:
+        return {} if raw is None else as_object(msgspec.json.decode(raw))
+    except msgspec.DecodeError:
+        return {}
+
+
+def _sent_arguments(asked: Asked) -> bytes:
+    if asked.method != "tools/call" or asked.params is None:
+        return b"{}"
+    try:
+        return bytes(msgspec.json.decode(asked.params, type=_Arguments).arguments)
+    except msgspec.DecodeError:
+        return b"{}"
+
+
+async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
+    """Serve stdin and stdout until the client closes them."""
+    server = StdioServer(scenario, plan, record)
+    pipes.read(0, asyncio.get_running_loop(), server.received)
+    await server.done.wait()
+    await server.output.drained()
+
+
+def run(scenario: Scenario, record_path: str | None) -> int:
+    """Be that server, from its start faults to its end; the exit code."""
+    number, record = begun(record_path, process.described("stdio", scenario.record_env))
+    plan = Plan(scenario.faults, number)
+    process.start(plan, record)
+    asyncio.run(serve(scenario, plan, record))
+    record.event("exit", {"reason": "end of input", "code": 0})
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command; 2 for a mistake in its arguments or in the scenario."""
+    words = sys.argv[1:] if argv is None else argv
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    if not words or len(words) % 2 == 0 or not options.keys() <= {"--era", "--record"}:
+        print(USAGE, file=sys.stderr)
+        return 2
+    try:
+        scenario = Scenario.load(words[0])
+        if era := options.get("--era"):
+            scenario = scenario.with_era(era)
+        scenario = scenario.over("stdio")
+    except ScenarioError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return run(scenario, options.get("--record"))

@@ -1,0 +1,119 @@
+"""What every command that works on the config shares: the option, and a proxy for as long as it runs."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+import click
+
+from mcpzip.catalog import Listed, snapshot
+from mcpzip.cli import console
+from mcpzip.cli.console import warn
+from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.config.paths import cache_folder
+from mcpzip.config.schema import SemanticConfig
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import McpzipError
+from mcpzip.model.names import split
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.system.state_files import foreign_files
+from mcpzip.transport.health import FAILING
+
+P = ParamSpec("P")
+
+
+def with_proxy(
+    work: Callable[Concatenate[Proxy, P], Coroutine[None, None, int]],
+) -> Callable[P, int]:
+    """Makes ``work`` a command body: adds --config, runs it in an event loop with a proxy, returns its exit
+    code.
+    """
+
+    @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
+    @wraps(work)
+    def command(*args: P.args, **kwargs: P.kwargs) -> int:
+        config = kwargs.pop("config", None)
+        path = config_path(config if isinstance(config, str) else None, os.environ)
+
+        async def main() -> int:
+            async with open_proxy(path) as proxy:
+                return await work(proxy, *args, **kwargs)
+
+        return asyncio.run(main())
+
+    return command
+
+
+@asynccontextmanager
+async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> AsyncIterator[Proxy]:
+    """A proxy on this config and its snapshot. No server is started until something needs it. Raises
+    ConfigError. semantic: in place of the config's.
+    """
+    loaded = load(config, os.environ)
+    if semantic is not None:
+        loaded = replace(loaded, search=replace(loaded.search, semantic=semantic))
+    catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
+    for warning in (*loaded.warnings, *warnings, *foreign_files(cache_folder(loaded.path))):
+        warn(warning)
+    proxy = Proxy(loaded, catalog, warn)
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
+
+
+async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
+    """Lists ``names`` behind a progress bar; why each failed one did, by name."""
+    failures: dict[str, str] = {}
+    with console.counting("asking servers", len(names)) as done:
+
+        async def one(name: str) -> None:
+            update = (await proxy.refresh([name]))[0]
+            if not isinstance(update, Listed):
+                failures[name] = update.reason
+            done()
+
+        await asyncio.gather(*map(one, names))
+    return failures
+
+
+async def list_missing(proxy: Proxy, server: str | None = None) -> None:
+    """Lists the servers never listed, or only the one named, so that a first search finds something."""
+    missing = [
+        one.name
+        for one in proxy.status()
+        if one.listed_at is None and one.state not in ("disabled", *FAILING) and server in (None, one.name)
+    ]
+    if missing:
+        await list_servers(proxy, missing)
+
+
+async def found(proxy: Proxy, name: str) -> Entry:
+    """The tool called ``name``. Its server is asked when it isn't in the catalog, and no other is waited for.
+
+    Raises UnknownToolError, UpstreamUnavailableError.
+    """
+    if proxy.catalog.get(name) is None:
+        parts = split(name)
+        server = proxy.config.servers.get(parts[0]) if parts else None
+        if server is None:
+            await list_missing(proxy)
+        elif not server.disabled:
+            await list_servers(proxy, [server.name])
+    return await proxy.find(name)
+
+
+def known_server(proxy: Proxy, name: str) -> str:
+    """``name`` if it is a configured server. Raises McpzipError."""
+    if name not in proxy.config.servers:
+        from difflib import get_close_matches  # slow to import, and wanted only for a slip
+
+        known = sorted(proxy.config.servers)
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"The nearest: {', '.join(near)}." if near else f"Configured: {', '.join(known) or 'none'}."
+        raise McpzipError(f"There is no server {name!r} in {proxy.config.path}. {hint}")
+    return name
