@@ -64,7 +64,7 @@ class Scene:
 
 
 def tool(name: str, definition: Mapping[str, object] | None = None, **answer: object) -> dict[str, object]:
-    """A tool: further members of its definition, and its answer by the keys of `mcpzip_fakes.answer.Answer` (none:
+    """A tool: further members of its definition, and its answer by the keys of `mcpzip_fakes.Answer` (none:
     it echoes its arguments)."""
     return {"name": name, **(definition or {}), "result": answer or {"echo": True}}
 

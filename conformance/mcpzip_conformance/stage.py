@@ -174,7 +174,7 @@ class Stage:
         return other
 
     def measure(self, name: str, value: float, unit: str) -> None:
-        """Note a figure; see `mcpzip_conformance.verdict.Measure`. ValueError for one that is no finite number."""
+        """Note a figure; see `verdict.Measure`. ValueError for one that is no finite number."""
         if not math.isfinite(value):
             raise ValueError(f"{name} was measured as {value}")
         self.measured.append(Measure(name, round(value, 3), unit))

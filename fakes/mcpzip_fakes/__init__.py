@@ -67,4 +67,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'fakes' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"fakes.{_HOMES[name]}"), name)
+    return getattr(import_module(f"mcpzip_fakes.{_HOMES[name]}"), name)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from mcpzip import model
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.errors import ScenarioError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mcpzip_fakes.oauth.protect import Protection
     from mcpzip_fakes.oauth.server import FakeAuth
 
-_PACKAGES = Path(__file__).resolve().parent.parent
+_HERE = Path(__file__).resolve().parent.parent
 
 
 class FakeServer:
@@ -242,7 +243,9 @@ def _shareable(told: Scenario, transport: str) -> None:
 def importable() -> dict[str, str]:
     """The environment that lets another Python of this installation import us: empty once we are
     installed."""
-    return {} if _PACKAGES.name in ("site-packages", "dist-packages") else {"PYTHONPATH": str(_PACKAGES)}
+    if _HERE.name in ("site-packages", "dist-packages"):
+        return {}
+    return {"PYTHONPATH": os.pathsep.join([str(_HERE), str(Path(model.__file__).resolve().parents[2])])}
 
 
 def _end(pid: int, mark: str) -> None:

@@ -61,7 +61,7 @@ def shown(found: Alternatives) -> str:
 
 
 def _few(parts: Iterable[Alternatives]) -> Alternatives:
-    """All of ``parts`` as one, less what `shown` would leave out whatever came to it: of literals that are too
+    """All of ``parts`` as one, less what `shown` leaves out whatever is added: of literals that are too
     many the kinds alone, of types that are too many nothing.
     """
     found: Alternatives = {}

@@ -91,7 +91,7 @@ class Connection:
         partner: Partner | None = None,
         sign_ins: SignIns | None = None,
     ) -> None:
-        """first, sure: see `handshake.shake_hands`. partner: whose it is, if it is legacy and anybody's. sign_ins:
+        """first, sure: see `shake_hands`. partner: whose it is, if it is legacy and anybody's. sign_ins:
         what requests over HTTP are signed with.
         """
         self.server = server

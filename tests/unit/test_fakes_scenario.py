@@ -185,11 +185,11 @@ def test_python_may_mix_tools_names_and_tables() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert {name: getattr(fakes, name).__name__ for name in fakes.__all__} == {
-        name: name for name in fakes.__all__
+    assert {name: getattr(mcpzip_fakes, name).__name__ for name in mcpzip_fakes.__all__} == {
+        name: name for name in mcpzip_fakes.__all__
     }
     with pytest.raises(AttributeError, match="no attribute 'Fale'"):
-        fakes.Fale  # noqa: B018
+        mcpzip_fakes.Fale  # noqa: B018
 
 
 def test_the_guide_names_every_fault_and_scenario_and_its_example_loads(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_word_more_in_the_query_takes_nothing_from_any_tool(
     descriptions: list[list[str]], query: list[str], word: str
 ) -> None:
     index = index_of(*catalog(descriptions))
-    before, after = worths(index, " ".join(query)), worths(index, " ".join([*query, word]))
+    before, after = postings_of(index, " ".join(query)), postings_of(index, " ".join([*query, word]))
     assert all(after[name] >= worth - 1e-9 for name, worth in before.items())
 
 

@@ -36,7 +36,7 @@ class Asked(Struct, frozen=True):
 
 
 class AuthRequest(Struct):
-    """A request that came. endpoint: see `mcpzip_fakes.oauth.faults.ENDPOINTS`. host: whom it was addressed to.
+    """A request that came. endpoint: see `oauth.faults.ENDPOINTS`. host: whom it was addressed to.
     fields: of its query, form or JSON. time: Unix s; clock: the server's own. status: of the answer, None
     while there is none; answer: its JSON."""
 

@@ -1,6 +1,6 @@
 """The tools nearest in meaning to a query: exact cosines of many vectors at once, with the standard library.
 
-The rule: vectors are kept as numbers of 4 bits and compared as such (`mcpzip.search.packed_matrix`), query and tool
+The rule: vectors are kept as numbers of 4 bits and compared as such (`packed_matrix`), query and tool
 alike.
 
 Beyond `WHOLE` vectors they are kept in clusters around leaders (cluster pruning: Manning, Raghavan & Schütze,
