@@ -57,7 +57,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
     async with proxy_of(tmp_path, shop) as proxy:
         assert parsed.all_aside
         searched = Threads(patch, finding.Searcher, "search")
-        read = Threads(patch, signature, "Reader")
+        read = Threads(patch, signature, "SchemaReader")
         found = await said_by(proxy, "search_tools", {"query": "explode the whole thing"})
         assert "shop__explode" in text_of(found)
         assert searched.all_aside
@@ -120,14 +120,14 @@ async def test_many_tools_with_hostile_schemas_are_found_while_another_server_an
     evil = fake_mcp(name="evil", tools=bombs)
     shop = fake_mcp(name="shop", tools=["pay"])
     let_go = threading.Event()
-    original = signature.Reader
+    original = signature.SchemaReader
 
     def held(*given: object) -> object:
         assert let_go.wait(30)  # as one that reads for very long would
         return original(*given)
 
     async with proxy_of(tmp_path, evil, shop) as proxy:
-        monkeypatch.setattr(signature, "Reader", held)
+        monkeypatch.setattr(signature, "SchemaReader", held)
         search = asyncio.create_task(said_by(proxy, "search_tools", {"query": "explode the whole thing"}))
         await asyncio.sleep(0)
         assert "isError" not in await executed(proxy, "shop__pay")
