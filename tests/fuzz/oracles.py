@@ -89,7 +89,7 @@ def kind(event: Event) -> str:
     """What an event is, as finely as coverage is counted."""
     match event:
         case Unmatched(kind=about):
-            return f"Stray {about}"
+            return f"Unmatched {about}"
         case Error(ours=True):
             return "Error of ours"
         case Invalid(id=None):
