@@ -22,7 +22,7 @@ FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
     ("mcpzip.wire",),
     ("mcpzip.config", "mcpzip.http"),
-    ("mcpzip.search",),
+    ("mcpzip.search", "mcpzip.clients"),
     ("mcpzip.catalog",),
     ("mcpzip.auth",),
     ("mcpzip.transport",),

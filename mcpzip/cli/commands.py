@@ -12,7 +12,7 @@ from mcpzip.cli import console
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
-COMMANDS = ("auth", "call", "demo", "describe", "refresh", "search", "serve", "servers", "usage")
+COMMANDS = ("auth", "call", "demo", "describe", "migrate", "refresh", "search", "serve", "servers", "usage")
 """Each is in the module of its name, which is imported when the command is wanted."""
 
 

@@ -200,6 +200,8 @@ is closed which was unused longest; if all are in use, the call fails and says w
 
 CONFIG = 16 * MiB
 """The config. A larger one is an error: it is some other file."""
+CLIENT_CONFIG = 16 * MiB
+"""A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, and named."""
 CARD = 4 * MiB
 """What the front desk answers with. A larger one is not kept, and one that is found is not used: the whole
 program answers."""

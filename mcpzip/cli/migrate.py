@@ -1,0 +1,179 @@
+"""`mcpzip migrate`: the MCP servers of Claude Code, Cursor and others, moved to mcpzip and back."""
+
+import difflib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from mcpzip.cli import console
+from mcpzip.clients.known import Client, known_clients
+from mcpzip.clients.migration import Change, MigrationError, Plan, Stay, plan
+from mcpzip.clients.record import migrate as make
+from mcpzip.clients.record import rewritten, undo
+from mcpzip.config.paths import DEFAULT, config_path
+from mcpzip.model.redaction import redact
+from mcpzip.system.terminal import is_interactive
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command()
+@click.option("--from", "names", multiple=True, metavar="CLIENT", help="Only this client; may be repeated.")
+@click.option("--claude-config", metavar="FILE", help="Claude Code's file, if not ~/.claude.json.")
+@click.option("--config", metavar="FILE", help="mcpzip's config: where the servers go.")
+@click.option("--dry-run", is_flag=True, help="Show the change of every file and change none.")
+@click.option("--undo", "back", is_flag=True, help="Take the last migration back.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def migrate(
+    names: tuple[str, ...],
+    claude_config: str | None,
+    config: str | None,
+    dry_run: bool,
+    back: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Move the MCP servers of your clients into mcpzip's config, and put mcpzip in their place.
+
+    \b
+    mcpzip migrate --dry-run          what would change, file by file
+    mcpzip migrate --from cursor      only Cursor's servers
+    mcpzip migrate --undo             every file as it was
+
+    Everything else in a client's file keeps its bytes. Servers of single projects stay where they are.
+    The old files are kept in migrations/ beside mcpzip's config; --undo puts them back.
+    """
+    path = config_path(config, os.environ)
+    if back:
+        return _undo(path, as_json=as_json)
+    clients = _chosen(names, claude_config)
+    command, arguments = _ourselves(config, path)
+    found = plan(clients, path, os.environ, command=command, arguments=arguments, project=os.getcwd())
+    if as_json:
+        if not dry_run and found.changes:
+            make(found.changes, path)
+        console.data(_as_json(found, path, changed=bool(found.changes) and not dry_run))
+        return 0
+    _show(found, path)
+    if not found.changes:
+        return 0
+    if dry_run:
+        _show_changes(found.changes)
+        console.say("Nothing was changed. Without --dry-run it will be.")
+        return 0
+    if not yes and is_interactive(sys.stdin.fileno()) and not click.confirm("Change these files?", err=True):
+        console.say("Nothing was changed.")
+        return 1
+    folder = make(found.changes, path)
+    console.say(f"The files as they were are in {folder}; mcpzip migrate --undo puts them back.")
+    for each in rewritten(found.changes):
+        console.warn(f"{each} was rewritten by its program. Quit that program and run mcpzip migrate again.")
+    titles = ", ".join(dict.fromkeys(move.source.client.title for move in found.moves))
+    console.say(f"Restart {titles}. Then: mcpzip servers")
+    return 0
+
+
+def _chosen(names: Sequence[str], claude_config: str | None) -> list[Client]:
+    """The clients that were asked for. Raises click.UsageError for one that isn't known."""
+    clients = {client.name: client for client in known_clients(os.environ)}
+    if claude_config is not None:
+        known = clients["claude-code"]
+        file = os.path.abspath(claude_config)
+        clients["claude-code"] = Client(known.name, known.title, (file,), known.servers, known.dialect)
+        names = names or ("claude-code",)
+    unknown = [name for name in names if name not in clients]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], clients, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"There is no client {unknown[0]!r}.{meant} Known: {', '.join(clients)}.")
+    return [clients[name] for name in dict.fromkeys(names)] or list(clients.values())
+
+
+def _ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
+    """How a client starts mcpzip: by its whole path, because desktop programs lack the shell's PATH."""
+    program = os.path.abspath(sys.argv[0])
+    if os.path.splitext(os.path.basename(program))[0] != "mcpzip" or not os.access(program, os.X_OK):
+        program = shutil.which("mcpzip") or ""
+    start = ["serve"] if program else ["-m", "mcpzip", "serve"]
+    here = config is not None or path != config_path(None, {**os.environ, "MCPZIP_CONFIG": DEFAULT})
+    return program or sys.executable, [*start, "--config", path] if here else start
+
+
+def _show(found: Plan, path: str) -> None:
+    """What is moved, and what stays and why."""
+    if found.moves:
+        sheet = console.Sheet("SERVER", "FROM", "TO", wide=("TO",), bold="SERVER")
+        for move in found.moves:
+            where = f"{move.as_name}" if move.new else f"{move.as_name}, which is there already"
+            if move.left_out:
+                where += f" (without {', '.join(move.left_out)})"
+            sheet.row(move.name, move.source.client.title, where)
+        sheet.show()
+    for stay in found.stays:
+        console.say(_stays(stay))
+    if not found.changes:
+        console.say(
+            "There is nothing to move."
+            if not found.stays
+            else "There is nothing else to move. Add a server to mcpzip's config by hand: " + path
+        )
+
+
+def _stays(stay: Stay) -> str:
+    subject = f"{stay.name} of {stay.client} ({stay.path})" if stay.name else f"{stay.client}'s {stay.path}"
+    return f"{subject} stays as it is: {stay.reason}."
+
+
+def _show_changes(changes: Sequence[Change]) -> None:
+    for change in changes:
+        before = (change.before or b"").decode("utf-8", "replace").splitlines()
+        after = change.after.decode("utf-8", "replace").splitlines()
+        old = change.path if change.before is not None else "(no such file)"
+        for line in difflib.unified_diff(before, after, old, change.path, lineterm="", n=2):
+            console.say(redact(line), _STYLES.get(line[:1], ""))
+
+
+def _undo(path: str, *, as_json: bool) -> int:
+    words = {
+        "restored": "is as it was",
+        "merged": "had changed since: its servers are back, the rest is as it is now",
+        "removed": "is gone: it was made by the migration",
+        "unchanged": "was left as it is",
+    }
+    try:
+        outcomes = undo(path)
+    except MigrationError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        console.data([{"file": file, "outcome": outcome} for file, outcome in outcomes])
+        return 0
+    for file, outcome in outcomes:
+        console.say(f"{file} {words[outcome]}.")
+    return 0
+
+
+def _as_json(found: Plan, path: str, *, changed: bool) -> dict[str, object]:
+    return {
+        "config": path,
+        "changed": changed,
+        "moved": [
+            {
+                "client": move.source.client.name,
+                "file": move.source.path,
+                "name": move.name,
+                "as": move.as_name,
+                "new": move.new,
+                "leftOut": list(move.left_out),
+            }
+            for move in found.moves
+        ],
+        "stays": [
+            {"client": stay.client, "file": stay.path, "name": stay.name, "reason": stay.reason}
+            for stay in found.stays
+        ],
+        "files": [change.path for change in found.changes],
+    }

@@ -1,0 +1,1 @@
+"""The config files of MCP clients (Claude Code, Cursor, Codex …): read, changed and restored."""

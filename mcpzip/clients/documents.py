@@ -1,0 +1,111 @@
+"""A client's config file as bytes: which servers it names, and the same file with other servers (pure).
+
+The rule: a file that can't be changed without touching anything else in it is not changed at all.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from mcpzip.clients import toml
+from mcpzip.clients.jsonc import edited_raw, member_text, parse
+from mcpzip.clients.known import Format
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class DocumentError(ValueError):
+    """The file can't be read or changed. The text says why."""
+
+
+class Document(Protocol):
+    """One file. path: the keys that lead to its servers."""
+
+    def servers(self, path: Sequence[str]) -> dict[str, object]:
+        """The entries by name, in order. Raises DocumentError where they are no object."""
+
+    def raw(self, path: Sequence[str], name: str) -> str:
+        """The entry ``name`` as text, which `edited` takes back."""
+
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
+        """The file without the entries ``remove`` and with those of ``add``. Raises DocumentError."""
+
+
+def read(data: bytes, kind: Format) -> Document:
+    """The document in ``data``. Raises DocumentError."""
+    body = data.removeprefix(_BYTE_ORDER_MARK)
+    mark = data[: len(data) - len(body)]
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DocumentError("it is not UTF-8") from error
+    return _Toml(mark, text) if kind == "toml" else _Json(mark, text)
+
+
+def as_raw(entry: Mapping[str, object], kind: Format) -> str:
+    """``entry`` as text, which `Document.edited` takes."""
+    return (
+        json.dumps(entry, ensure_ascii=False)
+        if kind == "toml"
+        else json.dumps(entry, indent=2, ensure_ascii=False)
+    )
+
+
+class _Json:
+    def __init__(self, mark: bytes, text: str) -> None:
+        self._mark, self._text = mark, text
+        try:
+            self._root = parse(text)
+        except ValueError as error:
+            raise DocumentError(f"it is not JSON: {error}") from error
+
+    def servers(self, path: Sequence[str]) -> dict[str, object]:
+        found = self._root.at(path)
+        if found is None:
+            return {}
+        if not isinstance(found.data, dict):
+            raise DocumentError(f"{'.'.join(path)} is no object")
+        return found.data
+
+    def raw(self, path: Sequence[str], name: str) -> str:
+        found = self._root.at([*path, name])
+        return member_text(self._text, found) if found is not None else "{}"
+
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
+        try:
+            text = edited_raw(self._text, path, remove, add)
+            parse(text)
+        except ValueError as error:
+            raise DocumentError(str(error)) from error
+        return self._mark + text.encode("utf-8")
+
+
+class _Toml:
+    """Codex. An entry's text is JSON here: in TOML one entry can stand in several places."""
+
+    def __init__(self, mark: bytes, text: str) -> None:
+        self._mark, self._text = mark, text
+        try:
+            self._root = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise DocumentError(f"it is not TOML: {error}") from error
+
+    def servers(self, path: Sequence[str]) -> dict[str, object]:
+        found: object = self._root
+        for key in path:
+            found = found.get(key, {}) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            raise DocumentError(f"{'.'.join(path)} is no table")
+        return found
+
+    def raw(self, path: Sequence[str], name: str) -> str:
+        return json.dumps(self.servers(path).get(name, {}), ensure_ascii=False, default=str)
+
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
+        entries = {name: json.loads(raw) for name, raw in add.items()}
+        try:
+            text = toml.edited(self._text, path, remove, entries)
+        except ValueError as error:
+            raise DocumentError(str(error)) from error
+        return self._mark + text.encode("utf-8")

@@ -1,0 +1,165 @@
+"""One server's entry, from the spelling of a client to that of mcpzip's config, and mcpzip's own entry (pure).
+
+The rule: an entry that would not mean the same in mcpzip's config stays where it is, and the reason is given.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mcpzip.clients.known import Dialect
+
+_FOREIGN = re.compile(r"\$\{(?!env:)[A-Za-z]+(?::[^}]*)?\}|\{file:[^}]*\}")
+_ENV = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_OPENCODE_ENV = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_OURS = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
+_FOLDERS = {"${userHome}": "~", "${pathSeparator}": os.sep, "${/}": os.sep}
+_SELF = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
+
+
+class NotMovable(ValueError):
+    """The entry can't be moved; the text says why, in words that follow "because"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """entry: as mcpzip's config has it. left_out: keys that have no meaning there."""
+
+    entry: dict[str, object]
+    left_out: tuple[str, ...] = ()
+
+
+def is_mcpzip(data: object) -> bool:
+    """Whether an entry starts mcpzip."""
+    if not isinstance(data, Mapping):
+        return False
+    command = data.get("command")
+    words = command if isinstance(command, list) else [command, *_list(data.get("args"))]
+    texts = [word for word in words if isinstance(word, str)]
+    return any(_SELF.fullmatch(re.split(r"[\\/]", word)[-1]) for word in texts[:4])
+
+
+def moved(data: object, dialect: Dialect) -> Moved:
+    """The entry ``data`` of a client, in mcpzip's spelling. Raises NotMovable."""
+    if not isinstance(data, Mapping):
+        raise NotMovable("it is no object")
+    fields = {str(key): value for key, value in data.items() if value is not None}
+    entry: dict[str, object] = {}
+    if _off(fields):
+        entry["disabled"] = True
+    url = next((fields.pop(key) for key in ("httpUrl", "serverUrl", "url") if key in fields), None)
+    command = fields.pop("command", None)
+    if isinstance(command, Mapping):  # Zed, before 2025
+        fields = {**fields, "args": command.get("args"), "env": command.get("env")}
+        command = command.get("path")
+    if isinstance(command, list):  # opencode
+        command, fields["args"] = (command[0] if command else None), command[1:]
+    kind = str(fields.pop("type", "") or fields.pop("transport", "") or "").lower()
+    if (url is None) == (command is None):
+        raise NotMovable("it has both a command and a URL" if url else "it has neither a command nor a URL")
+    if command is not None:
+        entry["command"] = _text(command, dialect, "the command")
+        if args := _list(fields.pop("args", None)):
+            entry["args"] = [_text(arg, dialect, "an argument") for arg in args]
+        env = _texts({**_map(fields.pop("env", None)), **_map(fields.pop("environment", None))}, dialect)
+        env.update(
+            {name: f"${{{name}}}" for name in _list(fields.pop("env_vars", None)) if isinstance(name, str)}
+        )
+        if env:
+            entry["env"] = env
+        if "envFile" in fields:
+            raise NotMovable("it reads variables from a file (envFile)")
+        if cwd := fields.pop("cwd", None):
+            entry["cwd"] = _text(cwd, dialect, "the folder")
+    else:
+        if kind == "sse" or (dialect == "gemini" and "httpUrl" not in data and kind != "http"):
+            entry["type"] = "sse"
+        entry["url"] = _text(url, dialect, "the URL")
+        headers = _texts(
+            {**_map(fields.pop("headers", None)), **_map(fields.pop("http_headers", None))}, dialect
+        )
+        for name, variable in _map(fields.pop("env_http_headers", None)).items():
+            headers[name] = f"${{{variable}}}"
+        if token := fields.pop("bearer_token_env_var", None):
+            headers["Authorization"] = f"Bearer ${{{token}}}"
+        if headers:
+            entry["headers"] = headers
+    _limits(fields, entry, dialect)
+    harmless = {
+        "name",
+        "source",
+        "id",
+        "description",
+        "required",
+        "startup_timeout_sec",
+        "startup_timeout_ms",
+    }
+    return Moved(entry, tuple(sorted(set(fields) - harmless)))
+
+
+def own_entry(dialect: Dialect, command: str, arguments: list[str]) -> dict[str, object]:
+    """The entry that has a client start mcpzip."""
+    if dialect == "opencode":
+        return {"type": "local", "command": [command, *arguments], "enabled": True}
+    if dialect == "zed":
+        return {"source": "custom", "command": command, "args": arguments, "env": {}}
+    entry: dict[str, object] = {"command": command, "args": arguments}
+    return {"type": "stdio", **entry} if dialect in ("claude", "vscode") else entry
+
+
+def _off(fields: dict[str, object]) -> bool:
+    return fields.pop("disabled", False) is True or fields.pop("enabled", True) is False
+
+
+def _limits(fields: dict[str, object], entry: dict[str, object], dialect: Dialect) -> None:
+    """Takes the limits of calls and the choice of tools out of ``fields``."""
+    timeout = fields.pop("tool_timeout_sec", None) or fields.pop("timeout", None)
+    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+        entry["timeout"] = timeout / 1000 if dialect in ("gemini", "opencode") else timeout
+    allow = _list(fields.pop("enabled_tools", None)) or _list(fields.pop("includeTools", None))
+    deny = [
+        name
+        for key in ("disabled_tools", "excludeTools", "disabledTools")
+        for name in _list(fields.pop(key, None))
+    ]
+    tools = {key: names for key, names in (("allow", allow), ("deny", deny)) if names}
+    if tools:
+        entry["tools"] = tools
+
+
+def _text(value: object, dialect: Dialect, what: str) -> str:
+    """``value`` with the variables of a client as mcpzip writes them: ``${NAME}``. Raises NotMovable."""
+    if not isinstance(value, str):
+        raise NotMovable(f"{what} is no text")
+    if dialect in ("plain", "codex", "zed"):  # they take every text as it stands
+        return _OURS.sub(lambda found: "$" + found.group(), value)
+    if dialect == "claude":
+        return value
+    for theirs, ours in _FOLDERS.items():
+        value = value.replace(theirs, ours)
+    if dialect == "opencode":
+        if found := re.search(r"\{file:[^}]*\}", value):
+            raise NotMovable(f"only opencode can fill in {found.group()}")
+        return _OPENCODE_ENV.sub(r"${\1}", _OURS.sub(lambda found: "$" + found.group(), value))
+    if dialect == "gemini":
+        return _BARE.sub(r"${\1}", value)
+    if found := _FOREIGN.search(value):
+        raise NotMovable(f"only the client can fill in {found.group()}")
+    return _ENV.sub(r"${\1}", value)
+
+
+def _texts(values: Mapping[str, object], dialect: Dialect) -> dict[str, str]:
+    return {
+        name: _text(str(value) if isinstance(value, int | float) else value, dialect, name)
+        for name, value in values.items()
+    }
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _map(value: object) -> dict[str, object]:
+    return {str(key): each for key, each in value.items()} if isinstance(value, Mapping) else {}

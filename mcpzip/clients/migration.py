@@ -1,0 +1,307 @@
+"""Servers of MCP clients moved into mcpzip's config, and back.
+
+The rules:
+
+1. What will be changed is computed whole before the first byte is written; `plan` writes nothing.
+2. A record with the old bytes of every file is on disk before the first of them changes. mcpzip's config is
+   written before the clients', so that whatever interrupts it, each server is in at least one of them.
+3. A file that has changed since it was read is not written.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcpzip.clients.documents import Document, DocumentError, as_raw, read
+from mcpzip.clients.entries import NotMovable, is_mcpzip, moved, own_entry
+from mcpzip.clients.known import Client, Format
+from mcpzip.config.reading import parse
+from mcpzip.model import limits
+from mcpzip.model.errors import ConfigError, McpzipError
+from mcpzip.model.names import server_name_problem
+from mcpzip.system.files import read_bytes_limited, write_atomic
+
+CONFIG_SERVERS = ("mcpServers",)
+ENTRY = "mcpzip"
+"""What mcpzip is called in a client's config."""
+_PROJECTS = ("projects",)
+_BESIDE_TRANSPORT = ("disabled", "timeout", "tools", "pin", "boost")
+
+
+class MigrationError(McpzipError):
+    """A migration, or taking one back, can't be done. Nothing was changed, or the message says what was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a client that names servers."""
+
+    client: Client
+    path: str
+    data: bytes
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A server that is moved. name: in the client; as_name: in mcpzip's config. new: whether it is added there;
+    else the same server is there already. left_out: keys of its entry that mcpzip doesn't have.
+    """
+
+    source: Source
+    name: str
+    as_name: str
+    new: bool
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A server, or with an empty name a file, that stays as it is, and why."""
+
+    client: str
+    path: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after. before: None where there was none. removed: entries by name, as text;
+    added: names.
+    """
+
+    path: str
+    format: Format
+    servers: tuple[str, ...]
+    before: bytes | None
+    after: bytes
+    removed: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a migration does. changes: mcpzip's config first; empty when there is nothing to do."""
+
+    moves: tuple[Move, ...]
+    stays: tuple[Stay, ...]
+    changes: tuple[Change, ...]
+
+
+def plan(
+    clients: Sequence[Client],
+    config_path: str,
+    env: Mapping[str, str],
+    *,
+    command: str,
+    arguments: Sequence[str],
+    project: str = "",
+) -> Plan:
+    """What moving the servers of ``clients`` to the config at ``config_path`` changes.
+
+    command, arguments: how a client starts mcpzip with that config. project: the folder whose project files are
+    looked at; their servers stay. Raises MigrationError for a config that can't be read or changed.
+    """
+    stays: list[Stay] = []
+    sources = [source for client in clients for source in _sources(client, stays)]
+    before = _bytes(config_path)
+    config, existing = _config(config_path, before)
+    entries = dict(existing)
+    moves: list[Move] = []
+    for source in sources:
+        for name, data in source.document.servers(source.client.servers).items():
+            if is_mcpzip(data):
+                continue
+            try:
+                translated = moved(data, source.client.dialect)
+                as_name, new = _placed(name, translated.entry, entries, source.client)
+                _check(config_path, as_name, translated.entry, env)
+            except NotMovable as error:
+                stays.append(Stay(source.client.title, source.path, name, str(error)))
+                continue
+            entries[as_name] = entries[as_name] if not new else translated.entry
+            moves.append(Move(source, name, as_name, new, translated.left_out))
+    stays += _of_projects(clients, sources, project)
+    changes = _client_changes(sources, moves, command, arguments, stays)
+    kept = {change.path for change in changes}
+    moves = [move for move in moves if move.source.path in kept]
+    added = {move.as_name: as_raw(_entry(entries, move), "json") for move in moves if move.new}
+    if added:
+        try:
+            after = config.edited(CONFIG_SERVERS, (), added)
+            parse(after, config_path, env)  # what is secret in the new entries is known from here on
+        except (DocumentError, ConfigError) as error:
+            raise MigrationError(f"{config_path} can't be changed: {error}") from error
+        changes.insert(0, Change(config_path, "json", CONFIG_SERVERS, before, after, {}, added))
+    return Plan(tuple(moves), tuple(stays), tuple(changes))
+
+
+def write(change: Change) -> None:
+    """Puts ``change`` on disk. Raises MigrationError when the file is no longer what it was."""
+    if _bytes(change.path) != change.before:
+        raise MigrationError(
+            f"{change.path} was changed meanwhile. Quit the program that uses it and try again."
+        )
+    try:
+        write_atomic(change.path, change.after, _mode(change))
+    except OSError as error:
+        raise MigrationError(f"{change.path} can't be written: {error.strerror}.") from error
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of ``data``, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _mode(change: Change) -> int:
+    """The mode of a client's file stays; mcpzip's config, which now holds secrets, is its owner's alone."""
+    if change.servers == CONFIG_SERVERS and change.added.keys() != {ENTRY}:
+        return 0o600
+    return os.stat(change.path).st_mode & 0o777 if os.path.exists(change.path) else 0o600
+
+
+def _bytes(path: str) -> bytes | None:
+    try:
+        return read_bytes_limited(path, limits.CLIENT_CONFIG)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MigrationError(f"{path} can't be read: {error.strerror}.") from error
+
+
+def _sources(client: Client, stays: list[Stay]) -> list[Source]:
+    """The files of ``client`` that name servers."""
+    found: list[Source] = []
+    for path in client.files:
+        try:
+            data = _bytes(path)
+            if data is None:
+                continue
+            document = read(data, client.format)
+            if not document.servers(client.servers) and not _has_projects(client, document):
+                continue
+            if not os.access(os.path.realpath(path), os.W_OK):
+                raise DocumentError("it is read-only")
+            found.append(Source(client, path, data, document))
+        except (DocumentError, MigrationError) as error:
+            stays.append(Stay(client.title, path, "", str(error)))
+    return found
+
+
+def _has_projects(client: Client, document: Document) -> bool:
+    """Whether the file has servers of single projects (Claude Code's ``projects``)."""
+    return client.name == "claude-code" and bool(document.servers(_PROJECTS))
+
+
+def _config(path: str, data: bytes | None) -> tuple[Document, dict[str, dict[str, object]]]:
+    """mcpzip's config, and its entries by name."""
+    try:
+        document = read(data if data is not None else b"", "json")
+        servers = document.servers(CONFIG_SERVERS)
+    except DocumentError as error:
+        raise MigrationError(f"{path} can't be changed: {error}.") from error
+    return document, {name: dict(entry) for name, entry in servers.items() if isinstance(entry, dict)}
+
+
+def _placed(
+    name: str, entry: Mapping[str, object], entries: Mapping[str, Mapping[str, object]], client: Client
+) -> tuple[str, bool]:
+    """What ``entry`` is called in the config, and whether it is new there."""
+    for other, known in entries.items():
+        if _transport(known) == _transport(entry):
+            return other, False
+    wanted = _valid(name)
+    if wanted not in entries:
+        return wanted, True
+    wanted = _valid(f"{name}-{client.name}")
+    number = 2
+    while wanted in entries:
+        wanted, number = _valid(f"{name}-{client.name}-{number}"), number + 1
+    return wanted, True
+
+
+def _transport(entry: Mapping[str, object]) -> dict[str, object]:
+    """What makes two entries the same server: how it is reached, not how it is treated."""
+    empty: tuple[object, ...] = (None, [], {}, "")
+    kept = {key: value for key, value in entry.items() if key not in _BESIDE_TRANSPORT and value not in empty}
+    if str(kept.get("type", "")).lower() in ("stdio", "http", "streamable-http", "streamablehttp"):
+        del kept["type"]
+    return kept
+
+
+def _valid(name: str) -> str:
+    """``name`` as a server of mcpzip can be called."""
+    if not server_name_problem(name):
+        return name
+    found = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.") or "server"
+    return found if not server_name_problem(found) else "server"
+
+
+def _check(path: str, name: str, entry: dict[str, object], env: Mapping[str, str]) -> None:
+    """Raises NotMovable for an entry that mcpzip's config would refuse."""
+    try:
+        parse(as_raw({"mcpServers": {name: entry}}, "json").encode(), path, env)
+    except ConfigError as error:
+        raise NotMovable(f"mcpzip could not use it: {error}") from error
+
+
+def _entry(entries: Mapping[str, Mapping[str, object]], move: Move) -> Mapping[str, object]:
+    return entries[move.as_name]
+
+
+def _client_changes(
+    sources: Sequence[Source],
+    moves: Sequence[Move],
+    command: str,
+    arguments: Sequence[str],
+    stays: list[Stay],
+) -> list[Change]:
+    """The clients' files without the servers that were moved, and with mcpzip."""
+    changes: list[Change] = []
+    for source in sources:
+        client, names = source.client, [move.name for move in moves if move.source is source]
+        if not names:
+            continue
+        present = source.document.servers(client.servers)
+        known = any(is_mcpzip(data) for data in present.values())
+        add: dict[str, str] = {}
+        if not known:
+            name = ENTRY if ENTRY not in present or ENTRY in names else f"{ENTRY}-proxy"
+            add[name] = as_raw(own_entry(client.dialect, command, list(arguments)), client.format)
+        removed = {name: source.document.raw(client.servers, name) for name in names}
+        try:
+            after = source.document.edited(client.servers, names, add)
+        except DocumentError as error:
+            stays.append(Stay(client.title, source.path, "", str(error)))
+            continue
+        changes.append(Change(source.path, client.format, client.servers, source.data, after, removed, add))
+    return changes
+
+
+def _of_projects(clients: Sequence[Client], sources: Sequence[Source], folder: str) -> list[Stay]:
+    """The servers of projects: they are started for one project only, and stay with it."""
+    reason = "it belongs to one project, and mcpzip's config is for all of them"
+    stays: list[Stay] = []
+    for source in sources:
+        projects = source.document.servers(_PROJECTS) if _has_projects(source.client, source.document) else {}
+        for path, project in projects.items():
+            servers = project.get("mcpServers") if isinstance(project, dict) else None
+            for name, data in servers.items() if isinstance(servers, dict) else ():
+                if not is_mcpzip(data):
+                    stays.append(Stay(source.client.title, path, name, reason))
+    for client in clients if folder else ():
+        for name in client.project:
+            path = os.path.join(folder, name)
+            try:
+                data = _bytes(path)
+                servers = {} if data is None else read(data, client.format).servers(client.servers)
+            except (DocumentError, MigrationError) as error:
+                stays.append(Stay(client.title, path, "", str(error)))
+                continue
+            stays += [
+                Stay(client.title, path, each, reason) for each, it in servers.items() if not is_mcpzip(it)
+            ]
+    return stays

@@ -1,0 +1,189 @@
+"""What a migration changed, kept on disk so that it can be undone.
+
+    migrations/20261123T171500.123456Z/record.json     what was changed
+                                       0.bak, 1.bak …  the files as they were
+
+The rule: the record is whole before the first file changes. A file that nobody has touched since gets its old
+bytes back; in one that has changed, only the entries are put back.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from mcpzip.clients.documents import DocumentError, read
+from mcpzip.clients.migration import Change, MigrationError, digest, write
+from mcpzip.model import limits
+from mcpzip.system.files import read_bytes_limited, remove_file, write_atomic
+
+FORMAT = "mcpzip-migration/1"
+_RECORD = "record.json"
+
+Outcome = Literal["restored", "merged", "removed", "unchanged"]
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. backup: the file beside the record with its old bytes, "" where there was none. after: SHA-256
+    of what was written. mode: Unix's, of the old file.
+    """
+
+    path: str
+    format: Literal["json", "toml"]
+    servers: tuple[str, ...]
+    backup: str
+    after: str
+    mode: int
+    removed: dict[str, str]
+    added: dict[str, str]
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    format: str
+    time: str
+    files: tuple[_File, ...]
+    undone: bool = False
+
+
+def migrations_folder(config_path: str) -> str:
+    """Where the records of this config's migrations are kept."""
+    return os.path.join(os.path.dirname(config_path), "migrations")
+
+
+def keep(changes: Iterable[Change], config_path: str, now: float | None = None) -> str:
+    """Writes the record of ``changes``, which are not made yet. now: Unix s. Returns its folder. Raises
+    MigrationError.
+    """
+    moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
+    folder = os.path.join(migrations_folder(config_path), moment.strftime("%Y%m%dT%H%M%S.%fZ"))
+    files = []
+    try:
+        for number, change in enumerate(changes):
+            backup = f"{number}.bak" if change.before is not None else ""
+            if change.before is not None:
+                write_atomic(os.path.join(folder, backup), change.before)
+            files.append(
+                _File(
+                    path=change.path,
+                    format=change.format,
+                    servers=change.servers,
+                    backup=backup,
+                    after=digest(change.after),
+                    mode=os.stat(change.path).st_mode & 0o777 if change.before is not None else 0o600,
+                    removed=dict(change.removed),
+                    added=dict(change.added),
+                )
+            )
+        _write(folder, _Record(format=FORMAT, time=moment.isoformat(), files=tuple(files)))
+    except OSError as error:
+        raise MigrationError(f"{folder} can't be written: {error.strerror}. Nothing was changed.") from error
+    return folder
+
+
+def undo(config_path: str) -> list[tuple[str, Outcome]]:
+    """Takes back the last migration that was not taken back, the clients' files first. Returns what became of
+    each file. Raises MigrationError; what was put back until then stays so, and the next `undo` goes on.
+    """
+    folder, record = _last(config_path)
+    outcomes = [(file.path, _restored(file, folder)) for file in reversed(record.files)]
+    try:
+        _write(folder, msgspec.structs.replace(record, undone=True))
+    except OSError as error:
+        raise MigrationError(f"{folder} can't be written: {error.strerror}.") from error
+    return outcomes
+
+
+def _last(config_path: str) -> tuple[str, _Record]:
+    parent = migrations_folder(config_path)
+    try:
+        names = sorted(os.listdir(parent), reverse=True)
+    except FileNotFoundError:
+        names = []
+    for name in names:
+        folder = os.path.join(parent, name)
+        try:
+            data = read_bytes_limited(os.path.join(folder, _RECORD), 4 * limits.CLIENT_CONFIG)
+            record = msgspec.json.decode(data, type=_Record)
+        except FileNotFoundError:
+            continue  # it was interrupted before anything was changed
+        except (OSError, msgspec.DecodeError) as error:
+            raise MigrationError(
+                f"{folder} can't be read: {error}. The files as they were lie in it."
+            ) from error
+        if record.format != FORMAT:
+            raise MigrationError(f"{folder} was written by another version of mcpzip ({record.format}).")
+        if not record.undone:
+            return folder, record
+    raise MigrationError("There is no migration to undo.")
+
+
+def _restored(file: _File, folder: str) -> Outcome:
+    old = _old(os.path.join(folder, file.backup)) if file.backup else None
+    now = _old(file.path)
+    if now == old:
+        return "unchanged"
+    if now is not None and digest(now) == file.after:
+        if old is None:
+            remove_file(file.path)
+            return "removed"
+        _put(file, old)
+        return "restored"
+    if now is None:
+        return "unchanged"  # its user removed it
+    _put(file, _merged(file, now))
+    return "merged"
+
+
+def _merged(file: _File, now: bytes) -> bytes:
+    """``now`` with the entries that were removed, and without those that were added and have not changed."""
+    try:
+        document = read(now, file.format)
+        present = document.servers(file.servers)
+        remove = [name for name, raw in file.added.items() if name in present and _same(present[name], raw)]
+        add = {name: raw for name, raw in file.removed.items() if name not in present or name in remove}
+        return document.edited(file.servers, [name for name in remove if name not in add], add)
+    except DocumentError as error:
+        raise MigrationError(
+            f"{file.path} can't be changed: {error}. Its old bytes are in {file.backup}."
+        ) from error
+
+
+def _same(data: object, raw: str) -> bool:
+    return bool(data == msgspec.json.decode(raw.encode()))
+
+
+def _old(path: str) -> bytes | None:
+    try:
+        return read_bytes_limited(path, limits.CLIENT_CONFIG)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MigrationError(f"{path} can't be read: {error.strerror}.") from error
+
+
+def _put(file: _File, data: bytes) -> None:
+    try:
+        write_atomic(file.path, data, file.mode)
+    except OSError as error:
+        raise MigrationError(f"{file.path} can't be written: {error.strerror}.") from error
+
+
+def _write(folder: str, record: _Record) -> None:
+    write_atomic(os.path.join(folder, _RECORD), msgspec.json.encode(record))
+
+
+def migrate(changes: Iterable[Change], config_path: str) -> str:
+    """Makes ``changes``, after their record. Returns the record's folder. Raises MigrationError."""
+    changes = list(changes)
+    folder = keep(changes, config_path)
+    for change in changes:
+        write(change)
+    return folder
+
+
+def rewritten(changes: Iterable[Change]) -> list[str]:
+    """The paths of those files that no longer hold what was written: a client that runs wrote its own."""
+    return [change.path for change in changes if _old(change.path) != change.after]

@@ -1,0 +1,160 @@
+"""Tables of a TOML file removed and added in place (pure).
+
+The rule: whole tables are cut out of the text or put into it; all other lines keep their bytes. The result is
+parsed, and where it doesn't say what it should (an inline table, a dotted key), the edit is refused.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_HEADER = re.compile(
+    r"[ \t]*\[\[?[^\[\]\r\n=]*(?:\"[^\"\r\n]*\"[^\[\]\r\n=]*)*\]\]?[ \t]*(?:#[^\r\n]*)?\r?\n?"
+)
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_STRINGS = re.compile(r"\"\"\"|'''")
+
+
+class TomlEditError(ValueError):
+    """The text is no TOML, or can't be edited in place. The text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A table with its header and the comment above it. path: its keys. start, end: lines."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+
+
+def edited(
+    text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Mapping[str, object]]
+) -> str:
+    """``text`` in which the table at ``path`` has lost the tables ``remove`` and gained ``add``.
+
+    A table of ``add`` that exists is replaced. Raises TomlEditError.
+    """
+    wanted = _parsed(text)
+    table: dict[str, object] = wanted
+    for key in path:
+        table = table.setdefault(key, {})  # type: ignore[assignment]
+        if not isinstance(table, dict):
+            raise TomlEditError(f"{'.'.join(path)} is no table")
+    gone = {*remove, *add}
+    for name in gone:
+        table.pop(name, None)
+    table.update(add)
+    lines = text.splitlines(keepends=True)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    depth = len(path)
+    cut = [
+        section
+        for section in _sections(lines)
+        if section.path[:depth] == tuple(path)
+        and section.path[depth : depth + 1]
+        and section.path[depth] in gone
+    ]
+    made = [line for name, entry in add.items() for line in _table((*path, name), entry, newline)]
+    place = cut[0].start if cut else len(lines)
+    out: list[str] = []
+    for number, line in enumerate([*lines, ""]):
+        if number == place and made:
+            if not cut and out:
+                if not out[-1].endswith("\n"):
+                    out[-1] += newline
+                if out[-1].strip():
+                    out.append(newline)
+            out += made
+            if cut and number < len(lines) and any(rest.strip() for rest in lines[cut[0].end :]):
+                out.append(newline)
+        if not any(section.start <= number < section.end for section in cut):
+            out.append(line)
+    result = "".join(out)
+    # An empty table that nothing needs any more goes with its last member.
+    found = _parsed(result)
+    if _without_empty(found) != _without_empty(wanted):
+        raise TomlEditError("it can't be changed without changing other parts of it")
+    return result
+
+
+def _parsed(text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TomlEditError(f"it is not TOML: {error}") from error
+
+
+def _without_empty(data: object) -> object:
+    if not isinstance(data, dict):
+        return data
+    kept = {key: _without_empty(value) for key, value in data.items()}
+    return {key: value for key, value in kept.items() if value != {}}
+
+
+def _sections(lines: Sequence[str]) -> list[_Section]:
+    """The tables of a text, in order. Lines inside a string of several lines are no headers."""
+    starts: list[tuple[int, tuple[str, ...]]] = []
+    closing = ""
+    for number, line in enumerate(lines):
+        if not closing and _HEADER.fullmatch(line):
+            starts.append((number, _path(line)))
+        for mark in _STRINGS.findall(line):
+            closing = "" if mark == closing else closing or mark
+    sections: list[_Section] = []
+    ends = [_above(lines, number) for number, _ in starts[1:]] + [len(lines)]
+    for (number, path), end in zip(starts, ends, strict=False):
+        sections.append(_Section(path, _above(lines, number), end))
+    return sections
+
+
+def _above(lines: Sequence[str], number: int) -> int:
+    """The first line of the comment that stands right above line ``number``."""
+    while number and lines[number - 1].lstrip(" \t").startswith("#"):
+        number -= 1
+    return number
+
+
+def _path(header: str) -> tuple[str, ...]:
+    try:
+        found: object = tomllib.loads(header)
+    except tomllib.TOMLDecodeError:
+        return ()
+    keys: list[str] = []
+    while isinstance(found, dict | list) and found:
+        if isinstance(found, list):
+            found = found[0]
+            continue
+        key = next(iter(found))
+        keys.append(key)
+        found = found[key]
+    return tuple(keys)
+
+
+def _table(path: Sequence[str], entry: Mapping[str, object], newline: str) -> list[str]:
+    plain = {key: value for key, value in entry.items() if not isinstance(value, Mapping)}
+    nested = {key: value for key, value in entry.items() if isinstance(value, Mapping)}
+    lines = [
+        f"[{'.'.join(map(_key, path))}]",
+        *(f"{_key(key)} = {_value(value)}" for key, value in plain.items()),
+    ]
+    made = [line + newline for line in lines]
+    for key, value in nested.items():
+        made += [newline, *_table((*path, key), value, newline)]
+    return made
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _value(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise TomlEditError(f"{type(value).__name__} can't be written")
