@@ -1,4 +1,4 @@
-"""One server's entry, from the spelling of a client to that of mcpzip's config, and mcpzip's own entry (pure).
+"""One server's entry, translated from a client's spelling to that of mcpzip's config (pure).
 
 The rule: an entry that would not mean the same in mcpzip's config stays where it is, and the reason is given.
 """
@@ -54,8 +54,8 @@ def moved(data: object, dialect: Dialect) -> Moved:
     if isinstance(command, Mapping):  # Zed, before 2025
         fields = {**fields, "args": command.get("args"), "env": command.get("env")}
         command = command.get("path")
-    if isinstance(command, list):  # opencode
-        command, fields["args"] = (command[0] if command else None), command[1:]
+    if isinstance(command, list) and command:  # opencode
+        command, fields["args"] = command[0], command[1:]
     kind = str(fields.pop("type", "") or fields.pop("transport", "") or "").lower()
     if (url is None) == (command is None):
         raise NotMovable("it has both a command and a URL" if url else "it has neither a command nor a URL")

@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas (JSONC, as VS Code and Zed write it): read, and changed in place (pure).
+"""JSON with comments and trailing commas (JSONC, as VS Code and Zed write it), edited in place (pure).
 
-The rule: an edit changes the members it names and nothing else. Comments, order, indentation, line endings and
-unknown members keep their bytes.
+The rule: an edit changes the members it names and nothing else. Comments, order, indentation, line endings
+and unknown members keep their bytes.
 """
 
 import json
@@ -78,9 +78,9 @@ def parse(text: str) -> Value:
 def edited(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, object]) -> str:
     """``text`` in which the object at ``path`` has lost the members ``remove`` and gained ``add``.
 
-    Objects on the path that are missing are made. A member of ``add`` that exists is replaced where it stands;
-    the others stand where the first removed member stood, else at the end. Raises JsoncError; ValueError when
-    something on the path is no object.
+    Objects on the path that are missing are made. A member of ``add`` that exists is replaced where it
+    stands; the others stand where the first removed member stood, else at the end. Raises JsoncError;
+    ValueError when something on the path is no object.
     """
     raw = {key: json.dumps(value, indent=_unit(text), ensure_ascii=False) for key, value in add.items()}
     return edited_raw(text, path, remove, raw)

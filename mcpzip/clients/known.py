@@ -1,6 +1,6 @@
 """The MCP clients whose config files are known: where the files are and what an entry looks like in them.
 
-Sources: each client's own documentation, November 2026. A file of another place is read by `--file`.
+Sources: each client's own documentation, November 2026.
 """
 
 import os
@@ -15,9 +15,9 @@ Dialect = Literal["claude", "plain", "cursor", "vscode", "gemini", "opencode", "
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. name: as `--from` takes it; title: as people know it. files: the paths of its config for the
-    whole user, of which any may exist. servers: the keys that lead to the object of servers in them. project:
-    files of one project, relative to its folder. fields: how an entry is spelled.
+    """One client. name: as ``--from`` takes it; title: as people know it. files: the paths of the user's
+    config, of which any may exist. servers: the keys that lead to the object of servers in them. dialect: how
+    an entry is spelled. project: files of one project, relative to its folder.
     """
 
     name: str

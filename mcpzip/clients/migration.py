@@ -46,8 +46,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A server that is moved. name: in the client; as_name: in mcpzip's config. new: whether it is added there;
-    else the same server is there already. left_out: keys of its entry that mcpzip doesn't have.
+    """A server that is moved. name: in the client; as_name: in mcpzip's config. new: whether it is added
+    there; else the same server is there already. left_out: keys of its entry that mcpzip doesn't have.
     """
 
     source: Source
@@ -102,8 +102,8 @@ def plan(
 ) -> Plan:
     """What moving the servers of ``clients`` to the config at ``config_path`` changes.
 
-    command, arguments: how a client starts mcpzip with that config. project: the folder whose project files are
-    looked at; their servers stay. Raises MigrationError for a config that can't be read or changed.
+    command, arguments: how a client starts mcpzip with that config. project: the folder whose project files
+    are looked at; their servers stay. Raises MigrationError for a config that can't be read or changed.
     """
     stays: list[Stay] = []
     sources = [source for client in clients for source in _sources(client, stays)]

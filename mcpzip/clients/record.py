@@ -27,8 +27,8 @@ Outcome = Literal["restored", "merged", "removed", "unchanged"]
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. backup: the file beside the record with its old bytes, "" where there was none. after: SHA-256
-    of what was written. mode: Unix's, of the old file.
+    """One file. backup: the file beside the record with its old bytes, "" where there was none. after:
+    SHA-256 of what was written. mode: Unix's, of the old file.
     """
 
     path: str
