@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from mcpzip.clients import toml
-from mcpzip.clients.jsonc import edited_raw, member_text, parse
+from mcpzip.clients.jsonc import edited, member_text, parse
 from mcpzip.clients.known import Format
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -17,6 +17,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 class DocumentError(ValueError):
     """The file can't be read or changed. The text says why."""
+
+
+Entry = Mapping[str, object]
 
 
 class Document(Protocol):
@@ -28,8 +31,10 @@ class Document(Protocol):
     def raw(self, path: Sequence[str], name: str) -> str:
         """The entry ``name`` as text, which `edited` takes back."""
 
-    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
-        """The file without the entries ``remove`` and with those of ``add``. Raises DocumentError."""
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
+        """The file without the entries ``remove`` and with those of ``add``: as data, which is written in the
+        file's own style, or as the text that `raw` gave. Raises DocumentError.
+        """
 
 
 def read(data: bytes, kind: Format) -> Document:
@@ -41,15 +46,6 @@ def read(data: bytes, kind: Format) -> Document:
     except UnicodeDecodeError as error:
         raise DocumentError("it is not UTF-8") from error
     return _Toml(mark, text) if kind == "toml" else _Json(mark, text)
-
-
-def as_raw(entry: Mapping[str, object], kind: Format) -> str:
-    """``entry`` as text, which `Document.edited` takes."""
-    return (
-        json.dumps(entry, ensure_ascii=False)
-        if kind == "toml"
-        else json.dumps(entry, indent=2, ensure_ascii=False)
-    )
 
 
 class _Json:
@@ -72,9 +68,9 @@ class _Json:
         found = self._root.at([*path, name])
         return member_text(self._text, found) if found is not None else "{}"
 
-    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
         try:
-            text = edited_raw(self._text, path, remove, add)
+            text = edited(self._text, path, remove, add)
             parse(text)
         except ValueError as error:
             raise DocumentError(str(error)) from error
@@ -102,8 +98,10 @@ class _Toml:
     def raw(self, path: Sequence[str], name: str) -> str:
         return json.dumps(self.servers(path).get(name, {}), ensure_ascii=False, default=str)
 
-    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> bytes:
-        entries = {name: json.loads(raw) for name, raw in add.items()}
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
+        entries = {
+            name: json.loads(entry) if isinstance(entry, str) else entry for name, entry in add.items()
+        }
         try:
             text = toml.edited(self._text, path, remove, entries)
         except ValueError as error:

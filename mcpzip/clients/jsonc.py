@@ -78,38 +78,36 @@ def parse(text: str) -> Value:
 def edited(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, object]) -> str:
     """``text`` in which the object at ``path`` has lost the members ``remove`` and gained ``add``.
 
-    Objects on the path that are missing are made. A member of ``add`` that exists is replaced where it
-    stands; the others stand where the first removed member stood, else at the end. Raises JsoncError;
+    A value of ``add`` that is a `str` is JSON text, as `member_text` gives it; any other is written in the
+    style of ``text``. Objects on the path that are missing are made. A member that exists is replaced where
+    it stands; the others stand where the first removed member stood, else at the end. Raises JsoncError;
     ValueError when something on the path is no object.
     """
-    raw = {key: json.dumps(value, indent=_unit(text), ensure_ascii=False) for key, value in add.items()}
-    return edited_raw(text, path, remove, raw)
-
-
-def edited_raw(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, str]) -> str:
-    """As `edited`; ``add`` holds values as JSON text whose lines are indented from column 0."""
-    root = parse(text)
+    root, unit = parse(text), _unit(text)
+    raw = {
+        key: value if isinstance(value, str) else json.dumps(value, indent=unit, ensure_ascii=False)
+        for key, value in add.items()
+    }
     parent, missing = root, list(path)
     while missing and (child := parent.get(missing[0])) is not None:
         parent, missing = child, missing[1:]
     if parent.members is None:
         raise ValueError(f"{'.'.join(path)} is no object")
     if missing:
-        if not add:
+        if not raw:
             return text
-        unit, value = _unit(text), "{}"
-        value = _object(add, unit)
+        value = _object(raw, unit)
         for key in reversed(missing[1:]):
             value = _object({key: value}, unit)
-        remove, add = (), {missing[0]: value}
+        remove, raw = (), {missing[0]: value}
     if root.start == root.end:  # an empty file
-        return text + _object(add, _unit(text)) + "\n"
-    body = _rebuilt(text, parent, frozenset(remove), add)
+        return text + _object(raw, unit) + "\n"
+    body = _rebuilt(text, parent, frozenset(remove), raw)
     return text[: parent.start] + body + text[parent.end :]
 
 
 def member_text(text: str, value: Value) -> str:
-    """The text of ``value`` as `edited_raw` takes it: its lines indented from column 0."""
+    """The text of ``value`` as `edited` takes it: its lines indented from column 0."""
     start = text.rfind("\n", 0, value.start) + 1
     indent = re.match(r"[ \t]*", text[start : value.start])
     prefix = indent.group() if indent else ""
@@ -184,6 +182,9 @@ def _rebuilt(text: str, parent: Value, remove: frozenset[str], add: Mapping[str,
     for number, (before, body, after) in enumerate(kept):
         comma = "," if number < len(kept) - 1 or trailing_comma else ""
         out.append(before + body + comma + after)
+        following = kept[number + 1][0] if number + 1 < len(kept) else tail
+        if after and not following.startswith(("\n", "\r\n")):
+            out.append(newline)  # else the comment would swallow what follows
     return "".join(out) + tail + "}"
 
 

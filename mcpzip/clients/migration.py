@@ -9,12 +9,13 @@ The rules:
 """
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcpzip.clients.documents import Document, DocumentError, as_raw, read
+from mcpzip.clients.documents import Document, DocumentError, Entry, read
 from mcpzip.clients.entries import NotMovable, is_mcpzip, moved, own_entry
 from mcpzip.clients.known import Client, Format
 from mcpzip.config.reading import parse
@@ -70,7 +71,7 @@ class Stay:
 @dataclass(frozen=True, slots=True)
 class Change:
     """One file before and after. before: None where there was none. removed: entries by name, as text;
-    added: names.
+    added: entries by name.
     """
 
     path: str
@@ -79,7 +80,7 @@ class Change:
     before: bytes | None
     after: bytes
     removed: Mapping[str, str] = field(default_factory=dict)
-    added: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, Entry] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def plan(
     changes = _client_changes(sources, moves, command, arguments, stays)
     kept = {change.path for change in changes}
     moves = [move for move in moves if move.source.path in kept]
-    added = {move.as_name: as_raw(_entry(entries, move), "json") for move in moves if move.new}
+    added = {move.as_name: entries[move.as_name] for move in moves if move.new}
     if added:
         try:
             after = config.edited(CONFIG_SERVERS, (), added)
@@ -243,13 +244,9 @@ def _valid(name: str) -> str:
 def _check(path: str, name: str, entry: dict[str, object], env: Mapping[str, str]) -> None:
     """Raises NotMovable for an entry that mcpzip's config would refuse."""
     try:
-        parse(as_raw({"mcpServers": {name: entry}}, "json").encode(), path, env)
+        parse(json.dumps({"mcpServers": {name: entry}}).encode(), path, env)
     except ConfigError as error:
         raise NotMovable(f"mcpzip could not use it: {error}") from error
-
-
-def _entry(entries: Mapping[str, Mapping[str, object]], move: Move) -> Mapping[str, object]:
-    return entries[move.as_name]
 
 
 def _client_changes(
@@ -267,10 +264,10 @@ def _client_changes(
             continue
         present = source.document.servers(client.servers)
         known = any(is_mcpzip(data) for data in present.values())
-        add: dict[str, str] = {}
+        add: dict[str, Entry] = {}
         if not known:
             name = ENTRY if ENTRY not in present or ENTRY in names else f"{ENTRY}-proxy"
-            add[name] = as_raw(own_entry(client.dialect, command, list(arguments)), client.format)
+            add[name] = own_entry(client.dialect, command, list(arguments))
         removed = {name: source.document.raw(client.servers, name) for name in names}
         try:
             after = source.document.edited(client.servers, names, add)

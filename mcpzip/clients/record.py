@@ -38,7 +38,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     mode: int
     removed: dict[str, str]
-    added: dict[str, str]
+    added: dict[str, dict[str, object]]
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def keep(changes: Iterable[Change], config_path: str, now: float | None = None) 
                     after=digest(change.after),
                     mode=os.stat(change.path).st_mode & 0o777 if change.before is not None else 0o600,
                     removed=dict(change.removed),
-                    added=dict(change.added),
+                    added={name: dict(entry) for name, entry in change.added.items()},
                 )
             )
         _write(folder, _Record(format=FORMAT, time=moment.isoformat(), files=tuple(files)))
@@ -142,17 +142,13 @@ def _merged(file: _File, now: bytes) -> bytes:
     try:
         document = read(now, file.format)
         present = document.servers(file.servers)
-        remove = [name for name, raw in file.added.items() if name in present and _same(present[name], raw)]
+        remove = [name for name, entry in file.added.items() if present.get(name) == entry]
         add = {name: raw for name, raw in file.removed.items() if name not in present or name in remove}
         return document.edited(file.servers, [name for name in remove if name not in add], add)
     except DocumentError as error:
         raise MigrationError(
             f"{file.path} can't be changed: {error}. Its old bytes are in {file.backup}."
         ) from error
-
-
-def _same(data: object, raw: str) -> bool:
-    return bool(data == msgspec.json.decode(raw.encode()))
 
 
 def _old(path: str) -> bytes | None:

@@ -73,9 +73,15 @@ def edited(
         if not any(section.start <= number < section.end for section in cut):
             out.append(line)
     result = "".join(out)
-    # An empty table that nothing needs any more goes with its last member.
-    found = _parsed(result)
-    if _without_empty(found) != _without_empty(wanted):
+    try:
+        found = tomllib.loads(result)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    here: object = found
+    for key in path:
+        here = here.get(key, {}) if isinstance(here, dict) else {}
+    names_left = here.keys() if isinstance(here, dict) else ()
+    if names_left != table.keys() or _without_empty(found) != _without_empty(wanted):
         raise TomlEditError("it can't be changed without changing other parts of it")
     return result
 
