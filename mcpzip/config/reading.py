@@ -23,15 +23,16 @@ from mcpzip.config.schema import (
     ServerConfig,
 )
 from mcpzip.config.search import read_search
-from mcpzip.config.server import read_server
+from mcpzip.config.server import inherited, read_server
 from mcpzip.config.syntax import EXAMPLE, decode
+from mcpzip.config.variables import referred
 from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth"),
+    *("expose", "auth", "inheritEnv"),
 )
 
 EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
@@ -76,12 +77,27 @@ def _servers(top: Node) -> dict[str, ServerConfig]:
     if node:
         node.object('write an object of servers, such as {"time": {"command": "uvx", …}}')
         servers = {name: read_server(name, each) for name, each in node.members().items()}
+        servers = _with_environments(top, node, servers)
     if not servers:
         nowhere = Node(top.source, "mcpServers", None)
         stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]
         remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
         nowhere.warn("there are no servers, and so no tools", remedy)
     return servers
+
+
+def _with_environments(top: Node, node: Node, servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
+    """``servers`` with what each inherits of our environment, and what not: the secrets of the others."""
+    for_all = inherited(top.get("inheritEnv")) or ()
+    refers = {name: frozenset(referred(each.value)) for name, each in node.members().items()}
+    found: dict[str, ServerConfig] = {}
+    for name, server in servers.items():
+        others = frozenset[str]().union(*(each for other, each in refers.items() if other != name))
+        own = node.members()[name].get("inheritEnv")
+        globs = server.inherit_env if own is not None or server.transport != "stdio" else for_all
+        withheld = (others - refers[name]) | {GEMINI_KEY} if globs else frozenset()
+        found[name] = replace(server, inherit_env=globs, withheld_env=withheld)
+    return found
 
 
 def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:

@@ -89,6 +89,8 @@ class ServerConfig:
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: wins over them.
     pin: globs over the upstream's own tool names; these tools are also shown directly.
     boost: how much search prefers its tools, 0.1 to 10.
+    inherit_env: globs over the variables of mcpzip's environment that it gets besides `PASSED_ON`.
+    withheld_env: variables that the entries of other servers refer to; a glob doesn't pass them on.
     problem: why it can't be used, as a sentence that says what to do; None when it can.
     """
 
@@ -108,6 +110,8 @@ class ServerConfig:
     tools_deny: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     boost: float = 1.0
+    inherit_env: tuple[str, ...] = ()
+    withheld_env: frozenset[str] = frozenset()
     problem: str | None = None
 
     @property
@@ -122,6 +126,7 @@ class ServerConfig:
             *self.args,
             "env",
             *(text for pair in sorted(self.env.items()) for text in pair),
+            *(("inheritEnv", *self.inherit_env) if self.inherit_env else ()),
             self.cwd or "",
             self.url,
             "headers",

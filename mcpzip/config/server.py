@@ -28,7 +28,7 @@ TRANSPORTS: Mapping[str, Transport] = {
 }
 """What ``type`` may say, in any case, and what it means. ``streamableHttp`` is how some clients write it."""
 
-STDIO_KEYS = ("command", "args", "env", "cwd")
+STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
 OTHER_NAMES = (*ALSO[HEADERS_COMMAND], *ALSO[AUTH])
 OUR_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
@@ -41,6 +41,7 @@ BOOST = (0.1, 10)
 _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
 _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
+_INHERIT = 'write true, or a list of names of variables, such as ["GITHUB_*", "AWS_PROFILE"]'
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
@@ -101,7 +102,7 @@ def _transport(node: Node) -> Transport:
 
 
 def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
-    command, args, env, cwd = (node.get(key) for key in STDIO_KEYS)
+    command, args, env, cwd, inherit = (node.get(key) for key in STDIO_KEYS)
     assert command is not None
     program = command.text("write the program to start, in double quotes").strip()
     folder = cwd.text("write a folder, in double quotes") if cwd else ""
@@ -111,6 +112,7 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
         args=args.texts('write a list of strings, such as ["-y", "some-server"]') if args else (),
         env=env.text_members('write an object of strings, such as {"TOKEN": "…"}') if env else {},
         cwd=expand_home(folder, node.source.env) or None,
+        inherit_env=inherited(inherit) or (),
     )
     if not program:
         command.fault("the command is empty", "write the program to start")
@@ -123,6 +125,15 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
             "this is mcpzip itself with this very config", "remove it, or it would start itself for ever"
         )
     return server
+
+
+def inherited(node: Node | None) -> tuple[str, ...] | None:
+    """The globs of an ``inheritEnv``: ``true`` is all, ``false`` none; None where it is absent."""
+    if node is None:
+        return None
+    if isinstance(node.value, bool):
+        return ("*",) if node.value else ()
+    return node.texts(_INHERIT)
 
 
 def _remote(node: Node, server: ServerConfig) -> ServerConfig:

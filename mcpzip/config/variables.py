@@ -39,6 +39,21 @@ def used(text: str, env: Mapping[str, str]) -> dict[str, str]:
     return {each[2]: env[each[2]] for each in found if not each[1] and env.get(each[2])}
 
 
+def referred(value: object) -> set[str]:
+    """The variables that the strings in ``value``, a JSON value, refer to."""
+    found: set[str] = set()
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, str) and "${" in each:
+            found |= {variable[2] for variable in _VARIABLE.finditer(each) if not variable[1]}
+        elif isinstance(each, dict):
+            rest += each.values()
+        elif isinstance(each, list):
+            rest += each
+    return found
+
+
 def foreign(text: str) -> str | None:
     """The first reference written as another program has it, such as ``${env:NAME}``; None without one."""
     found = _FOREIGN.search(text) if "${" in text else None

@@ -36,26 +36,6 @@ if sys.platform == "win32":
 else:
     _KILL = signal.SIGKILL
 
-_INHERITED = (
-    (
-        *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT"),
-        *("PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP"),
-        *("TMP", "USERNAME", "USERPROFILE"),
-    )
-    if sys.platform == "win32"
-    else ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-)
-"""What a child gets of our environment: enough to find its files and programs, and no secret. The rest is the
-config's.
-"""
-
-
-def child_environment(own: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an upstream: the harmless part of ``own``, then ``extra`` (the config's ``env``)."""
-    inherited = {key: own[key] for key in _INHERITED if key in own}
-    # An exported bash function begins with "()": running it would run code from the environment.
-    return {key: value for key, value in inherited.items() if not value.startswith("()")} | dict(extra)
-
 
 class Child:
     """A running process with three pipes, in a group of its own.

@@ -6,6 +6,7 @@ a new one is made.
 """
 
 import asyncio
+import os
 from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
@@ -23,6 +24,7 @@ from mcpzip.model.errors import (
     UpstreamUnavailableError,
 )
 from mcpzip.model.quoting import quoted, shortened
+from mcpzip.system.environment import server_environment
 from mcpzip.system.process_activity import ProcessActivity
 from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import (
@@ -352,8 +354,9 @@ class Connection:
         if server.transport != "stdio":
             return await opened(server, self._sign_ins, ear)
         argv, follow = [server.command or "", *server.args], self.effort.follow
+        env = server_environment(os.environ, server.env, server.inherit_env, server.withheld_env)
         return open_stdio(
-            argv, server.env, server.cwd, ear, self._guardian, grace=lambda: self.grace, started=follow
+            argv, env, server.cwd, ear, self._guardian, grace=lambda: self.grace, started=follow
         )
 
     def _explained(self, cause: BaseException) -> UpstreamUnavailableError:

@@ -14,7 +14,7 @@ from mcpzip.model import limits
 from mcpzip.model.redaction import redact
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, read_from, write_to
-from mcpzip.system.process import Child, child_environment
+from mcpzip.system.process import Child
 from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, ProgressSink
 from mcpzip.transport.jsonrpc import JsonRpcConnection
@@ -41,13 +41,13 @@ async def open_stdio(
 ) -> AsyncIterator["StdioChannel"]:
     """Starts the process and ends it, with all that it started, on the way out.
 
-    ``env`` is the config's own; the harmless part of ours is added. ``grace`` is asked on the way out:
+    ``env`` is all of its environment. ``grace`` is asked on the way out:
     seconds between end of input, SIGTERM and SIGKILL. started: is told the number of
     the process. Raises ChannelClosedError (sent=False) when it can't be
     started.
     """
     try:
-        child = await Child.start(argv, child_environment(os.environ, env), cwd, guardian)
+        child = await Child.start(argv, env, cwd, guardian)
     except OSError as error:
         reason, remedy = _cannot_start(argv[0], cwd, error)
         raise ChannelClosedError(reason, sent=False, remedy=remedy) from error

@@ -58,7 +58,7 @@ async def opened(program: str, ear: Incoming) -> AsyncIterator[StdioChannel]:
     reaper, argv = Reaper(), [sys.executable, "-c", program]
     env = {"PATH": os.defpath}
     try:
-        async with open_stdio(argv, env, None, ear, reaper, grace=lambda: 0.1) as channel:
+        async with open_stdio(argv, {**os.environ, **env}, None, ear, reaper, grace=lambda: 0.1) as channel:
             yield channel
     finally:
         reaper.close()
