@@ -99,14 +99,14 @@ def suite(session: nox.Session) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance runner on mcpzip, in every way to run it: `nox -s conformance -- mcpzip:direct`."""
-    session.install("-q", ".")
+    session.install("-q", ".[conformance]")
     session.run("mcpzip-conformance", "run", *(session.posargs or ["mcpzip"]))
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
     """Every wrong proxy before every check of level must: each is caught, and for its own fault only."""
-    session.install("-q", ".")
+    session.install("-q", ".[conformance]")
     session.run("python", "-m", "mcpzip_conformance.mutants", *(session.posargs or ["--thorough"]))
 
 

@@ -159,6 +159,16 @@ def test_mcpzip_knows_no_guests_and_nobody_knows_outsiders(graph: grimp.ImportGr
     assert wrong == []
 
 
+def test_mcpzip_does_without_the_sdk(graph: grimp.ImportGraph) -> None:
+    """It pinned one version of ``mcp``, of which other packages in an environment may want another."""
+    wrong = [
+        f"{importer} imports {imported}"
+        for importer, imported in edges(graph)
+        if inside(importer, "mcpzip") and imported.split(".")[0] in ("mcp", "mcp_types", "httpx2", "pydantic")
+    ]
+    assert wrong == []
+
+
 def test_the_pure_core_does_no_io(graph: grimp.ImportGraph) -> None:
     wrong = [
         f"{importer} imports {imported}"

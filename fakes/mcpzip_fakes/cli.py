@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from mcpzip.model.errors import McpzipError
 from mcpzip_fakes import stdio_server, told
-from mcpzip_fakes.errors import ScenarioError
 from mcpzip_fakes.faults import KINDS
 from mcpzip_fakes.refusing import Refusing
 from mcpzip_fakes.scenario import ERAS, SHIPPED, Scenario, find, names
+from mcpzip_fakes.sdk import check_sdk
 
 
 @click.command(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,7 +67,7 @@ def main(
             played = Scenario.load(scenario)
             played = (played.with_era(era) if era else played).over(transport)
             sys.exit(_play(played, transport, port, record, stateless, json_response))
-    except ScenarioError as error:
+    except McpzipError as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -75,6 +76,7 @@ def _play(
 ) -> int:
     if transport == "stdio":
         return stdio_server.run(played, record)
+    check_sdk()
     from mcpzip_fakes import serving  # brings the SDK, which takes its time
 
     serving.run(played, record, transport, port, stateless=stateless, json_response=json_response)

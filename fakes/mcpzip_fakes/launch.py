@@ -29,6 +29,7 @@ from mcpzip_fakes.faults import Fault
 from mcpzip_fakes.oauth.controls import AuthControls
 from mcpzip_fakes.record import Record, begun
 from mcpzip_fakes.scenario import Scenario
+from mcpzip_fakes.sdk import check_sdk
 
 if TYPE_CHECKING:
     from mcpzip_fakes.oauth.protect import Protection
@@ -92,6 +93,7 @@ class FakeServer:
             self._serve_process(file, ["--stateless"] * stateless + ["--json-response"] * json_response)
             self.auth = AuthControls.at(self.url) if self.scenario.oauth else None
             return
+        check_sdk()
         from mcpzip_fakes.http import HttpFake  # brings the SDK, which takes its time
         from mcpzip_fakes.serving import Serving
 

@@ -42,6 +42,9 @@ def fake_auth() -> Iterator[Callable[..., FakeAuth]]:
     """Start fake authorization servers: a call takes what `mcpzip_fakes.FakeAuth` takes. Give one to
     `fake_mcp` as ``auth``. All end with the test.
     """
+    from mcpzip_fakes.sdk import check_sdk
+
+    check_sdk()
     from mcpzip_fakes.oauth.server import FakeAuth
 
     with ExitStack() as running:

@@ -1,8 +1,8 @@
-"""Where a person's browser comes back to (RFC 8252, 7.3): a server on loopback, for one login.
+"""The redirect URI of one login: an HTTP server on loopback (RFC 8252, 7.3).
 
-The rules: only a browser that was sent here, in a window of its own, is listened to, and only the first right
-answer counts. Whatever else comes is told so, and the login goes on waiting. The page that a right answer
-gets waits for how the login ends, so that it tells the truth.
+The rules: only a browser's own navigation is accepted, and only the first valid response counts. Any other
+request is refused with a reason, and the login goes on waiting. The page for a valid response is sent when
+the login has ended, so that it says whether it succeeded.
 """
 
 import asyncio
@@ -14,7 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from mcpzip.auth.answer import Answer, Denial, Refusal, judge, pasted_query
+from mcpzip.auth.authorization_response import (
+    AuthorizationCode,
+    AuthorizationDenied,
+    InvalidResponse,
+    Response,
+    pasted_query,
+    read_response,
+)
 from mcpzip.auth.page import response
 from mcpzip.model.errors import LoginError
 
@@ -52,7 +59,7 @@ class Callback:
         self.redirect_uri = f"http://{self._host}{PATH}"
         self._server: asyncio.Server | None = None
         self._state: str | None = None
-        self._verdict: asyncio.Future[Answer | Denial] | None = None
+        self._verdict: asyncio.Future[AuthorizationCode | AuthorizationDenied] | None = None
         self._outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._open: set[asyncio.Task[None]] = set()
         self._answered: set[asyncio.Task[None]] = set()
@@ -70,8 +77,8 @@ class Callback:
         self._state = state
         self._verdict = asyncio.get_running_loop().create_future()
 
-    async def verdict(self) -> Answer | Denial:
-        """The first right answer."""
+    async def verdict(self) -> AuthorizationCode | AuthorizationDenied:
+        """The first valid response."""
         assert self._verdict is not None
         return await self._verdict
 
@@ -80,8 +87,8 @@ class Callback:
         if self._verdict is None or self._verdict.done():
             return
         query = pasted_query(text, self.redirect_uri)
-        verdict = query if isinstance(query, Refusal) else self._judge(query)
-        if isinstance(verdict, Refusal):
+        verdict = query if isinstance(query, InvalidResponse) else self._read_response(query)
+        if isinstance(verdict, InvalidResponse):
             self._tell(f"{verdict.why} Paste it again, or sign in in the browser.")
         else:
             self._verdict.set_result(verdict)
@@ -140,14 +147,14 @@ class Callback:
         refusal = self._stranger(request)
         if refusal is not None:
             return self._refused(*refusal, aloud=request.path != "/favicon.ico")
-        verdict = self._judge(request.query)
-        if isinstance(verdict, Refusal):
+        verdict = self._read_response(request.query)
+        if isinstance(verdict, InvalidResponse):
             return self._refused(400, verdict.why)
         assert self._verdict is not None
         if self._verdict.done():
             return self._refused(409, "This login has been answered already; only the first answer counts.")
         self._verdict.set_result(verdict)
-        if isinstance(verdict, Denial):
+        if isinstance(verdict, AuthorizationDenied):
             why = f"The authorization server of {self._name} refused: {verdict.why}."
             return response(403, _NOT_SIGNED_IN, f"{why} You can close this window.")
         self._answered.add(task)
@@ -184,10 +191,10 @@ class Callback:
             return 403, "The request comes from a web page of another origin."
         return None
 
-    def _judge(self, query: str) -> Answer | Denial | Refusal:
+    def _read_response(self, query: str) -> Response:
         if self._state is None:
-            return Refusal("Nobody is signing in yet.")
-        return judge(query, self._state)
+            return InvalidResponse("Nobody is signing in yet.")
+        return read_response(query, self._state)
 
     def _refused(self, status: int, why: str, aloud: bool = True) -> bytes:
         ended = self._verdict is not None and self._verdict.done()

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from mcpzip.auth.kept import Kept, decode
+from mcpzip.auth.codec import StoredGrant, decode
 from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
@@ -63,14 +63,14 @@ class Folder:
             return []
         return sorted(match[1] for match in map(_NAME.fullmatch, files) if match)
 
-    def read(self, name: str) -> Kept | None:
+    def read(self, name: str) -> StoredGrant | None:
         """What the file called ``name`` holds; None where there is none, or, with a warning, none of use."""
         found = self._read(name)
         if found is None:
             return None
         path = self.place(name)
         try:
-            kept = decode(found.data, name)
+            stored = decode(found.data, name)
         except UnusableError as error:
             self.tell(f"{path} {error}; its server needs a login: mcpzip auth login NAME.")
             return None
@@ -80,7 +80,7 @@ class Folder:
                 "which the tokens still stand."
             )
             self._unlink(name, found)
-        return kept
+        return stored
 
     def write(self, name: str, data: bytes) -> None:
         """Put ``data`` in the file called ``name``, in one step. Raises OSError."""

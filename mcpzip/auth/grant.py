@@ -1,4 +1,4 @@
-"""What is kept of being signed in to one server (pure)."""
+"""What one server has granted, as it is stored (pure)."""
 
 import msgspec
 
@@ -44,7 +44,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             register(secret, passing=True)
 
     def expired(self, now: float) -> bool:
-        """Whether the access token is known to be of no more use at ``now`` (Unix s)."""
+        """Whether the access token is known to be expired at ``now`` (Unix s)."""
         return self.expires_at is not None and now >= self.expires_at
 
     @property

@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from mcpzip.auth.codec import KeyringEntry, Slot, StoredGrant, encode, key
 from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.kept import Elsewhere, Kept, Slot, encode, key
 from mcpzip.model.errors import ConfigError
 from mcpzip.system import locks
 
@@ -98,7 +98,7 @@ class KeyringStore:
         try:
             secrets = _Secrets(grant.access_token, grant.refresh_token, grant.client)
             text = base64.b64encode(msgspec.json.encode(secrets)).decode()
-            where = Elsewhere("a", -(-len(text) // PART), _check(text))
+            where = KeyringEntry("a", -(-len(text) // PART), _check(text))
             public = msgspec.structs.replace(grant, access_token="", refresh_token="", client={})
             encode(public, where)
         except ValueError as error:
@@ -164,7 +164,7 @@ class KeyringStore:
         )
         return None
 
-    def _take_over(self, name: str, found: Kept) -> None:
+    def _take_over(self, name: str, found: StoredGrant) -> None:
         """Move the secrets of a file of the other store to the keyring, unless somebody is at it."""
         try:
             with locks.locked_if_free(self._folder.lock(name)) as held:
@@ -176,7 +176,7 @@ class KeyringStore:
                 "moved to the keyring when they are next saved."
             )
 
-    def _secrets(self, name: str, where: Elsewhere) -> _Secrets | None:
+    def _secrets(self, name: str, where: KeyringEntry) -> _Secrets | None:
         """What is in the keyring for a file; None when it isn't the whole of what was put there."""
         texts: list[str] = []
         for number in range(where.parts):

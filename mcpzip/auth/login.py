@@ -1,31 +1,23 @@
-"""Signing in to a server with a person, and out of it. Imports the SDK.
+"""Signing in to a server with a person, and out of it.
 
-The rule: what the server itself asks for is what is signed in to: it is asked first, and its refusal is what
-the flow begins with.
+The rule: the server itself says what it wants: it is asked first, and the login begins with its refusal.
 """
 
 import asyncio
+from dataclasses import replace
 
 import httpx
-import httpx2
-from mcp.client.auth.utils import (
-    extract_resource_metadata_from_www_auth,
-    extract_scope_from_www_auth,
-    union_scopes,
-)
-from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
-from pydantic import AnyUrl
 
 from mcpzip import __version__
-from mcpzip.auth.deferred import DeferredOAuth
-from mcpzip.auth.discovery import TIMEOUT, find_resource, send
-from mcpzip.auth.failures import FAILURES, BusyError, plainly
-from mcpzip.auth.flow import OAuth
+from mcpzip.auth.challenge import PROTOCOL_VERSION_HEADER, Challenge
+from mcpzip.auth.client import authenticate, client_of
+from mcpzip.auth.discovery import TIMEOUT, Discovered, find_resource
+from mcpzip.auth.errors import ERRORS, BusyError, describe
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.memory import granted, recall
-from mcpzip.auth.provider import Person
-from mcpzip.auth.scopes import well_formed
+from mcpzip.auth.oauth import OAuth
+from mcpzip.auth.scopes import union
 from mcpzip.auth.store import Store
+from mcpzip.auth.token_client import Login
 from mcpzip.config.schema import ServerConfig
 from mcpzip.http.client import Client
 from mcpzip.model.errors import LoginError
@@ -42,34 +34,32 @@ from mcpzip.wire import (
 
 _OURSELVES = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
 _ACCEPT = "application/json, text/event-stream"
-_SESSION_HEADER = "mcp-session-id"
+_METHOD_HEADER, _SESSION_HEADER = "mcp-method", "mcp-session-id"
 
 
 async def sign_in(
-    server: ServerConfig, store: Store, person: Person | None, *, force: bool = False
+    server: ServerConfig, store: Store, login: Login | None, *, force: bool = False
 ) -> Grant | None:
     """Signs in to ``server`` and keeps what is granted. None: it wants no login.
 
     Where it is signed in to already, that stays, unless ``force`` says otherwise or a call lacked a scope.
-    person: who is asked; None where the machine signs in by itself. Raises LoginError.
+    login: with whom; None where the machine signs in by itself. Raises LoginError.
     """
-    auth = OAuth(server, store, person=person)
+    auth = OAuth(server, store, login=login)
     try:
         await auth.catch_up()
         refusal = await _refusal(auth, force=force)
         if refusal is None:
             return auth.grant if auth.grant is not None and auth.grant.access_token else None
-        _forget_other_addresses(auth, person)
-        await auth.run(_asking_for(refusal, auth))
-        grant = granted(auth.context, server.url, auth.now())
-        async with auth.alone():
+        grant = await auth.authorize(_with_wanted_scope(refusal, auth))
+        async with auth.locked():
             await in_thread(lambda: store.save(grant), "auth")
     except LoginError as error:
         if str(error)[:1].isupper():
             raise
         raise LoginError(f"{server.name}: {error}") from error  # it was begun as a part of a sentence
-    except FAILURES as error:
-        raise LoginError(f"{server.name}: {plainly(error)}.") from error
+    except ERRORS as error:
+        raise LoginError(f"{server.name}: {describe(error)}.") from error
     return grant
 
 
@@ -80,19 +70,19 @@ async def sign_out(server: ServerConfig, store: Store) -> list[str]:
     """
     auth, left = OAuth(server, store), list[str]()
     try:
-        async with auth.alone():
+        async with auth.locked():
             grant = await in_thread(lambda: store.load(server.url), "auth")
-            recall(auth.context, grant, auth.config)
             if grant is not None:
                 left = await _revoke(auth, grant)
             await in_thread(lambda: store.remove(server.url), "auth")
     except (OSError, BusyError) as error:
-        raise LoginError(f"{server.name}: the sign-in can't be removed: {plainly(error)}.") from error
+        raise LoginError(f"{server.name}: the sign-in can't be removed: {describe(error)}.") from error
     return left
 
 
 async def _revoke(auth: OAuth, grant: Grant) -> list[str]:
-    metadata = auth.context.oauth_metadata
+    metadata = Discovered.of(grant, auth.server.url).metadata
+    client = client_of(grant, auth.config, metadata)
     tokens = {"refresh_token": grant.refresh_token, "access_token": grant.access_token}
     if not any(tokens.values()):
         return []
@@ -102,19 +92,18 @@ async def _revoke(auth: OAuth, grant: Grant) -> list[str]:
     for kind, token in tokens.items():
         if not token:
             continue
-        data = {"token": token, "token_type_hint": kind, "client_id": str(grant.client.get("client_id", ""))}
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        form = {"token": token, "token_type_hint": kind, "client_id": str(grant.client.get("client_id", ""))}
         try:
-            data, headers = auth.context.prepare_token_auth(data, headers)
-            response = await send(httpx2.Request("POST", str(where), data=data, headers=headers), auth.near)
-        except FAILURES as error:
-            return [f"Its authorization server was not told: {plainly(error)}."]
+            headers = authenticate(client, form) if client is not None else {}
+            response = await auth.post(where, form, headers)
+        except ERRORS as error:
+            return [f"Its authorization server was not told: {describe(error)}."]
         if response.status_code != 200:
             return [f"Its authorization server refused to forget the {kind} (HTTP {response.status_code})."]
     return []
 
 
-async def _refusal(auth: OAuth, *, force: bool) -> httpx2.Response | None:
+async def _refusal(auth: OAuth, *, force: bool) -> Challenge | None:
     """How ``auth``'s server refuses to be asked; None when there is nothing to sign in for."""
     grant = auth.grant
     good = grant is not None and not force and not grant.ended and not grant.wanted_scope
@@ -122,18 +111,18 @@ async def _refusal(auth: OAuth, *, force: bool) -> httpx2.Response | None:
     if refusal is not None or (good and grant is not None and grant.access_token):
         return refusal
     # It is open so far, and may refuse what it is asked later on.
-    if await find_resource(auth.server.url) is None:
+    if await find_resource(auth.server.url, must_answer=False) is None:
         return None
-    return httpx2.Response(401, request=_message(auth.server, "tools/list", modern=True))
+    return Challenge(protocol_version=MODERN_VERSION)
 
 
-async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
+async def _asked(auth: OAuth, signed: OAuth | None) -> Challenge | None:
     """The server's refusal of a first few harmless requests; None when it refuses none."""
     server, url = auth.server, auth.server.url
-    client = Client(url, None if signed is None else DeferredOAuth.loaded(signed))
+    client = Client(url, signed)
     try:
         if server.transport == "sse":
-            stream = httpx2.Request("GET", url, headers={**server.headers, "Accept": "text/event-stream"})
+            stream = httpx.Request("GET", url, headers={**server.headers, "Accept": "text/event-stream"})
             return await _refused(client, stream)
         modern = await _refused(client, _message(server, "tools/list", modern=True))
         if modern is not None:
@@ -146,7 +135,7 @@ async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
         listing = _message(server, "tools/list", modern=False)
         listing.headers.update(session)
         refused = await _refused(client, listing)
-        bye = httpx2.Request("DELETE", url, headers={**server.headers, **session})
+        bye = httpx.Request("DELETE", url, headers={**server.headers, **session})
         await _refused(client, bye)
         return refused
     except (httpx.HTTPError, TimeoutError) as error:
@@ -158,56 +147,34 @@ async def _asked(auth: OAuth, signed: OAuth | None) -> httpx2.Response | None:
 
 
 async def _refused(
-    client: Client, request: httpx2.Request, session: dict[str, str] | None = None
-) -> httpx2.Response | None:
+    client: Client, request: httpx.Request, session: dict[str, str] | None = None
+) -> Challenge | None:
     async with asyncio.timeout(TIMEOUT):
-        response = await client.send(
-            request.method, httpx.URL(str(request.url)), request.headers.raw, request.content
-        )
+        response = await client.send(request.method, request.url, request.headers.raw, request.content)
     try:
         if session is not None and (name := response.headers.get(_SESSION_HEADER)):
             session[_SESSION_HEADER] = name
-        if response.status_code != 401:
-            return None
-        return httpx2.Response(401, headers=_challenge_of(response), request=request)
+        return Challenge.of(response) if response.status_code == 401 else None
     finally:
         await response.aclose()
 
 
-def _challenge_of(response: httpx.Response) -> list[tuple[bytes, bytes]]:
-    return [(name, said) for name, said in response.headers.raw if name.lower() == b"www-authenticate"]
-
-
-def _message(server: ServerConfig, method: str, *, modern: bool) -> httpx2.Request:
+def _message(server: ServerConfig, method: str, *, modern: bool) -> httpx.Request:
     params = initialize_params(LATEST_LEGACY_VERSION, _OURSELVES, b"{}") if method == "initialize" else b"{}"
     headers = {**server.headers, "Content-Type": "application/json", "Accept": _ACCEPT}
     if modern:
         params = stamp_request(params, MODERN_VERSION, _OURSELVES, b"{}")
-        headers |= {MCP_PROTOCOL_VERSION_HEADER: MODERN_VERSION, MCP_METHOD_HEADER: method}
+        headers |= {PROTOCOL_VERSION_HEADER: MODERN_VERSION, _METHOD_HEADER: method}
     elif method != "initialize":
-        headers[MCP_PROTOCOL_VERSION_HEADER] = LATEST_LEGACY_VERSION
+        headers[PROTOCOL_VERSION_HEADER] = LATEST_LEGACY_VERSION
     body = {"jsonrpc": quote("2.0"), "id": b"1", "method": quote(method), "params": params}
-    return httpx2.Request("POST", server.url, headers=headers, content=join_object(body))
+    return httpx.Request("POST", server.url, headers=headers, content=join_object(body))
 
 
-def _asking_for(refusal: httpx2.Response, auth: OAuth) -> httpx2.Response:
-    """``refusal`` as if it asked for all the scopes that are wanted."""
-    had = union_scopes(auth.grant.scope, auth.grant.wanted_scope) if auth.grant is not None else None
-    wanted = union_scopes(auth.config.scope, had)
-    if not wanted:
-        return refusal
-    scope = wanted if auth.config.scope else union_scopes(wanted, extract_scope_from_www_auth(refusal))
-    fields = [f'scope="{well_formed(scope or "")}"']
-    if (told := extract_resource_metadata_from_www_auth(refusal)) and told.isascii():
-        fields.append(f'resource_metadata="{told}"')
-    challenge = {"WWW-Authenticate": f"Bearer {', '.join(fields)}"}
-    return httpx2.Response(401, headers=challenge, request=refusal.request)
-
-
-def _forget_other_addresses(auth: OAuth, person: Person | None) -> None:
-    """A registration that would send the person's browser to another address is of no use."""
-    client = auth.context.client_info
-    if person is None or client is None or auth.config.client_id:
-        return
-    if AnyUrl(person.redirect_uri) not in (client.redirect_uris or []):
-        auth.context.client_info = None
+def _with_wanted_scope(challenge: Challenge, auth: OAuth) -> Challenge:
+    """``challenge`` as if it asked for all the scopes that are wanted."""
+    had = union(auth.grant.scope, auth.grant.wanted_scope) if auth.grant is not None else ""
+    wanted = union(auth.config.scope, had)
+    if wanted and not auth.config.scope:
+        wanted = union(wanted, challenge.scope)
+    return replace(challenge, scope=wanted) if wanted else challenge

@@ -1,7 +1,6 @@
 """The page that a browser shows when it comes back from an authorization server.
 
-The rule: it is whole in itself: no script, nothing fetched, nothing kept, and nothing told to where its
-reader goes next.
+The rule: it is self-contained: no script, nothing fetched, nothing cached, and no referrer.
 """
 
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Scopes, as strangers write them (pure)."""
+"""OAuth scopes (pure): lists of words with a space between them (RFC 6749, 3.3)."""
 
 import re
 
@@ -7,5 +7,10 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")
 
 
 def well_formed(scope: str) -> str:
-    """The scopes in ``scope`` that are such. What isn't could break a header, or command a terminal."""
+    """The valid scopes in ``scope``. The others could break a header, or control a terminal."""
     return " ".join(one for one in scope.split() if _SCOPE.fullmatch(one))
+
+
+def union(*scopes: str | None) -> str:
+    """All ``scopes``, each one once, in the order in which they come first."""
+    return " ".join(dict.fromkeys(one for scope in scopes if scope for one in scope.split()))

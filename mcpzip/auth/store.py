@@ -1,8 +1,8 @@
 """Where grants are kept between runs.
 
 The rules: a grant is given back for its own server and no other. A store that can't be read is an empty one,
-and a warning that says what to do; one that can't be written is an OSError. Whoever reads, asks an issuer and
-saves holds the server's lock meanwhile: a refresh token is used once.
+and a warning that says what to do; one that can't be written is an OSError. Whoever reads a
+grant, refreshes and saves it holds the server's lock meanwhile: a refresh token is used once.
 """
 
 import errno
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from mcpzip.auth import kept
+from mcpzip.auth import codec
 from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.config.paths import auth_folder
@@ -22,7 +22,7 @@ from mcpzip.config.schema import Config
 class Store(Protocol):
     """Grants by the URL of their server. Everything but `locked` may block: it is for threads.
 
-    Which spellings of a URL are one server says `mcpzip.auth.kept.canonical`.
+    Which spellings of a URL are one server says `mcpzip.auth.codec.canonical`.
     """
 
     def load(self, url: str) -> Grant | None:
@@ -54,28 +54,28 @@ class FileStore:
         self._folder = folder
 
     def load(self, url: str) -> Grant | None:
-        grant = self._load(kept.key(url))
+        grant = self._load(codec.key(url))
         return grant and msgspec.structs.replace(grant, url=url)
 
     def save(self, grant: Grant) -> None:
         try:
-            data = kept.encode(grant)
+            data = codec.encode(grant)
         except ValueError as error:
             raise OSError(errno.EINVAL, f"this sign-in can't be written down ({error})") from None
-        self._folder.write(kept.key(grant.url), data)
+        self._folder.write(codec.key(grant.url), data)
 
     def remove(self, url: str) -> bool:
-        return self._folder.remove(kept.key(url))
+        return self._folder.remove(codec.key(url))
 
     def all(self) -> list[Grant]:
         found = map(self._load, self._folder.names())
         return sorted((grant for grant in found if grant), key=lambda grant: grant.url)
 
     def signature(self, url: str) -> object:
-        return self._folder.signature(kept.key(url))
+        return self._folder.signature(codec.key(url))
 
     def locked(self, url: str, timeout: float = 30.0) -> AbstractAsyncContextManager[None]:
-        return self._folder.locked(kept.key(url), timeout)
+        return self._folder.locked(codec.key(url), timeout)
 
     def _load(self, name: str) -> Grant | None:
         found = self._folder.read(name)

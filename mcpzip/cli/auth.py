@@ -9,10 +9,10 @@ from functools import partial
 import click
 
 from mcpzip.auth import mcp_remote
+from mcpzip.auth.codec import canonical
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.kept import canonical
 from mcpzip.auth.sign_ins import SignIns
-from mcpzip.auth.standing import Listing, Standing, address, left_over, standing
+from mcpzip.auth.status import AuthStatus, Listing, address, left_over, status_of
 from mcpzip.auth.store import Store
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
@@ -104,7 +104,7 @@ async def status(proxy: Proxy, as_json: bool) -> int:
 
     Exit code 1 when any needs a login.
     """
-    found = await _standings(proxy)
+    found = await _statuses(proxy)
     if as_json:
         console.data([one.as_json() for one in found])
     else:
@@ -167,17 +167,17 @@ async def _ask(
     force: bool,
 ) -> tuple[Grant | None, bool]:
     """Has a person sign in. Returns what is granted, and whether it was before they were asked."""
+    from mcpzip.auth.client import callback_port
+    from mcpzip.auth.interactive_login import InteractiveLogin
     from mcpzip.auth.login import sign_in
-    from mcpzip.auth.memory import callback_port
-    from mcpzip.auth.person import Person
 
     port = server.auth.callback_port if server.auth is not None else 0
     rather = callback_port(before)
-    async with Person(
+    async with InteractiveLogin(
         server.name, console.tell, browser=browser, timeout=timeout, port=port, rather=rather
-    ) as person:
-        grant = await sign_in(server, store, person, force=force)
-    return grant, not person.asked
+    ) as interactive:
+        grant = await sign_in(server, store, interactive, force=force)
+    return grant, not interactive.asked
 
 
 def _told(grant: Grant) -> str:
@@ -239,7 +239,7 @@ def _mention_mcp_remote(server: ServerConfig) -> None:
 # ---- status
 
 
-async def _standings(proxy: Proxy) -> list[Standing]:
+async def _statuses(proxy: Proxy) -> list[AuthStatus]:
     """Every server over HTTP, by name, and then what is kept for none of them."""
     sign_ins = SignIns(proxy.config, warn)
     kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
@@ -252,7 +252,7 @@ async def _standings(proxy: Proxy) -> list[Standing]:
         grant = kept.pop(canonical(server.url), None)
         if grant is None and server.auth is not None and server.auth.mcp_remote:
             grant = mcp_remote.read(server.url, server.headers, os.environ)
-        found.append(standing(server, grant, _listing(listed[name]), now, sign_ins.command(name)))
+        found.append(status_of(server, grant, _listing(listed[name]), now, sign_ins.command(name)))
     for grant in kept.values():
         command = sign_ins.command(address(grant.url)).replace(" login ", " logout ", 1)
         found.append(left_over(grant, now, command))
@@ -265,7 +265,7 @@ def _listing(known: ServerStatus) -> Listing:
     return "done" if known.listed_at is not None and not known.reason else "never"
 
 
-def _show(found: list[Standing], config: str) -> None:
+def _show(found: list[AuthStatus], config: str) -> None:
     """The table for people."""
     if not found:
         console.say(f"No server in {config} is reached over HTTP.")
@@ -286,7 +286,7 @@ def _show(found: list[Standing], config: str) -> None:
     sheet.show()
 
 
-def _ends(one: Standing) -> str:
+def _ends(one: AuthStatus) -> str:
     if one.expires_in is None:
         return ""
     left = f"in {age(one.expires_in)}" if one.expires_in > 0 else "has"

@@ -15,7 +15,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 # These libraries print tracebacks to our stderr, which may hold what nobody should see; what matters is told
 # through errors.
-for _name in ("mcp", "httpx", "httpcore", "httpx2", "httpcore2"):
+for _name in ("mcp", "httpx", "httpcore"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
 

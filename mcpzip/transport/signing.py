@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from mcpzip.auth.failure import REFUSALS
 from mcpzip.auth.sign_ins import SignIns
-from mcpzip.auth.trouble import REFUSALS
 from mcpzip.config import ServerConfig
 from mcpzip.transport.base import ChannelClosedError
 
@@ -33,10 +33,10 @@ class ServerSigning:
         return self._auth
 
     def refused(self, status: int) -> ChannelClosedError | None:
-        trouble = self._sign_ins.trouble(self._server.name) if status in REFUSALS else None
-        if trouble is None:
+        failure = self._sign_ins.failure(self._server.name) if status in REFUSALS else None
+        if failure is None:
             return None
-        login = self._sign_ins.command(self._server.name) if trouble.person else ""
+        login = self._sign_ins.command(self._server.name) if failure.needs_login else ""
         return ChannelClosedError(
-            trouble.reason, sent=False, remedy=trouble.remedy, fatal=False, status=status, login=login
+            failure.reason, sent=False, remedy=failure.remedy, fatal=False, status=status, login=login
         )

@@ -22,8 +22,8 @@ from driver import PATIENCE
 from mcpzip_fakes.oauth.controls import AuthControls
 
 from mcpzip.auth.grant import Grant
+from mcpzip.auth.interactive_login import InteractiveLogin
 from mcpzip.auth.login import sign_in
-from mcpzip.auth.person import Person
 from mcpzip.auth.store import Store
 from mcpzip.config.schema import ServerConfig
 from mcpzip.model.errors import LoginError
@@ -142,7 +142,7 @@ def rogues() -> Iterator[Callable[[], Rogue]]:
             rogue.stop()
 
 
-class Victim(Person):
+class Victim(InteractiveLogin):
     """A person at no terminal, whose browser does ``go`` with whatever it is shown.
 
     shown: the addresses; told: every line they read; page: what the browser showed in the end.

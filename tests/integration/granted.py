@@ -8,9 +8,8 @@ import pytest
 from mcpzip_fakes.launch import FakeServer
 from mcpzip_fakes.oauth.controls import AuthControls
 
-from mcpzip.auth.deferred import DeferredOAuth
-from mcpzip.auth.flow import OAuth
 from mcpzip.auth.grant import Grant
+from mcpzip.auth.oauth import OAuth
 from mcpzip.auth.store import Store, open_store
 from mcpzip.config.schema import AuthConfig, Config, Secret, ServerConfig
 
@@ -61,7 +60,7 @@ class Caller:
 
     def __init__(self, store: Store, server: ServerConfig, now: Callable[[], float]) -> None:
         self.server, self.oauth = server, OAuth(server, store, now=now)
-        self._client = httpx.AsyncClient(auth=DeferredOAuth.loaded(self.oauth), timeout=30, trust_env=False)
+        self._client = httpx.AsyncClient(auth=self.oauth, timeout=30, trust_env=False)
 
     async def status(self, method: str = "tools/list", **params: str) -> int:
         """The HTTP status of one more request."""

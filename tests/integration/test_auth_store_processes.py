@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from store_user import URLS, minted, wrong
 
-from mcpzip.auth.kept import decode
+from mcpzip.auth.codec import decode
 from mcpzip.auth.store import Store, open_store
 from mcpzip.config.schema import AuthStore, Config
 from mcpzip.system.files import remove_drafts

@@ -17,8 +17,8 @@ from mcpzip_fakes.oauth.controls import AuthControls
 from mcpzip_fakes.oauth.server import FakeAuth
 from mcpzip_fakes.pytest_plugin import fake_auth as fake_auth
 
-from mcpzip.auth.flow import OAuth
 from mcpzip.auth.login import sign_in, sign_out
+from mcpzip.auth.oauth import OAuth
 from mcpzip.auth.store import Store, open_store
 from mcpzip.config.schema import Config, Secret
 
@@ -196,8 +196,8 @@ async def test_a_refresh_token_follows_no_redirect(
     auth.configure(faults=[{"kind": "redirect", "endpoint": "token"}])
     async with Caller(store, server_at(shop.url), lambda: auth.now) as client:
         assert await client.status() == 401
-        assert client.oauth.trouble is not None
-        assert "HTTP 307" in client.oauth.trouble.reason
+        assert client.oauth.failure is not None
+        assert "HTTP 307" in client.oauth.failure.reason
     assert leaked(auth) == []
 
 
@@ -241,7 +241,7 @@ async def test_a_token_goes_to_its_own_origin_only(
     store.save(grant_of(auth, shop.url))
     oauth = OAuth(server_at(shop.url), store)
     for url in (shop.url.replace("127.0.0.1", "localhost"), "https://evil.example/mcp", shop.url + "/more"):
-        flow = oauth.flow(httpx.Request("POST", url))
+        flow = oauth.async_auth_flow(httpx.Request("POST", url))
         signed = await flow.__anext__()
         assert ("Authorization" in signed.headers) == url.startswith(shop.url)
         await flow.aclose()
@@ -253,7 +253,7 @@ async def test_a_token_is_not_sent_where_others_can_listen(store: Store, auth: A
     url = "http://elsewhere.invalid/mcp"
     store.save(grant_of(auth, url))
     oauth = OAuth(server_at(url), store)
-    flow = oauth.flow(httpx.Request("POST", url))
+    flow = oauth.async_auth_flow(httpx.Request("POST", url))
     assert "Authorization" not in (await flow.__anext__()).headers
     await flow.aclose()
 

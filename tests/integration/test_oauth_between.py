@@ -106,8 +106,8 @@ async def test_a_refresh_token_is_sent_to_no_other_issuer(
     shop.trust(elsewhere)
     async with caller(store, shop, auth) as client:
         assert await client.status() == 401
-        assert client.oauth.trouble is not None
-        assert client.oauth.trouble.person
+        assert client.oauth.failure is not None
+        assert client.oauth.failure.needs_login
     assert elsewhere.requests("token") == []
 
 
@@ -160,8 +160,8 @@ async def test_a_machine_asks_once_for_a_scope_that_it_is_not_given(store: Store
     assert shop.auth is not None
     async with caller(store, shop, shop.auth, **AS_ROBOT) as machine:
         assert [await machine.status("tools/call", name="pay") for _ in range(8)] == [403] * 8
-        assert machine.oauth.trouble is not None
-        assert "scope" in machine.oauth.trouble.reason
+        assert machine.oauth.failure is not None
+        assert "scope" in machine.oauth.failure.reason
     assert len(shop.auth.requests("token")) == 2
 
 

@@ -30,7 +30,7 @@ async def test_an_expired_token_costs_one_refresh_and_no_refusal(
     auth.advance(601)
     async with caller(store, shop, auth) as client:
         assert [await client.status() for _ in range(3)] == [200, 200, 200]
-        assert client.oauth.trouble is None
+        assert client.oauth.failure is None
     assert len(auth.refreshes()) == 1
     assert auth.requests("authorize") == []
     assert all(not event.detail["refused"] for event in shop.record.events("bearer"))
@@ -68,9 +68,9 @@ async def test_a_refusal_for_good_is_told_once(store: Store, shop: FakeServer, a
         for _ in range(60):
             assert await client.status() == 401
             auth.advance(5)
-        assert client.oauth.trouble is not None
-        assert client.oauth.trouble.person
-        assert "the sign-in has ended" in client.oauth.trouble.reason
+        assert client.oauth.failure is not None
+        assert client.oauth.failure.needs_login
+        assert "the sign-in has ended" in client.oauth.failure.reason
     assert len(auth.requests("token")) == 1
     assert auth.requests("authorize") == []
     kept = store.load(shop.url)
@@ -99,8 +99,8 @@ async def test_a_failing_token_endpoint_is_asked_once_a_minute_at_most(
         for _ in range(60):
             assert await client.status() == 401
             auth.advance(5)
-        assert client.oauth.trouble is not None
-        assert not client.oauth.trouble.person
+        assert client.oauth.failure is not None
+        assert not client.oauth.failure.needs_login
         asked = [request.clock for request in auth.requests("token")]
         assert 2 <= len(asked) <= 5
         assert all(later - earlier >= 60 for earlier, later in pairwise(asked))
@@ -119,8 +119,8 @@ async def test_what_a_server_asks_to_wait_is_waited_by_everybody(
         assert await one.status() == 401
         auth.advance(150)
         assert await other.status() == 401
-        assert other.oauth.trouble is not None
-        assert re.search(r"tried again in (4\d|50) s", other.oauth.trouble.reason)
+        assert other.oauth.failure is not None
+        assert re.search(r"tried again in (4\d|50) s", other.oauth.failure.reason)
         auth.advance(51)
         assert await other.status() == 200
         assert await one.status() == 200
@@ -146,8 +146,8 @@ async def test_whoever_signs_in_meanwhile_is_noticed(
 ) -> None:
     async with caller(store, shop, auth) as client:
         assert await client.status() == 401
-        assert client.oauth.trouble is not None
-        assert client.oauth.trouble.person
+        assert client.oauth.failure is not None
+        assert client.oauth.failure.needs_login
         store.save(grant_of(auth, shop.url))
         assert await client.status() == 200
         store.remove(shop.url)
@@ -162,8 +162,8 @@ async def test_a_token_without_a_refresh_token_ends(
     auth.revoke_access()
     async with caller(store, shop, auth) as client:
         assert await client.status() == 401
-        assert client.oauth.trouble is not None
-        assert "no refresh token" in client.oauth.trouble.reason
+        assert client.oauth.failure is not None
+        assert "no refresh token" in client.oauth.failure.reason
     assert auth.requests("token") == []
 
 
@@ -246,8 +246,8 @@ async def test_a_secret_is_shown_to_the_issuer_of_the_config_only(store: Store, 
     assert shop.auth is not None
     async with caller(store, shop, shop.auth, **AS_ROBOT, issuer="https://as.example") as machine:
         assert await machine.status() == 401
-        assert machine.oauth.trouble is not None
-        assert f"it names {shop.auth.issuer} as its authorization server" in machine.oauth.trouble.reason
+        assert machine.oauth.failure is not None
+        assert f"it names {shop.auth.issuer} as its authorization server" in machine.oauth.failure.reason
     assert shop.auth.requests("token") == []
     store.remove(shop.url)
     async with caller(store, shop, shop.auth, **AS_ROBOT, issuer=shop.auth.issuer) as machine:
@@ -288,6 +288,6 @@ async def test_a_machine_never_has_more_than_the_scope_of_its_config(store: Stor
     assert shop.auth is not None
     async with caller(store, shop, shop.auth, **AS_ROBOT, scope="read") as machine:
         assert await machine.status("tools/call", name="pay") in (401, 403)
-        assert machine.oauth.trouble is not None
+        assert machine.oauth.failure is not None
     asked = {request.fields.get("scope") for request in shop.auth.requests("token")}
     assert asked == {"read"}

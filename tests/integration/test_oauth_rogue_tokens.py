@@ -128,8 +128,8 @@ async def test_a_scope_that_a_call_lacks_can_t_break_the_next_login(store: Store
     rogue.pages["/mcp"] = Page({}, 403, {"WWW-Authenticate": lacks})
     async with Caller(store, server_at(url), float) as client:
         assert await client.status() == 403
-        assert client.oauth.trouble is not None
-        assert harmless(client.oauth.trouble.reason)
+        assert client.oauth.failure is not None
+        assert harmless(client.oauth.failure.reason)
     kept = store.load(url)
     assert kept is not None
     assert kept.wanted_scope == "pay"
@@ -182,9 +182,9 @@ async def test_a_refresh_that_brings_nothing_of_use(store: Store, rogue: Rogue, 
     rogue.pages["/token"] = page
     async with Caller(store, server_at(f"{rogue.url}/mcp"), lambda: 1000.0) as client:
         assert await client.status() == 401
-        assert client.oauth.trouble is not None
-        assert harmless(client.oauth.trouble.reason)
-        assert "rogue-" not in client.oauth.trouble.reason
+        assert client.oauth.failure is not None
+        assert harmless(client.oauth.failure.reason)
+        assert "rogue-" not in client.oauth.failure.reason
     kept = store.load(f"{rogue.url}/mcp")
     assert kept is not None
     assert harmless(kept.refused)
@@ -220,8 +220,8 @@ async def test_a_secret_out_of_the_config_is_not_shown_to_another_issuer(
     if alone:
         async with Caller(store, server, lambda: 1000.0) as client:
             assert await client.status() == 401
-            assert client.oauth.trouble is not None
-            said = client.oauth.trouble.reason
+            assert client.oauth.failure is not None
+            said = client.oauth.failure.reason
     else:
         said = (await attempt(server, store, nowhere)).sentence
     assert f"was {rogue.url} and is now {thief.url}" in said

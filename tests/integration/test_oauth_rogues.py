@@ -8,6 +8,7 @@ import gzip
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 from attacking import (
     ESCAPES,
@@ -25,6 +26,7 @@ from attacking import rogue as rogue
 from granted import Caller, kept_at, server_at
 
 from mcpzip.auth.discovery import check_metadata, find_resource, find_server
+from mcpzip.auth.metadata import ServerMetadata
 from mcpzip.auth.store import Store
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import AUTH_ANSWER
@@ -129,7 +131,7 @@ async def test_a_challenge_that_leads_astray_is_refused(store: Store, rogue: Rog
         store, server_at(f"{rogue.url}/mcp", grant="client_credentials", client_id="c"), float
     ) as one:
         assert await one.status() == 401
-        assert one.oauth.trouble is not None
+        assert one.oauth.failure is not None
 
 
 @pytest.mark.parametrize(
@@ -144,20 +146,18 @@ async def test_a_server_elsewhere_sends_us_to_nothing_on_this_machine(inside: st
 
 
 async def test_no_endpoint_of_a_server_elsewhere_is_on_this_machine() -> None:
-    from mcp.shared.auth import OAuthMetadata
-
     safe = {
         "issuer": "https://as.example",
         "authorization_endpoint": "https://as.example/a",
         "token_endpoint": "https://as.example/t",
         "code_challenge_methods_supported": ["S256"],
     }
-    check_metadata(OAuthMetadata.model_validate(safe), ("https://shop.example/mcp",), person=True)
+    check_metadata(msgspec.convert(safe, ServerMetadata), ("https://shop.example/mcp",), pkce=True)
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"):
         for url in ("http://localhost:1/", "https://127.0.0.1/", "http://[::ffff:127.0.0.1]/"):
-            said = OAuthMetadata.model_validate({**safe, name: url})
+            said = msgspec.convert({**safe, name: url}, ServerMetadata)
             with pytest.raises(LoginError, match="on this very machine"):
-                check_metadata(said, ("https://shop.example/mcp",), person=True)
+                check_metadata(said, ("https://shop.example/mcp",), pkce=True)
 
 
 # ---- the registration

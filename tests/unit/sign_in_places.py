@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keyring.backend import KeyringBackend
 
-from mcpzip.auth import kept
+from mcpzip.auth import codec
 from mcpzip.auth.folder import Folder
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.keyring_store import KeyringStore
@@ -66,4 +66,4 @@ class Place:
         self.keyring = KeyringStore(self.folder, self.ring)
 
     def file(self, url: str = URL) -> Path:
-        return self.path / f"{kept.key(url)}.json"
+        return self.path / f"{codec.key(url)}.json"

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpzip.auth.answer import DENIALS, Answer, Denial, Refusal, judge, pasted_query
+from mcpzip.auth.authorization_response import (
+    DENIALS,
+    AuthorizationCode,
+    AuthorizationDenied,
+    InvalidResponse,
+    pasted_query,
+    read_response,
+)
 from mcpzip.auth.callback import Callback
 from mcpzip.model.errors import LoginError
 
@@ -25,10 +32,10 @@ PATIENCE = 20.0
 
 
 def test_the_right_answer() -> None:
-    answer = judge(urlencode({**RIGHT, "iss": "https://as.example", "session_state": "x"}), STATE)
-    assert answer == Answer("c0de", STATE, "https://as.example")
-    assert judge(urlencode(RIGHT), STATE) == Answer("c0de", STATE, None)
-    assert judge(urlencode({**RIGHT, "iss": ""}), STATE) == Answer(
+    answer = read_response(urlencode({**RIGHT, "iss": "https://as.example", "session_state": "x"}), STATE)
+    assert answer == AuthorizationCode("c0de", STATE, "https://as.example")
+    assert read_response(urlencode(RIGHT), STATE) == AuthorizationCode("c0de", STATE, None)
+    assert read_response(urlencode({**RIGHT, "iss": ""}), STATE) == AuthorizationCode(
         "c0de", STATE, ""
     )  # for the flow to refuse
     assert "c0de" not in repr(answer)
@@ -57,8 +64,8 @@ def test_the_right_answer() -> None:
     ],
 )
 def test_what_is_no_answer(query: str, why: str) -> None:
-    refusal = judge(query, STATE)
-    assert isinstance(refusal, Refusal)
+    refusal = read_response(query, STATE)
+    assert isinstance(refusal, InvalidResponse)
     assert why in refusal.why
     assert "c0de" not in refusal.why
 
@@ -66,8 +73,8 @@ def test_what_is_no_answer(query: str, why: str) -> None:
 @pytest.mark.parametrize("error", [*DENIALS, "made_up"])
 def test_every_no_is_explained(error: str) -> None:
     said = {"error": error, "state": STATE, "error_description": "Ask\r\n your \x1b[31madmin\u202e.\0"}
-    denial = judge(urlencode(said), STATE)
-    assert isinstance(denial, Denial)
+    denial = read_response(urlencode(said), STATE)
+    assert isinstance(denial, AuthorizationDenied)
     assert denial.why.endswith(f"({error}), and says “Ask your [31madmin”")
     assert denial.why.isprintable()
     assert denial.passing == (error in ("server_error", "temporarily_unavailable"))
@@ -75,8 +82,8 @@ def test_every_no_is_explained(error: str) -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_what_others_say_is_one_short_printable_line(error: str, text: str) -> None:
-    denial = judge(urlencode({"error": error, "state": STATE, "error_description": text}), STATE)
-    assert isinstance(denial, Denial)
+    denial = read_response(urlencode({"error": error, "state": STATE, "error_description": text}), STATE)
+    assert isinstance(denial, AuthorizationDenied)
     assert denial.why.isprintable()
     assert len(denial.why) <= 600
 
@@ -85,14 +92,14 @@ def test_what_others_say_is_one_short_printable_line(error: str, text: str) -> N
 @example({"code": "x", "state": "\ud800"})
 def test_only_the_state_opens(said: dict[str, str]) -> None:
     query = "&".join(f"{name}={value}" for name, value in said.items())
-    verdict = judge(query, STATE)
-    assert isinstance(verdict, Refusal)
+    verdict = read_response(query, STATE)
+    assert isinstance(verdict, InvalidResponse)
 
 
 @given(code=st.text(min_size=1), state=st.text(min_size=1), iss=st.none() | st.text())
 def test_an_answer_comes_through_as_it_was_given(code: str, state: str, iss: str | None) -> None:
     said = {"code": code, "state": state} | ({} if iss is None else {"iss": iss})
-    assert judge(urlencode(said), state) == Answer(code, state, iss)
+    assert read_response(urlencode(said), state) == AuthorizationCode(code, state, iss)
 
 
 # ---- what is pasted
@@ -121,7 +128,7 @@ def test_what_may_be_pasted(wrap: str, head: str) -> None:
 )
 def test_what_may_not_be_pasted(text: str) -> None:
     refusal = pasted_query(text, URI)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, InvalidResponse)
     assert f"begins with {URI}?" in refusal.why
 
 
@@ -162,7 +169,9 @@ class Desk:
         async with asyncio.timeout(PATIENCE):
             verdict = await self.callback.verdict()
         await self.callback.close(worked=True)
-        return verdict == Answer("c0de", STATE, None) and (await answering).startswith("HTTP/1.1 200 ")
+        return verdict == AuthorizationCode("c0de", STATE, None) and (await answering).startswith(
+            "HTTP/1.1 200 "
+        )
 
 
 @asynccontextmanager
@@ -184,7 +193,7 @@ BROWSER = {"Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document", "Sec_Fetc
 async def test_the_page_waits_for_how_the_login_ends(headers: dict[str, str]) -> None:
     async with waiting(name="<tracker>") as desk:
         page = asyncio.create_task(desk.browse(f"/callback?{urlencode({**RIGHT, 'iss': 'a'})}", **headers))
-        assert await desk.callback.verdict() == Answer("c0de", STATE, "a")
+        assert await desk.callback.verdict() == AuthorizationCode("c0de", STATE, "a")
         assert not page.done()
         await desk.callback.close(worked=True)
         head, _, body = (await page).partition("\r\n\r\n")
@@ -290,12 +299,12 @@ async def test_a_header_is_not_smuggled_past_its_first_value() -> None:
 async def test_only_the_first_answer_counts() -> None:
     async with waiting() as desk:
         first = asyncio.create_task(desk.browse(f"/callback?{urlencode(RIGHT)}"))
-        assert await desk.callback.verdict() == Answer("c0de", STATE, None)
+        assert await desk.callback.verdict() == AuthorizationCode("c0de", STATE, None)
         second = await desk.browse(f"/callback?{urlencode({**RIGHT, 'code': 'evil'})}")
         assert second.startswith("HTTP/1.1 409 ")
         assert "only the first answer counts" in second
         desk.callback.paste(urlencode({**RIGHT, "code": "evil"}))
-        assert await desk.callback.verdict() == Answer("c0de", STATE, None)
+        assert await desk.callback.verdict() == AuthorizationCode("c0de", STATE, None)
         await desk.callback.close(worked=True)
         assert (await first).startswith("HTTP/1.1 200 ")
     assert desk.told == []
@@ -309,7 +318,7 @@ async def test_a_no_ends_the_login_and_is_shown_harmless() -> None:
     assert shown.startswith("HTTP/1.1 403 ")
     assert "<script" not in shown
     assert "&lt;script&gt;alert(1)" in shown
-    assert isinstance(denial, Denial)
+    assert isinstance(denial, AuthorizationDenied)
     assert "said no (access_denied)" in denial.why
 
 
@@ -321,7 +330,7 @@ async def test_a_pasted_answer_is_judged_the_same() -> None:
         assert "state of another login" in desk.told[1]
         assert all("Paste it again" in told for told in desk.told)
         desk.callback.paste(f"{desk.callback.redirect_uri}?{urlencode(RIGHT)}\n")
-        assert await desk.callback.verdict() == Answer("c0de", STATE, None)
+        assert await desk.callback.verdict() == AuthorizationCode("c0de", STATE, None)
 
 
 async def test_nothing_counts_before_anybody_is_asked_and_an_older_login_no_more() -> None:

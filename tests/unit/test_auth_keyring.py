@@ -13,7 +13,7 @@ from keyring.backends import fail, null
 from keyring.errors import KeyringLocked
 from sign_in_places import GRANT, SECRETS, URL, Place, Ring
 
-from mcpzip.auth import kept, keyring_store
+from mcpzip.auth import codec, keyring_store
 from mcpzip.auth.keyring_store import KeyringStore
 from mcpzip.auth.store import open_store
 from mcpzip.config.schema import Config
@@ -100,7 +100,7 @@ def test_long_tokens_are_split_and_nothing_of_the_last_is_left(place: Place) -> 
         grant = msgspec.structs.replace(GRANT, access_token="é" * length)
         place.keyring.save(grant)
         assert place.keyring.load(URL) == grant
-        found = place.folder.read(kept.key(URL))
+        found = place.folder.read(codec.key(URL))
         assert found is not None
         assert found.keyring is not None
         assert len(place.ring.kept) == found.keyring.parts

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sign_in_places import GRANT, ISSUER, OTHER, SECRETS, URL, Place
 
-from mcpzip.auth import kept
+from mcpzip.auth import codec
 from mcpzip.auth.grant import Grant
 from mcpzip.auth.store import Store
 from mcpzip.model import limits
@@ -110,7 +110,7 @@ def test_what_cannot_be_written_down_is_an_error_and_changes_nothing(place: Plac
 
 def test_nothing_shows_a_secret(place: Place, store: Store) -> None:
     store.save(GRANT)
-    shown = repr((store, place.folder, place.folder.read(kept.key(URL)), store.signature(URL)))
+    shown = repr((store, place.folder, place.folder.read(codec.key(URL)), store.signature(URL)))
     read = private_files.read_private(str(place.file()), 1 << 20)
     assert not [secret for secret in SECRETS if secret.decode() in shown + repr(read)]
 
@@ -119,7 +119,7 @@ def test_nothing_shows_a_secret(place: Place, store: Store) -> None:
 
 
 def test_the_name_of_a_file_is_half_of_the_sha_256_of_the_url() -> None:
-    assert kept.key("https://mcp.example/mcp") == "b1b747a21dbf8cf489c9454f642df5eb"
+    assert codec.key("https://mcp.example/mcp") == "b1b747a21dbf8cf489c9454f642df5eb"
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_the_name_of_a_file_is_half_of_the_sha_256_of_the_url() -> None:
     ],
 )
 def test_scheme_and_host_in_small_letters_and_no_fragment(url: str, canonical: str) -> None:
-    assert kept.canonical(url) == canonical
+    assert codec.canonical(url) == canonical
 
 
 @given(st.text(string.ascii_letters + ":/?#@[].\u212a\u0130\ud800%-", max_size=30))
 def test_canonical_is_idempotent_and_changes_letters_only(rest: str) -> None:
     for url in (rest, f"https://{rest}"):
-        once = kept.canonical(url)
-        assert kept.canonical(once) == once
+        once = codec.canonical(url)
+        assert codec.canonical(once) == once
         assert url[: len(once)].casefold() == once.casefold()
         assert url[len(once) :][:1] in ("", "#")
 
@@ -217,7 +217,7 @@ def test_tokens_for_another_resource_are_not_given_back(place: Place, store: Sto
 
 # --- files that are not as they should be -------------------------------------------------------------------
 
-WHOLE = kept.encode(GRANT)
+WHOLE = codec.encode(GRANT)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from sign_in_places import GRANT, OTHER, URL, Place
 
+from mcpzip.auth import codec
 from mcpzip.auth import folder as folder_module
-from mcpzip.auth import kept
 from mcpzip.auth.store import Store
 from mcpzip.system import locks
 
@@ -123,7 +123,7 @@ def test_a_link_to_a_file_of_ours_is_read_and_made_a_file_of_its_own(place: Plac
 @posix
 async def test_what_is_saved_never_goes_where_a_link_leads(place: Place) -> None:
     target = place.path.parent / "theirs"
-    target.write_bytes(kept.encode(GRANT))
+    target.write_bytes(codec.encode(GRANT))
     place.path.mkdir(mode=0o700)
     place.file().symlink_to(target)
     async with place.files.locked(URL):
@@ -131,7 +131,7 @@ async def test_what_is_saved_never_goes_where_a_link_leads(place: Place) -> None
         assert place.file().is_symlink()  # who holds the lock may be about to save: the link is left to him
         place.files.save(msgspec.structs.replace(GRANT, access_token="new"))
     assert not place.file().is_symlink()
-    assert target.read_bytes() == kept.encode(GRANT)
+    assert target.read_bytes() == codec.encode(GRANT)
     place.file().unlink()
     place.file().symlink_to(target)
     assert place.files.remove(URL)

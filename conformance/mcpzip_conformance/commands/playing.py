@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 import msgspec
+from mcpzip_fakes.sdk import check_sdk
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -28,7 +29,8 @@ _T = TypeVar("_T")
 
 def subjects(names: Iterable[str]) -> tuple[Subject, ...]:
     """The subjects that ``names`` (FAMILY, FAMILY:VARIANT, or a path) mean, each once, ready to be started.
-    SelectionError, SubjectError, InstallError."""
+    SelectionError, SubjectError, InstallError, SdkMissingError."""
+    check_sdk()
     found: dict[str, Subject] = {}
     missing: list[str] = []
     for name in names:

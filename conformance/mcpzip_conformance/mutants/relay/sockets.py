@@ -1,4 +1,4 @@
-"""The HTTP server under `http`: uvicorn, which comes with the MCP SDK.
+"""The HTTP server under `http`: uvicorn.
 
 The rule: it says where it listens once it does, and stops at once: what is open then is cut.
 """

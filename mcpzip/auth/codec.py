@@ -1,8 +1,8 @@
-"""How a grant is written down (pure).
+"""The file format of a grant (pure).
 
-The rules: a file says what it is, of which version, and of which server. What a later version wrote is not
-read, and stays until somebody signs in again. What doesn't hold together is no grant: tokens are only given
-back for the server, the resource and the issuer that they are for and from.
+The rules: a file names its format, its version and its server. A file of a later version is not read, and
+stays until somebody signs in again. A file whose server, resource or issuer do not match is not used: tokens
+are only given back for the server and the resource that they are for, and the issuer that they are from.
 
     {"format":"mcpzip-sign-in","version":1,"grant":{"url":"https://…/mcp","access_token":"…",…}}
 
@@ -23,10 +23,11 @@ from mcpzip.system.formats import Format, Head, UnusableError
 FORMAT = Format("mcpzip-sign-in", 1, "a sign-in")
 Slot = Literal["a", "b"]
 
+_DEFAULT_PORT = re.compile(r"\A(?:(https://[^/?#]*):443|(http://[^/?#]*):80)(?=[/?#]|\Z)")
 _URL = re.compile(r"([^:/?#]+://)([^/?#]*)([^#]*)(?:#.*)?", re.DOTALL)
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class KeyringEntry(msgspec.Struct, frozen=True):
     """Where in a keyring the secrets of a grant are.
 
     parts: how many texts they are in. check: the first half of their SHA-256, in hex.
@@ -37,11 +38,11 @@ class Elsewhere(msgspec.Struct, frozen=True):
     check: str
 
 
-class Kept(Head, omit_defaults=True):
+class StoredGrant(Head, omit_defaults=True):
     """What a file holds. keyring: where the secrets are; None for in ``grant`` itself."""
 
     grant: Grant
-    keyring: Elsewhere | None = None
+    keyring: KeyringEntry | None = None
 
 
 def canonical(url: str) -> str:
@@ -57,34 +58,39 @@ def canonical(url: str) -> str:
     return f"{_small(scheme)}{user}{at}{_small(host)}{rest}"
 
 
+def normalized(url: str) -> str:
+    """`canonical`, and without a default port."""
+    return _DEFAULT_PORT.sub(r"\1\2", canonical(url))
+
+
 def key(url: str) -> str:
     """The name under which a server's grant is kept: the first half of the SHA-256 of `canonical`, in hex."""
     return hashlib.sha256(canonical(url).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def encode(grant: Grant, keyring: Elsewhere | None = None) -> bytes:
+def encode(grant: Grant, keyring: KeyringEntry | None = None) -> bytes:
     """``grant`` as a file holds it. Raises ValueError for what can't be written down, or is too large."""
-    data = msgspec.json.encode(Kept(FORMAT.name, FORMAT.version, grant, keyring))
+    data = msgspec.json.encode(StoredGrant(FORMAT.name, FORMAT.version, grant, keyring))
     if len(data) > limits.SIGN_IN:
         raise ValueError(f"larger than {limits.SIGN_IN:,} bytes")
     return data
 
 
-def decode(data: bytes, name: str) -> Kept:
+def decode(data: bytes, name: str) -> StoredGrant:
     """What the file called ``name`` (a `key`) holds. Raises `UnusableError`."""
-    kept = FORMAT.decode(data, Kept)
-    if key(kept.grant.url) != name:
+    stored = FORMAT.decode(data, StoredGrant)
+    if key(stored.grant.url) != name:
         raise UnusableError("holds the sign-in of another server")
-    if not _of_one_issuer(kept.grant):
+    if not _of_one_issuer(stored.grant):
         raise UnusableError("holds tokens of one issuer and the metadata of another")
-    if kept.grant.resource and _origin(kept.grant.resource) != _origin(kept.grant.url):
+    if stored.grant.resource and _origin(stored.grant.resource) != _origin(stored.grant.url):
         raise UnusableError("holds tokens for another server")
-    return kept
+    return stored
 
 
 def _origin(url: str) -> str:
-    """Scheme and host, within which a resource has to be (`mcp.shared.auth_utils.check_resource_allowed`)."""
-    parts = _URL.fullmatch(canonical(url))
+    """Scheme and host, within which a resource has to be (`metadata.covers`)."""
+    parts = _URL.fullmatch(normalized(url))
     return parts[1] + parts[2] if parts else url
 
 

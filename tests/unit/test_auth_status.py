@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpzip.auth.grant import Grant
-from mcpzip.auth.standing import Listing, address, left_over, standing
+from mcpzip.auth.status import Listing, address, left_over, status_of
 from mcpzip.config.schema import AuthConfig, ServerConfig
 
 URL, NOW, COMMAND = "https://tracker.example/mcp?key=hush", 1_000.0, "mcpzip auth login tracker"
@@ -43,7 +43,7 @@ def test_what_is_kept_says_how_it_stands(
 ) -> None:
     server = ServerConfig("tracker", "http", url=URL, auth=auth)
     grant = Grant(**told) if told else None
-    found = standing(server, grant, listing, NOW, COMMAND)
+    found = status_of(server, grant, listing, NOW, COMMAND)
     assert found.state == state
     assert reason in found.reason
     assert bool(found.reason) == bool(reason)
@@ -54,7 +54,7 @@ def test_what_is_kept_says_how_it_stands(
 
 def test_a_disabled_server_is_nobodys_trouble() -> None:
     server = ServerConfig("tracker", "http", url=URL, auth=PERSON, disabled=True)
-    assert not standing(server, None, "refused", NOW, COMMAND).wrong
+    assert not status_of(server, None, "refused", NOW, COMMAND).wrong
 
 
 def test_what_is_left_over_is_shown_without_secrets() -> None:

@@ -1,25 +1,25 @@
-"""What an authorization server replies at its endpoints, before anything is made of it. Imports the SDK.
+"""What an authorization server answers at its endpoints.
 
-The rules: a reply is a stranger's. Only what we asked for is taken out of it, and only where it can be used
-as it is: in a header, in a form, on a terminal. No error repeats a reply, but for what it says of why it
-refused, as one line; a reply may hold the secrets that were shown to get it.
+The rules: an answer is a stranger's. Only what we asked for is taken out of it, and only if it can be used
+unchanged: in a header, in a form, on a terminal. No error repeats an answer, except its reason for a refusal,
+as one line: an answer may hold the secrets that were shown to get it.
 """
 
 import json
 import re
+from dataclasses import dataclass, field
 
-import httpx2
-from mcp.shared.auth import OAuthClientInformationFull
-from pydantic import ValidationError
+import httpx
 
-from mcpzip.auth.answer import worded
+from mcpzip.auth.authorization_response import shown_code
+from mcpzip.auth.client import Client, read_client
 from mcpzip.auth.scopes import well_formed
 from mcpzip.model.errors import LoginError
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.model.redaction import register
 
 LONGEST = 10 * 365 * 86_400
-"""Seconds after which a token ends that is said to be good for longer."""
+"""Seconds after which a token ends that is said to be valid for longer."""
 
 _TOKEN = re.compile(r"[!-~]+")
 _TEXT = re.compile(r"[ -~]*")
@@ -28,14 +28,26 @@ _SECRETS = ("access_token", "refresh_token", "id_token", "client_secret", "regis
 _WHOLE = re.compile(r"\d{1,20}")
 
 
-def oauth_error(response: httpx2.Response) -> tuple[str, str]:
-    """The error code and its description in a reply (RFC 6749, 5.2), each a line, or ""s."""
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a token endpoint grants (RFC 6749, 5.1). refresh_token: "" for none. expires_in: seconds, None if
+    that isn't said. scope: None if that isn't said.
+    """
+
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    expires_in: int | None
+    scope: str | None
+
+
+def oauth_error(response: httpx.Response) -> tuple[str, str]:
+    """The error code and its description in an answer (RFC 6749, 5.2), each a line, or ""s."""
     body = _object(response)
     code, description = body.get("error"), body.get("error_description")
     return _line(code), _line(description)
 
 
-def why(response: httpx2.Response) -> str:
+def why(response: httpx.Response) -> str:
     """How ``response`` refuses: its status, its error code and what it says of it, as far as it does."""
     code, description = oauth_error(response)
     said = f", and says {quoted(description.rstrip(' .'))}" if description else ""
@@ -43,13 +55,11 @@ def why(response: httpx2.Response) -> str:
     if response.has_redirect_location:
         target = response.headers["location"]
         return f"{status}: it redirects to {shortened(target)}, which is not followed"
-    return f"{status}: {worded(code)}{said}" if code else status + said
+    return f"{status}: {shown_code(code)}{said}" if code else status + said
 
 
-def token_reply(response: httpx2.Response) -> httpx2.Response:
-    """The reply of a token endpoint (RFC 6749, 5.1) with what we make use of, and nothing else. Raises
-    LoginError for one that grants nothing of use.
-    """
+def read_token(response: httpx.Response) -> Token:
+    """The answer of a token endpoint. Raises LoginError if it grants nothing that can be used."""
     if response.status_code not in (200, 201):
         raise LoginError(f"its token endpoint refuses ({_closed(why(response))}).")
     said = _object(response)
@@ -64,19 +74,16 @@ def token_reply(response: httpx2.Response) -> httpx2.Response:
     if refresh is not None and not (isinstance(refresh, str) and _TEXT.fullmatch(refresh)):
         raise LoginError("it grants a refresh token that can't be sent back; tell whoever runs it.")
     scope = said.get("scope")
-    known = {
-        "access_token": token,
-        "token_type": "Bearer",
-        "expires_in": _seconds(said.get("expires_in")),
-        "scope": well_formed(scope) if isinstance(scope, str) else None,
-        "refresh_token": refresh or None,
-    }
-    told = {name: value for name, value in known.items() if value is not None}
-    return httpx2.Response(200, json=told, request=response.request)
+    return Token(
+        token,
+        refresh or "",
+        _seconds(said.get("expires_in")),
+        well_formed(scope) if isinstance(scope, str) else None,
+    )
 
 
-def registration_reply(response: httpx2.Response) -> httpx2.Response:
-    """The reply of a registration endpoint (RFC 7591, 3.2). Raises LoginError for one that is of no use."""
+def read_registration(response: httpx.Response) -> Client:
+    """The answer of a registration endpoint (RFC 7591, 3.2). Raises LoginError if it can't be used."""
     if response.status_code not in (200, 201):
         raise LoginError(f"its authorization server registers no new clients ({_closed(why(response))}).")
     said = _object(response)
@@ -84,17 +91,16 @@ def registration_reply(response: httpx2.Response) -> httpx2.Response:
         value = said.get(name)
         if isinstance(value, str) and not _TEXT.fullmatch(value):
             raise LoginError(f"it registers us with a {name} that can't be sent back; tell whoever runs it.")
-    try:
-        OAuthClientInformationFull.model_validate(said)
-    except ValidationError:
+    client = read_client(said)
+    if client is None:
         raise LoginError(
             "its registration endpoint's answer is not as RFC 7591 has it; tell whoever runs it."
-        ) from None
-    return response
+        )
+    return client
 
 
-def _object(response: httpx2.Response) -> dict[str, object]:
-    """The JSON object in a reply, or {}. Its secrets are none to be said from now on."""
+def _object(response: httpx.Response) -> dict[str, object]:
+    """The JSON object in an answer, or {}. Its secrets are not shown from now on."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):
@@ -108,7 +114,7 @@ def _object(response: httpx2.Response) -> dict[str, object]:
 
 
 def _seconds(said: object) -> int | None:
-    """For how long a token is good; None where that isn't said, or can't be."""
+    """For how long a token is valid; None where that isn't said, or can't be."""
     if isinstance(said, str) and _WHOLE.fullmatch(said):
         said = int(said)
     if isinstance(said, bool) or not isinstance(said, int | float) or not said >= 1:  # NaN is not either

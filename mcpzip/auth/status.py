@@ -33,7 +33,7 @@ Listing = Literal["done", "refused", "never"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AuthStatus:
     """One server.
 
     issuer: who granted, "" where that isn't known. scope: what was granted. expires_at: of the access token,
@@ -65,17 +65,17 @@ class Standing:
         return asdict(self)
 
 
-def standing(
+def status_of(
     server: ServerConfig, grant: Grant | None, listing: Listing, now: float, command: str
-) -> Standing:
-    """How ``server`` stands at ``now`` (Unix s). command: with which a person signs in to it."""
-    machine = server.auth is not None and server.auth.grant == "client_credentials"
-    state, reason = _state(server, grant, listing, now, machine)
+) -> AuthStatus:
+    """How ``server`` is signed in to at ``now`` (Unix s). command: with which a person signs in to it."""
+    client_credentials = server.auth is not None and server.auth.grant == "client_credentials"
+    state, reason = _state(server, grant, listing, now, client_credentials)
     kept = grant if server.auth is not None and not server.headers_command else None
     if state == "signed in" and kept is not None and kept.wanted_scope:
         reason = f"a call lacked a scope; the next login asks for {kept.wanted_scope}"
     asked = state == "needs login" or (state == "signed in" and bool(reason))
-    known = Standing(
+    known = AuthStatus(
         name=server.name,
         transport=server.transport,
         state=state,
@@ -83,19 +83,19 @@ def standing(
         reason=reason,
         command=command if asked else None,
     )
-    return known if kept is None else _granted(known, kept, now, machine)
+    return known if kept is None else _granted(known, kept, now, client_credentials)
 
 
-def left_over(grant: Grant, now: float, command: str) -> Standing:
+def left_over(grant: Grant, now: float, command: str) -> AuthStatus:
     """A grant for no server of this config. command: which removes it."""
-    known = Standing(
+    known = AuthStatus(
         name=address(grant.url),
         transport="http",
         state="not in this config",
         reason="another config beside this one may use it",
         command=command,
     )
-    return _granted(known, grant, now, machine=False)
+    return _granted(known, grant, now, client_credentials=False)
 
 
 def address(url: str) -> str:
@@ -105,31 +105,31 @@ def address(url: str) -> str:
 
 
 def _state(
-    server: ServerConfig, grant: Grant | None, listing: Listing, now: float, machine: bool
+    server: ServerConfig, grant: Grant | None, listing: Listing, now: float, client_credentials: bool
 ) -> tuple[State, str]:
     if server.headers_command:
         return "headers command", ""
     if server.auth is None:
         signed = any(name.lower() == "authorization" for name in server.headers)
         return ("header" if signed else "off"), ""
-    if grant is not None and grant.refused and (machine or not grant.ended):
+    if grant is not None and grant.refused and (client_credentials or not grant.ended):
         return "failing", grant.refused
     if grant is not None and grant.ended:
         return "needs login", grant.refused
     if grant is not None and grant.access_token:
-        if grant.expired(now) and not grant.refresh_token and not machine:
+        if grant.expired(now) and not grant.refresh_token and not client_credentials:
             return "needs login", "the access token has expired, and there is no refresh token"
         return "signed in", ""
     if grant is not None and grant.refresh_token:
         return "signed in", ""
-    if machine:
+    if client_credentials:
         return "credentials", ""
     if listing == "refused":
         return "needs login", "nobody has signed in"
     return ("not signed in", "") if listing == "done" else ("unknown", "")
 
 
-def _granted(known: Standing, grant: Grant, now: float, machine: bool) -> Standing:
+def _granted(known: AuthStatus, grant: Grant, now: float, client_credentials: bool) -> AuthStatus:
     """``known``, with what was granted."""
     if not (grant.access_token or grant.refresh_token):
         return known
@@ -140,6 +140,6 @@ def _granted(known: Standing, grant: Grant, now: float, machine: bool) -> Standi
         scope=grant.scope,
         expires_at=end,
         expires_in=None if end is None else round(end - now, 1),
-        refreshable=machine or bool(grant.refresh_token),
+        refreshable=client_credentials or bool(grant.refresh_token),
         source=grant.source,
     )

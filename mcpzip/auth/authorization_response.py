@@ -1,8 +1,8 @@
-"""What a browser, or a person, brings back from an authorization server (pure).
+"""The authorization response (RFC 6749, 4.1.2), which a browser or a person brings back (pure).
 
-The rules: an answer counts only with the ``state`` of the login it answers (RFC 6749, 10.12), compared in
-constant time. What doesn't count changes nothing: the login goes on waiting. No word of it is repeated, but
-for what an authorization server says of why it refused, and that as one line without control characters.
+The rules: a response is only valid with the ``state`` of its login (RFC 6749, 10.12), compared in constant
+time. An invalid one changes nothing: the login goes on waiting. No word of it is repeated, except why the
+authorization server refused, and that as one line without control characters.
 """
 
 import hmac
@@ -37,8 +37,8 @@ _PASSING = ("server_error", "temporarily_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A yes. iss: who says so (RFC 9207), None where it isn't said."""
+class AuthorizationCode:
+    """A code. iss: the authorization server (RFC 9207), None if it isn't said."""
 
     code: str = field(repr=False)
     state: str = field(repr=False)
@@ -46,47 +46,50 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
-    """A no, and why: a part of a sentence. passing: whether it may be a yes later."""
+class AuthorizationDenied:
+    """An error. why: a part of a sentence. passing: whether a later login may succeed."""
 
     why: str
     passing: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Not an answer to this login, and why: a sentence."""
+class InvalidResponse:
+    """No response to this login. why: a sentence."""
 
     why: str
 
 
-def judge(query: str, state: str) -> Answer | Denial | Refusal:
+Response = AuthorizationCode | AuthorizationDenied | InvalidResponse
+
+
+def read_response(query: str, state: str) -> Response:
     """What the query of the redirect URI says to a login that was begun with ``state``."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
     except ValueError:
-        return Refusal("The answer can't be read.")
+        return InvalidResponse("The answer can't be read.")
     names = [name for name, _ in pairs]
     twice = [name for name in _MEANT if names.count(name) > 1]
     if twice:
-        return Refusal(f"The answer has {twice[0]!r} twice.")
+        return InvalidResponse(f"The answer has {twice[0]!r} twice.")
     said = dict(pairs)
     code, error = said.get("code", ""), said.get("error", "")
     if not code and not error:
-        return Refusal("The answer has neither a code nor an error.")
+        return InvalidResponse("The answer has neither a code nor an error.")
     given = said.get("state", "")
     if not given:
-        return Refusal("The answer lacks the state of this login, so it may be somebody else's.")
+        return InvalidResponse("The answer lacks the state of this login, so it may be somebody else's.")
     if not hmac.compare_digest(_bytes(given), _bytes(state)):
-        return Refusal("The answer has the state of another login: an older one, or somebody else's.")
+        return InvalidResponse("The answer has the state of another login: an older one, or somebody else's.")
     if code and error:
-        return Refusal("The answer has both a code and an error.")
+        return InvalidResponse("The answer has both a code and an error.")
     if code:
-        return Answer(code, state, said.get("iss"))
+        return AuthorizationCode(code, state, said.get("iss"))
     return _denial(error, said.get("error_description", ""))
 
 
-def pasted_query(text: str, redirect_uri: str) -> str | Refusal:
+def pasted_query(text: str, redirect_uri: str) -> str | InvalidResponse:
     """The query of what a person pasted: the address the browser ended up at, or its query alone."""
     address = "".join(_without_brackets(text).split()).strip("\"'<>").partition("#")[0]
     place, found, query = address.partition("?")
@@ -94,19 +97,19 @@ def pasted_query(text: str, redirect_uri: str) -> str | Refusal:
         return query
     if not found and "=" in place and "/" not in place.partition("=")[0]:
         return place
-    return Refusal(f"That is not the address the browser ended up at: it begins with {redirect_uri}?")
+    return InvalidResponse(f"That is not the address the browser ended up at: it begins with {redirect_uri}?")
 
 
-def worded(code: str) -> str:
+def shown_code(code: str) -> str:
     """An error ``code`` as it is shown: a word as it is, anything else as a quotation."""
     return code if _WORD.fullmatch(code) or not code else quoted(code)
 
 
-def _denial(error: str, description: str) -> Denial:
-    error, description = worded(error), shortened(description).rstrip(" .")
+def _denial(error: str, description: str) -> AuthorizationDenied:
+    error, description = shown_code(error), shortened(description).rstrip(" .")
     why = DENIALS.get(error, "it gave no reason that is known")
     said = f", and says {quoted(description)}" if description else ""
-    return Denial(f"{why} ({error}){said}", error in _PASSING)
+    return AuthorizationDenied(f"{why} ({error}){said}", error in _PASSING)
 
 
 def _bytes(text: str) -> bytes:

@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Callable
+from typing import TypeVar
 
 import httpx
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from mcpzip.auth.client import Client, read_client
 from mcpzip.auth.discovery import is_shown_tokens
-from mcpzip.auth.failures import plainly
-from mcpzip.auth.replies import LONGEST, oauth_error, registration_reply, token_reply
+from mcpzip.auth.errors import describe
+from mcpzip.auth.responses import LONGEST, Token, oauth_error, read_registration, read_token
 from mcpzip.auth.scopes import well_formed
 from mcpzip.model.errors import LoginError
 from mcpzip.system.network import is_confidential, is_loopback
 
-ASKED = httpx2.Request("POST", "https://as.example/token")
+ASKED = httpx.Request("POST", "https://as.example/token")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -32,16 +32,17 @@ BODIES = st.binary(max_size=50) | st.dictionaries(
 ).map(lambda body: json.dumps(body).encode())
 
 
-def reply(body: bytes, status: int = 200) -> httpx2.Response:
-    return httpx2.Response(status, content=body, request=ASKED)
+def reply(body: bytes, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, content=body, request=ASKED)
 
 
-def judged(
-    judge: Callable[[httpx2.Response], httpx2.Response], response: httpx2.Response
-) -> httpx2.Response | str:
-    """The reply as it is taken, or the sentence of why it isn't."""
+Read = TypeVar("Read", Token, Client)
+
+
+def judged(read: Callable[[httpx.Response], Read], response: httpx.Response) -> Read | str:
+    """What is read, or the sentence of why nothing is."""
     try:
-        return judge(response)
+        return read(response)
     except LoginError as error:
         return str(error)
 
@@ -50,21 +51,23 @@ def judged(
 def test_a_reply_is_of_use_or_a_sentence(body: bytes, status: int) -> None:
     code, description = oauth_error(reply(body, status))
     assert (code + description).isprintable()
-    granted = judged(token_reply, reply(body, status))
-    if isinstance(granted, str):
-        assert granted.isprintable()
+    token = judged(read_token, reply(body, status))
+    if isinstance(token, str):
+        assert token.isprintable()
     else:
-        token = OAuthToken.model_validate_json(granted.content)
-        httpx2.Headers({"Authorization": f"Bearer {token.access_token}"})
+        httpx.Headers({"Authorization": f"Bearer {token.access_token}"})
         assert token.access_token.isascii()
         assert token.access_token.isprintable()
+        assert token.refresh_token.isascii()
         assert token.expires_in is None or 1 <= token.expires_in <= LONGEST
         assert well_formed(token.scope or "") == (token.scope or "")
-    registered = judged(registration_reply, reply(body, status))
-    if isinstance(registered, str):
-        assert registered.isprintable()
+    client = judged(read_registration, reply(body, status))
+    if isinstance(client, str):
+        assert client.isprintable()
     else:
-        OAuthClientInformationFull.model_validate_json(registered.content)
+        assert client.client_id.isascii()
+        assert client.client_secret.isascii()
+        assert read_client(client.as_dict()) == client
 
 
 @given(st.text(st.characters()))
@@ -125,6 +128,5 @@ def test_any_error_is_one_line(text: str) -> None:
         ValueError(text),
         httpx.ConnectError(text),
         httpx.InvalidURL(text),
-        httpx2.InvalidURL(text),
     ):
-        assert plainly(error).isprintable()
+        assert describe(error).isprintable()

@@ -1,8 +1,8 @@
-"""The person who signs in, met at the terminal and in their browser. Needs the SDK.
+"""Signing in by hand: a person at this terminal, and their browser.
 
-The rules: the address is always shown, whole and on a line of its own, so that any browser anywhere will do;
-what the browser brings back may also be pasted, and is judged the same. The person ends it whenever they
-like, and time does if they don't.
+The rules: the URL is always shown, whole and on a line of its own, so that it can be opened in any browser on
+any machine; the response may also be pasted, and is checked in the same way. The person can end the login at
+any time, and it ends by itself after a timeout.
 """
 
 import asyncio
@@ -13,9 +13,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from mcp.shared.auth import AuthorizationCodeResult
-
-from mcpzip.auth.answer import Denial
+from mcpzip.auth.authorization_response import AuthorizationCode, AuthorizationDenied
 from mcpzip.auth.callback import Callback
 from mcpzip.model.errors import LoginError
 from mcpzip.system.browser import open_browser, why_no_browser
@@ -25,8 +23,8 @@ from mcpzip.system.threads import in_thread
 _URL_SIGNS = "!#$%&'()*+,-./:;=?@[]_~"
 
 
-class Person:
-    """Somebody at this terminal, for one login to ``server``.
+class InteractiveLogin:
+    """One login to ``server``.
 
     tell: shows a line. browser: whether to open one. timeout: seconds they have. port: where their browser
     comes back to, 0 for any; rather: which of them, where it is free. stdin: what they type on.
@@ -52,7 +50,7 @@ class Person:
         self._callback: Callback | None = None
         self.redirect_uri = ""
         self.asked = False
-        """Whether they were shown anything."""
+        """Whether a URL was shown."""
 
     async def __aenter__(self) -> Self:
         self._callback = await Callback.listen(self._server, self._tell, self._port, self._rather)
@@ -94,7 +92,7 @@ class Person:
             self._background.append(asyncio.create_task(self._listen()))
         self._tell(f"Waiting for you, {self._timeout:g} s at most. Ctrl-C ends it.")
 
-    async def answer(self) -> AuthorizationCodeResult:
+    async def answer(self) -> AuthorizationCode:
         """What they bring back. Raises LoginError when they don't, or the authorization server said no."""
         try:
             async with asyncio.timeout(self._timeout):
@@ -102,10 +100,10 @@ class Person:
         except TimeoutError as error:
             why = f"Nobody signed in to {self._server} within {self._timeout:g} s"
             raise LoginError(f"{why}. Begin again; --timeout gives more time.") from error
-        if isinstance(verdict, Denial):
+        if isinstance(verdict, AuthorizationDenied):
             remedy = "Try again later." if verdict.passing else "Begin again to try once more."
             raise LoginError(f"The authorization server of {self._server} refused: {verdict.why}. {remedy}")
-        return AuthorizationCodeResult(code=verdict.code, state=verdict.state, iss=verdict.iss)
+        return verdict
 
     @property
     def _at_callback(self) -> Callback:
@@ -125,9 +123,9 @@ class Person:
 
 
 def _plain(url: str, server: str) -> str:
-    """``url`` as it may be shown on a terminal and handed to a browser. Raises LoginError.
+    """``url`` as it may be shown on a terminal and given to a browser. Raises LoginError.
 
-    It comes from a stranger: one that isn't a web page could start a program (CVE-2025-6514).
+    A server named it: one that isn't a web page could start a program (CVE-2025-6514).
     """
     try:
         parts = urlsplit(url)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.auth.person import Person
+from mcpzip.auth.interactive_login import InteractiveLogin
 from mcpzip.model.errors import LoginError
 from mcpzip.system.browser import open_browser, why_no_browser
 from mcpzip.system.terminal import LineInput, is_interactive
@@ -29,7 +29,7 @@ def keyboard() -> Iterator[tuple[int, int]]:
 async def test_what_is_pasted_is_the_answer(keyboard: tuple[int, int]) -> None:
     told: list[str] = []
     reading, typing = keyboard
-    async with Person("tracker", told.append, timeout=60, browser=False, stdin=reading) as person:
+    async with InteractiveLogin("tracker", told.append, timeout=60, browser=False, stdin=reading) as person:
         await person.show(PAGE)
         os.write(typing, b"\n" + f"{person.redirect_uri}?{ANSWER}\n".encode())
         answer = await person.answer()
@@ -42,7 +42,7 @@ async def test_what_is_pasted_is_the_answer(keyboard: tuple[int, int]) -> None:
 async def test_a_second_page_asks_for_a_second_answer(keyboard: tuple[int, int]) -> None:
     told: list[str] = []
     reading, typing = keyboard
-    async with Person("tracker", told.append, timeout=60, browser=False, stdin=reading) as person:
+    async with InteractiveLogin("tracker", told.append, timeout=60, browser=False, stdin=reading) as person:
         await person.show(PAGE)
         os.write(typing, f"{ANSWER}\n".encode())
         assert (await person.answer()).state == "s1"
@@ -67,7 +67,7 @@ async def test_a_second_page_asks_for_a_second_answer(keyboard: tuple[int, int])
 )
 async def test_a_page_that_is_none_is_not_opened(url: str) -> None:
     told: list[str] = []
-    async with Person("tracker", told.append, timeout=60) as person:
+    async with InteractiveLogin("tracker", told.append, timeout=60) as person:
         with pytest.raises(LoginError, match="it was not opened"):
             await person.show(url)
     assert told == []
@@ -78,7 +78,9 @@ async def test_an_address_can_do_a_terminal_no_harm(path: str) -> None:
     told: list[str] = []
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
-        async with Person("tracker", told.append, timeout=60, browser=False, stdin=nothing) as person:
+        async with InteractiveLogin(
+            "tracker", told.append, timeout=60, browser=False, stdin=nothing
+        ) as person:
             await person.show(f"https://as.example/?state=s&path={path}")
     finally:
         os.close(nothing)

@@ -1,7 +1,7 @@
-"""Why there is no token, and when to ask for one again (pure).
+"""Why there is no token, and when one may be asked for again (pure).
 
-The rule: a token endpoint that fails is asked ever less often, once a minute at most; one that says no is not
-asked again.
+The rule: a token endpoint that fails is asked at most once a minute, and then less and less often; one that
+refuses is not asked again.
 """
 
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 _BACKOFF = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 
 REFUSALS = (401, 403)
-"""The statuses by which a server says that a request must be signed, or signed otherwise."""
+"""The statuses by which a server says that a request needs a token, or another one."""
 FINAL = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-"""Error codes that say that what we showed is of no use, whatever the status."""
+"""Error codes that say that what we showed is not valid, whatever the status."""
 PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 """Error codes of an authorization server that say nothing about what we showed it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """reason: why there is no token, without a full stop. person: whether somebody has to sign in, and the
-    trouble is over when they have. remedy: what else can be done, as a sentence, or "". seen: the signature
-    of what was stored when the server was asked.
+class AuthFailure:
+    """reason: why there is no token, without a full stop. needs_login: whether somebody has to sign in, which
+    ends the failure. remedy: what else can be done, as a sentence, or "". seen: the signature of what was
+    stored when the server was asked.
     """
 
     reason: str
-    person: bool = True
+    needs_login: bool = True
     remedy: str = ""
     seen: object = None
 
@@ -40,6 +40,6 @@ def pause(failures: int, asked: float | None) -> float:
 
 def is_final(status: int, code: str) -> bool:
     """Whether a token endpoint that answers so will not answer otherwise (RFC 6749, 5.2): the refresh token,
-    or our registration, is of no more use.
+    or our registration, is no longer valid.
     """
     return code in FINAL or (status in (400, 401) and bool(code) and code not in PASSING)
