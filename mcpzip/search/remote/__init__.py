@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcpzip.search.remote.llm_cache import LlmCache
     from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
-LEAST_PICKS = 10
+MIN_SELECTED = 10
 """Tools a model is asked for at least, so that a longer answer later needs no other question."""
 
 _GRACE = 0.25
@@ -30,7 +30,7 @@ _GRACE = 0.25
 
 _EMBEDDERS = ("onnx", "ollama", "openai")
 
-Outcome = tuple[list[TierAnswer], list[TierAbsence]]
+TierResults = tuple[list[TierAnswer], list[TierAbsence]]
 
 
 def remote_tiers(config: Config) -> "RemoteTiers | None":
@@ -72,7 +72,7 @@ class RemoteTiers:
         if self.meaning is not None:
             self.meaning.index(entries)
 
-    async def ask(self, query: str, shortlist: Sequence[Entry], limit: int) -> Outcome:
+    async def ask(self, query: str, shortlist: Sequence[Entry], limit: int) -> TierResults:
         """What each tier makes of ``query``: the answers, and who is absent and why, in the order of `tiers`.
 
         shortlist: the tools to choose among for the LLM, best first; the semantic tier looks at all of them.
@@ -109,7 +109,7 @@ class RemoteTiers:
         from mcpzip.search.remote.llm_cache import key_of
         from mcpzip.search.remote.prompt import scores
 
-        limit = max(limit, LEAST_PICKS)
+        limit = max(limit, MIN_SELECTED)
         answers = self._answers
         assert answers is not None
         key = key_of(self._version, gemini.model, query, limit, (entry.name for entry in shortlist))

@@ -23,8 +23,8 @@ import msgspec
 
 from mcpzip.config.schema import Provider, SemanticConfig
 from mcpzip.model.retry_after import retry_after
-from mcpzip.search.packed_matrix import FINE
-from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.packed_matrix import INT8
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REFUSED_PAUSE, Clock, Service, Unavailable
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class EmbeddingServer:
         except httpx.TimeoutException as error:
             raise Unavailable("no answer in time", slow=True) from error
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL, UnicodeError) as error:
-            raise Unavailable("the address or the key can't be sent", rest=REST_REFUSED) from error
+            raise Unavailable("the address or the key can't be sent", rest=REFUSED_PAUSE) from error
         except httpx.TransportError as error:
             raise Unavailable("the connection broke off", passing=True) from error
         except httpx.HTTPError as error:
@@ -183,7 +183,7 @@ class EmbeddingServer:
         try:
             client = await in_thread(opened, "embeddings")
         except (ValueError, UnicodeError) as error:
-            raise Unavailable("the key can't be sent", rest=REST_REFUSED) from error
+            raise Unavailable("the key can't be sent", rest=REFUSED_PAUSE) from error
         if self._client is not None:  # another question was quicker
             await client.aclose()
         else:
@@ -193,17 +193,17 @@ class EmbeddingServer:
     def _refusal(self, status: int, wait: str | None) -> Unavailable:
         seconds = retry_after(wait, time.time())
         if status in (401, 403):
-            return Unavailable(f"the key is refused ({status})", rest=REST_REFUSED)
+            return Unavailable(f"the key is refused ({status})", rest=REFUSED_PAUSE)
         if status == 404:
             return Unavailable(
-                f"there is no model {self.model!r}, or no such API, there (404)", rest=REST_REFUSED
+                f"there is no model {self.model!r}, or no such API, there (404)", rest=REFUSED_PAUSE
             )
         if status == 429:
             return Unavailable("over its limit (429)", passing=True, wait=seconds, rest=seconds or 0.0)
         if status >= 500:
             return Unavailable(f"it has an error ({status})", passing=True, wait=seconds, rest=seconds or 0.0)
         if status < 400:
-            return Unavailable(f"it leads elsewhere ({status}), which is not followed", rest=REST_REFUSED)
+            return Unavailable(f"it leads elsewhere ({status}), which is not followed", rest=REFUSED_PAUSE)
         return Unavailable(f"it refused the texts ({status})", refused=True)
 
     def _vectors(self, content: bytes, count: int) -> list[list[float]]:
@@ -226,7 +226,7 @@ def _check(vectors: Sequence[Vector], count: int) -> None:
     if len(vectors) != count:
         raise Unavailable(f"it answered {len(vectors)} vectors to {count} texts")
     dimensions = {len(vector) for vector in vectors}
-    if len(dimensions) > 1 or not dimensions <= set(range(1, FINE.most + 1)):
+    if len(dimensions) > 1 or not dimensions <= set(range(1, INT8.max_dimension + 1)):
         raise Unavailable("it answered vectors of odd dimensions")
     if not all(math.isfinite(sum(vector)) and any(vector) for vector in vectors):
         raise Unavailable("it answered vectors that point nowhere")

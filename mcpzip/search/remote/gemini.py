@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from mcpzip.config.schema import GEMINI_MODEL, LLM_DEADLINE, Secret
 from mcpzip.model.entry import Entry
 from mcpzip.model.retry_after import LONGEST, retry_after
-from mcpzip.search.remote.prompt import INSTRUCTIONS, Picks, Prompt, picks, prompt, schema, scores
-from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.prompt import INSTRUCTIONS, Prompt, Selection, picks, prompt, schema, scores
+from mcpzip.search.remote.service import REFUSED_PAUSE, Clock, Service, Unavailable
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 from mcpzip.system.threads import in_thread
 
@@ -72,11 +72,11 @@ class Gemini:
         await client.aio.aclose()
         client.close()
 
-    async def _rank(self, query: str, candidates: Sequence[Entry], limit: int) -> Picks:
+    async def _rank(self, query: str, candidates: Sequence[Entry], limit: int) -> Selection:
         if self._key is None:
             raise Unavailable("no key: set gemini_api_key, or GEMINI_API_KEY in the environment")
         if not query.strip() or not candidates:
-            return Picks((), 0)
+            return Selection((), 0)
         reason = self.service.resting()
         if reason:
             raise Unavailable(reason)
@@ -85,7 +85,7 @@ class Gemini:
         asked = prompt(query, candidates, limit)
         spent = asyncio.get_running_loop().time() - begun
 
-        async def attempt() -> Picks:
+        async def attempt() -> Selection:
             return self._picks(await self._generate(client, asked, limit), asked, limit)
 
         return await self.service.ask(attempt, self._deadline, spent=spent)
@@ -101,11 +101,11 @@ class Gemini:
             raise Unavailable("google-genai is still being loaded") from error
         except ImportError as error:
             self._opening = None
-            self.service.failed(INSTALL, REST_REFUSED)
+            self.service.failed(INSTALL, REFUSED_PAUSE)
             raise Unavailable(INSTALL) from error
         except Exception as error:  # what a foreign constructor may raise is not for us to list
             self._opening = None
-            self.service.failed("google-genai can't be used", REST_REFUSED)
+            self.service.failed("google-genai can't be used", REFUSED_PAUSE)
             raise Unavailable(f"google-genai can't be used ({type(error).__name__})") from error
 
     def _open(self, key: Secret) -> "Client":
@@ -143,7 +143,7 @@ class Gemini:
         except Exception as error:  # of one of two HTTP libraries, pydantic, or the package itself
             raise _broken(error) from error
 
-    def _picks(self, response: "GenerateContentResponse", asked: Prompt, limit: int) -> Picks:
+    def _picks(self, response: "GenerateContentResponse", asked: Prompt, limit: int) -> Selection:
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
             raise Unavailable(f"it blocked the request ({_name(feedback.block_reason)})", refused=True)
@@ -174,9 +174,11 @@ class Gemini:
         details: object = error.details
         if code in (401, 403) or (code == 400 and "API_KEY_INVALID" in _reasons(details)):
             told = f" {status}" if status else ""
-            return Unavailable(f"the key is refused ({code}{told}); see gemini_api_key", rest=REST_REFUSED)
+            return Unavailable(f"the key is refused ({code}{told}); see gemini_api_key", rest=REFUSED_PAUSE)
         if code == 404:
-            return Unavailable(f"there is no model {self.model!r} (404); see search.model", rest=REST_REFUSED)
+            return Unavailable(
+                f"there is no model {self.model!r} (404); see search.model", rest=REFUSED_PAUSE
+            )
         headers = getattr(error.response, "headers", None)
         wait = retry_after(headers.get("retry-after"), time.time()) if isinstance(headers, Mapping) else None
         if wait is None:

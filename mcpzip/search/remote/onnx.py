@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.config.schema import EMBEDDING_DEADLINE
-from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REFUSED_PAUSE, Clock, Service, Unavailable
 from mcpzip.search.remote.wordpiece import WordPieces
 from mcpzip.system.threads import in_thread
 
@@ -83,7 +83,7 @@ class Transformer:
             return await asyncio.shield(work)
         except ImportError as error:
             self._loading = None
-            raise Unavailable(INSTALL, rest=REST_REFUSED) from error
+            raise Unavailable(INSTALL, rest=REFUSED_PAUSE) from error
         except Exception as error:  # onnxruntime has errors of its own for files and machines it can't use
             self._loading = None
             raise Unavailable(f"the model can't be used ({type(error).__name__})") from error

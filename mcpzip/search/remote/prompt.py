@@ -51,7 +51,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Picks:
+class Selection:
     """names: those of entries, best first. dropped: how many names were invented, or chosen twice."""
 
     names: tuple[str, ...]
@@ -94,7 +94,7 @@ def prompt(query: str, candidates: Sequence[Entry], limit: int, budget: int = BU
     return Prompt(text, names)
 
 
-def picks(answer: str, asked: Prompt, limit: int) -> Picks:
+def picks(answer: str, asked: Prompt, limit: int) -> Selection:
     """What ``answer`` chose of what was ``asked``. Raises ValueError when it is not of `schema`'s shape."""
     try:
         said = msgspec.json.decode(answer, type=_Answer).tools
@@ -104,7 +104,7 @@ def picks(answer: str, asked: Prompt, limit: int) -> Picks:
     for name in said:
         if (known := asked.names.get(name.strip())) is not None:
             chosen.setdefault(known)
-    return Picks(tuple(chosen)[:limit], len(said) - len(chosen))
+    return Selection(tuple(chosen)[:limit], len(said) - len(chosen))
 
 
 def scores(names: Sequence[str]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from heapq import nsmallest
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
-from mcpzip.search.packed_matrix import FINE, PackedMatrix, rounded
+from mcpzip.search.packed_matrix import INT8, PackedMatrix, quantize
 from mcpzip.search.remote.embeddings import Embedder
 from mcpzip.search.remote.service import Unavailable
 from mcpzip.search.remote.vector_file import VectorFile
@@ -220,7 +220,7 @@ class RemoteSemanticTier:
     async def _round(self, entries: Sequence[Entry]) -> None:
         if self._known is None:
             self._known = await in_thread(self._file.load, "embeddings")
-        texts = await in_thread(lambda: texts_of(entries), "embeddings")
+        texts = await in_thread(lambda: texts_to_embed(entries), "embeddings")
         keys = [_key(text) for text in texts]
         known = self._known
         # Texts of a length go together: a transformer takes as long for each of a batch as for its longest.
@@ -284,7 +284,7 @@ class _AnotherModel(Exception):
     """The vectors that come now aren't comparable to those that came before."""
 
 
-def texts_of(entries: Sequence[Entry]) -> list[str]:
+def texts_to_embed(entries: Sequence[Entry]) -> list[str]:
     """What of ``entries`` is embedded: the names of all, and then of all ``server name: title. description.
     parameters``, cut.
     """
@@ -318,7 +318,7 @@ def _key(text: str) -> Key:
 
 def _packed(vector: Sequence[float]) -> Packed:
     try:
-        return rounded(vector, FINE)
+        return quantize(vector, INT8)
     except ValueError as error:
         raise Unavailable(f"it answered {error}") from error
 
@@ -326,5 +326,5 @@ def _packed(vector: Sequence[float]) -> Packed:
 def _assemble(entries: Sequence[Entry], keys: Sequence[Key], known: dict[Key, Packed]) -> _Ready:
     vectors = [known[key] for key in keys]
     return _Ready(
-        tuple(entry.name for entry in entries), PackedMatrix(vectors, len(vectors[0]) if vectors else 1, FINE)
+        tuple(entry.name for entry in entries), PackedMatrix(vectors, len(vectors[0]) if vectors else 1, INT8)
     )

@@ -16,8 +16,8 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 """Seconds, from any beginning, that never go back."""
 
-FIRST_REST, LONGEST_REST = 30.0, 600.0
-REST_REFUSED = 300.0
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+REFUSED_PAUSE = 300.0
 """Seconds before a service that knows us and won't have us, or not this model, is asked again."""
 DOCUMENTS_DEADLINE = 120.0
 """Seconds a batch of tools may take: a laptop may have to load the model first."""
@@ -55,7 +55,7 @@ class Service:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._backoff = Backoff(FIRST_REST, LONGEST_REST)
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._rests_until = 0.0
         self._reason = ""
 
