@@ -22,7 +22,7 @@ from bench.tables import table
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.proxy.finding import corrected
 from mcpzip.search import Results, Searcher
-from mcpzip.search.remote.embedders import embedder
+from mcpzip.search.remote import embedder
 from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 from mcpzip.search.semantic import local_table
 from mcpzip.search.semantic.table import Table
@@ -59,20 +59,20 @@ def main() -> None:
 
 async def _onnx_answers(dataset: Dataset, searcher: Searcher) -> tuple[dict[str, TierAnswer], float]:
     """The transformer's answer to every query, after spelling correction; and the median seconds for one."""
-    meaning = RemoteSemanticTier(embedder(SemanticConfig("onnx"), time.monotonic), "")
-    meaning.index(dataset.entries)
-    await meaning.settled()
+    tier = RemoteSemanticTier(embedder(SemanticConfig("onnx"), time.monotonic), "")
+    tier.index(dataset.entries)
+    await tier.settled()
     answers: dict[str, TierAnswer] = {}
     taken: list[float] = []
     for query in dataset.queries:
         text = corrected(query.text, searcher.search(query.text, 1))
         began = time.perf_counter()
-        answer = await meaning.ask(text)
+        answer = await tier.ask(text)
         taken.append(time.perf_counter() - began)
         if isinstance(answer, TierAbsence):
             raise SystemExit(f"onnx: {answer.reason}")
         answers[query.id] = answer
-    await meaning.aclose()
+    await tier.aclose()
     return answers, statistics.median(taken)
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.packed_matrix import INT8, PackedMatrix, quantize
-from mcpzip.search.remote.llm_cache import MOST, TTL, LlmCache, key_of
-from mcpzip.search.remote.prompt import BEGIN, END, picks, prompt, schema, scores
+from mcpzip.search.remote.llm_cache import MAX_ANSWERS, TTL, LlmCache, key_of
+from mcpzip.search.remote.prompt import BEGIN, END, parse_selection, prompt, schema, scores
 from mcpzip.search.remote.semantic_tier import LONGEST_TEXT, texts_to_embed
 from mcpzip.search.remote.service import Service, Unavailable
 from mcpzip.search.remote.vector_file import VectorFile
@@ -44,10 +44,10 @@ async def attempts(*outcomes: str | Unavailable, deadline: float = 60) -> tuple[
     ("outcomes", "said", "times"),
     [
         (["yes"], "yes", 1),
-        ([Unavailable("busy", passing=True), "yes"], "yes", 2),
-        ([Unavailable("busy", passing=True), Unavailable("still", passing=True), "yes"], "still", 2),
-        ([Unavailable("busy", passing=True, wait=0.0), "yes"], "yes", 2),
-        ([Unavailable("busy", passing=True, wait=3600), "yes"], "busy", 1),
+        ([Unavailable("busy", transient=True), "yes"], "yes", 2),
+        ([Unavailable("busy", transient=True), Unavailable("still", transient=True), "yes"], "still", 2),
+        ([Unavailable("busy", transient=True, retry_after=0.0), "yes"], "yes", 2),
+        ([Unavailable("busy", transient=True, retry_after=3600), "yes"], "busy", 1),
         ([Unavailable("no"), "yes"], "no", 1),
     ],
 )
@@ -63,15 +63,15 @@ async def test_there_is_no_second_try_after_the_deadline():
     service = Service()
     with pytest.raises(Unavailable, match=r"no answer within 0\.5 s") as raised:
         await service.ask(never, 0.5, spent=0.48)
-    assert raised.value.slow
-    assert (await attempts(Unavailable("busy", passing=True), "yes", deadline=0.1))[:2] == ("busy", 1)
+    assert raised.value.timed_out
+    assert (await attempts(Unavailable("busy", transient=True), "yes", deadline=0.1))[:2] == ("busy", 1)
 
 
 async def test_a_request_that_was_refused_says_nothing_about_the_service():
-    _, _, service = await attempts(Unavailable("too long", refused=True))
-    assert service.resting() is None
+    _, _, service = await attempts(Unavailable("too long", bad_request=True))
+    assert service.paused() is None
     _, _, service = await attempts(Unavailable("broken"))
-    assert service.resting() == "broken; left alone for a while"
+    assert service.paused() == "broken; not tried again for a while"
 
 
 def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
@@ -79,13 +79,13 @@ def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
     service = Service(clock=lambda: now)
     service.failed("over", 3_600)
     now = 3_599
-    assert service.resting()
+    assert service.paused()
     now = 3_600
-    assert service.resting() is None
+    assert service.paused() is None
     for _ in range(2_000):  # the doubling is bounded
         service.failed("over")
     now += 600
-    assert service.resting() is None
+    assert service.paused() is None
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_whatever_a_tool_is_called_its_name_leads_back_to_it(name):
     assert known == only.name
     assert len(tool_lines(asked.text)) == 1
     assert tool_lines(asked.text)[0].startswith(shown)
-    assert picks(json.dumps({"tools": [shown]}), asked, 5).names == (only.name,)
+    assert parse_selection(json.dumps({"tools": [shown]}), asked, 5).names == (only.name,)
 
 
 def test_the_budget_holds_lines_in_full_then_names_then_nothing():
@@ -159,8 +159,8 @@ def test_tools_that_would_look_alike_are_offered_once():
 )
 def test_only_what_was_offered_can_be_picked(answer, names, dropped):
     asked = prompt("x", [entry("a__b"), entry("c__d"), entry("e__f")], 2)
-    found = picks(answer, asked, 2)
-    assert (found.names, found.dropped) == (names, dropped)
+    found = parse_selection(answer, asked, 2)
+    assert (found.names, found.invalid) == (names, dropped)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_only_what_was_offered_can_be_picked(answer, names, dropped):
 )
 def test_an_answer_of_another_shape_is_none(answer):
     with pytest.raises(ValueError, match="not the JSON"):
-        picks(answer, prompt("x", [entry("a__b")], 2), 2)
+        parse_selection(answer, prompt("x", [entry("a__b")], 2), 2)
 
 
 def test_scores_fall_evenly_and_stay_above_a_half():
@@ -301,7 +301,7 @@ def test_two_processes_keep_their_answers_in_one_file(tmp_path):
 def test_the_youngest_answers_are_kept(tmp_path):
     now = 0.0
     answers = LlmCache(str(tmp_path / "llm-answers.json"), lambda: now)
-    for number in range(MOST + 10):
+    for number in range(MAX_ANSWERS + 10):
         now += 1
         answers.put(str(number), ["a__b"])
     assert answers.get("9") is None
