@@ -86,95 +86,132 @@ def rank(
     signals: Signals = NO_SIGNALS,
 ) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
-    keyword_scores = keyword.score_documents(index, plan)
-    allowed = keyword.filtered_documents(index, plan)
-    if allowed is not None:
-        keyword_scores = {
-            number: keyword_scores.get(number, 0.0)
-            for number in allowed
-            if number in keyword_scores or plan.match_all
-        }
-    max_score = keyword.max_score(index, plan)
-    trust = _keyword_trust(plan)
-    if tier_scores.missing is not None:
-        tier_scores = _with_missing(index, tier_scores, tier_scores.missing, keyword_scores, allowed)
-    scores = _combined_scores(keyword_scores, max_score, trust, tier_scores, allowed)
-    named = (*plan.literal, *plan.same_words, *tier_scores.choices)
-    certain = [number for number in named if allowed is None or number in allowed]
-    if signals.boosts:
-        _boost(index, scores, signals)
-    order = _top(index, scores, max(POOL, depth))
-    pool = {*order[:POOL], *certain}
-    scorer = _Scorer(index, plan, keyword_scores, max_score, trust, tier_scores, signals)
-    documents = sorted((scorer.score(number) for number in pool), key=scorer.sort_key)
-    if len(documents) < depth:
-        least = documents[-1].score if documents else 0.0
-        scale = HIGHEST_SCORE * ((1 - KEYWORD_WEIGHT) if tier_scores.similarities else 1.0)
-        for number in order[POOL:]:  # in the order of their approximate scores, below the pool's
-            if number not in pool:
-                least = min(least, scale * max(scores[number], 0.0))
-                parts = scorer.keyword_and_similarity(number)
-                documents.append(RankedDocument(number, least, *parts, number in tier_scores.choices))
-    searched = len(index) if allowed is None else len(allowed)
-    return Ranking(tuple(documents[: max(depth, 0)]), len(keyword_scores), searched)
+    return _Fusion(index, plan, tier_scores, signals).rank(depth)
 
 
 def _keyword_trust(plan: Plan) -> float:
-    """What is added to the keyword score as its own factor: 0 for short queries, up to 1 for long ones."""
+    """What is added to the factor of the keyword score: 0 for short queries, up to 1 for long ones."""
     length = plan.unknown + sum([group.counted for group in plan.groups])
     return min(max((length - LONG_QUERY) / LONG_QUERY_RANGE, 0.0), 1.0)
 
 
-def _combined_scores(
-    keyword_scores: Mapping[int, float],
-    max_score: float,
-    trust: float,
-    tier_scores: TierScores,
-    allowed: frozenset[int] | None,
-) -> dict[int, float]:
-    """Approximate scores of all documents, without the bonuses that only the pool gets."""
-    if not tier_scores.similarities:
-        scores = {number: score / max_score for number, score in keyword_scores.items()}
-    else:
-        scores = dict(tier_scores.similarities)
+class _Fusion:
+    """The ranking of one plan."""
+
+    def __init__(self, index: Index, plan: Plan, tier_scores: TierScores, signals: Signals) -> None:
+        self._index, self._plan, self._signals = index, plan, signals
+        self._allowed = allowed = keyword.filtered_documents(index, plan)
+        keyword_scores = keyword.score_documents(index, plan)
         if allowed is not None:
-            scores = {number: score for number, score in scores.items() if number in allowed}
-        if tier_scores.threshold is not None:
-            least = tier_scores.threshold
-            scores = {number: s for number, s in scores.items() if s >= least or number in keyword_scores}
-        get = scores.get
-        weight = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)  # so the similarities, many more, need no scaling
-        for number, score in keyword_scores.items():
-            share = score / max_score
-            factor = share + trust
-            scores[number] = get(number, 0.0) + weight * share * (factor if factor < 1.0 else 1.0)
-    for number, choice in tier_scores.choices.items():
-        if allowed is None or number in allowed:
-            scores[number] = scores.get(number, 0.0) + choice
-    return scores
+            keyword_scores = {
+                number: keyword_scores.get(number, 0.0)
+                for number in allowed
+                if number in keyword_scores or plan.match_all
+            }
+        self._keyword_scores, self._max_score = keyword_scores, keyword.max_score(index, plan)
+        self._trust = _keyword_trust(plan)
+        self._query_terms = QueryTerms(index, plan)
+        self._named = {*plan.literal, *plan.same_words}
+        if tier_scores.missing is not None:
+            tier_scores = self._with_missing(tier_scores, tier_scores.missing)
+        self._tier_scores = tier_scores
 
+    def rank(self, depth: int) -> Ranking:
+        choices, similarities = self._tier_scores.choices, self._tier_scores.similarities
+        scores = self._approximate_scores()
+        order = _top(self._index, scores, max(POOL, depth))
+        named = (*self._plan.literal, *self._plan.same_words, *choices)
+        pool = {*order[:POOL], *(number for number in named if self._passes(number))}
+        documents = sorted((self._score(number) for number in pool), key=self._sort_key)
+        if len(documents) < depth:
+            least = documents[-1].score if documents else 0.0
+            scale = HIGHEST_SCORE * ((1 - KEYWORD_WEIGHT) if similarities else 1.0)
+            for number in order[POOL:]:  # in the order of their approximate scores, below the pool's
+                if number not in pool:
+                    least = min(least, scale * max(scores[number], 0.0))
+                    words = min(self._keyword_scores.get(number, 0.0) / self._max_score, 1.0)
+                    similarity = similarities.get(number)
+                    documents.append(RankedDocument(number, least, words, similarity, number in choices))
+        searched = len(self._index) if self._allowed is None else len(self._allowed)
+        return Ranking(tuple(documents[: max(depth, 0)]), len(self._keyword_scores), searched)
 
-def _boost(index: Index, scores: dict[int, float], signals: Signals) -> None:
-    for number in scores:
-        server = index.document(number).entry.server
-        if server in signals.boosts:
-            scores[number] *= signals.boosts[server]
+    def _passes(self, number: int) -> bool:
+        """Whether the document passes the filters."""
+        return self._allowed is None or number in self._allowed
 
+    def _with_missing(self, tier_scores: TierScores, missing: Callable[[int], float]) -> TierScores:
+        """With the similarities of the best by keyword score, and of all where filters leave few."""
+        wanted = set(_top(self._index, self._keyword_scores, POOL))
+        if self._allowed is not None and len(self._allowed) <= FEW_DOCUMENTS:
+            wanted |= self._allowed
+        similarities = dict(tier_scores.similarities)
+        similarities.update((number, missing(number)) for number in wanted if number not in similarities)
+        return replace(tier_scores, similarities=similarities)
 
-def _with_missing(
-    index: Index,
-    tier_scores: TierScores,
-    missing: Callable[[int], float],
-    keyword_scores: Mapping[int, float],
-    allowed: frozenset[int] | None,
-) -> TierScores:
-    """``tier_scores`` with the similarities of the best by keyword score, and of all that a filter leaves."""
-    wanted = set(_top(index, keyword_scores, POOL))
-    if allowed is not None and len(allowed) <= FEW_DOCUMENTS:
-        wanted |= allowed
-    similarities = dict(tier_scores.similarities)
-    similarities.update((number, missing(number)) for number in wanted if number not in similarities)
-    return replace(tier_scores, similarities=similarities)
+    def _approximate_scores(self) -> dict[int, float]:
+        """The scores of all documents, without the bonuses that only the pool gets."""
+        keyword_scores, max_score, trust = self._keyword_scores, self._max_score, self._trust
+        allowed = self._allowed
+        if not self._tier_scores.similarities:
+            scores = {number: score / max_score for number, score in keyword_scores.items()}
+        else:
+            scores = dict(self._tier_scores.similarities)
+            if allowed is not None:
+                scores = {number: score for number, score in scores.items() if number in allowed}
+            if (least := self._tier_scores.threshold) is not None:
+                scores = {number: s for number, s in scores.items() if s >= least or number in keyword_scores}
+            get = scores.get
+            weight = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)  # so the similarities, many more, need no scaling
+            for number, score in keyword_scores.items():
+                share = score / max_score
+                factor = share + trust
+                scores[number] = get(number, 0.0) + weight * share * (factor if factor < 1.0 else 1.0)
+        for number, choice in self._tier_scores.choices.items():
+            if self._passes(number):
+                scores[number] = scores.get(number, 0.0) + choice
+        if boosts := self._signals.boosts:
+            for number in scores:
+                scores[number] *= boosts.get(self._index.document(number).entry.server, 1.0)
+        return scores
+
+    def _sort_key(self, ranked: RankedDocument) -> tuple[float, str]:
+        return -ranked.score, self._index.document(ranked.document).name
+
+    def _score(self, number: int) -> RankedDocument:
+        document = self._index.document(number)
+        terms, tiers = self._query_terms, self._tier_scores
+        keyword_score = self._keyword_scores.get(number, 0.0)
+        words = min(keyword_score * terms.boost(document) / self._max_score, 1.0) if keyword_score else 0.0
+        similarity = tiers.similarities.get(number)
+        score = words
+        if tiers.similarities:
+            trusted = words * min(words + self._trust, 1.0)
+            score = KEYWORD_WEIGHT * trusted + (1 - KEYWORD_WEIGHT) * max(similarity or 0.0, 0.0)
+            score += SERVER_BONUS * terms.names_server(document.entry.server)
+        choice = tiers.choices.get(number)
+        if tiers.choices:
+            score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score
+        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
+        score = min(score, HIGHEST_SCORE)
+        if number in self._named or keyword_score:
+            score = self._score_by_name(number, document, score)
+        return RankedDocument(number, score, words, similarity, choice is not None)
+
+    def _score_by_name(self, number: int, document: Document, score: float) -> float:
+        """``score``, or the higher score of a tool whose name the query gives."""
+        if number in self._plan.literal:
+            return LITERAL_SCORE
+        if number in self._plan.same_words:
+            return SAME_WORDS_SCORES[self._query_terms.is_exact_name(document)]
+        if self._plan.unknown:
+            return score
+        if self._query_terms.covers_name(document):
+            low, high = COVERED_SCORES
+        elif self._query_terms.is_name_prefix(document):
+            low, high = PREFIX_SCORES
+        else:
+            return score
+        return low + (high - low) * score
 
 
 def _top(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
@@ -214,67 +251,3 @@ def combine_similarities(local: Mapping[int, float], remote: Mapping[int, float]
         number: (1 - REMOTE_WEIGHT) * local.get(number, lows[0]) + REMOTE_WEIGHT * remote.get(number, lows[1])
         for number in local.keys() | remote.keys()
     }
-
-
-class _Scorer:
-    """Computes the final score of documents."""
-
-    def __init__(
-        self,
-        index: Index,
-        plan: Plan,
-        keyword_scores: Mapping[int, float],
-        max_score: float,
-        trust: float,
-        tier_scores: TierScores,
-        signals: Signals,
-    ) -> None:
-        self._index, self._plan = index, plan
-        self._keyword_scores, self._max_score, self._trust = keyword_scores, max_score, trust
-        self._tier_scores, self._signals = tier_scores, signals
-        self._query_terms = QueryTerms(index, plan)
-        self._named = {*plan.literal, *plan.same_words}
-
-    def sort_key(self, ranked: RankedDocument) -> tuple[float, str]:
-        return -ranked.score, self._index.document(ranked.document).name
-
-    def keyword_and_similarity(self, number: int) -> tuple[float, float | None]:
-        """The keyword score without boosts, 0…1, and the similarity."""
-        words = min(self._keyword_scores.get(number, 0.0) / self._max_score, 1.0)
-        return words, self._tier_scores.similarities.get(number)
-
-    def score(self, number: int) -> RankedDocument:
-        document = self._index.document(number)
-        terms, tiers = self._query_terms, self._tier_scores
-        keyword_score = self._keyword_scores.get(number, 0.0)
-        words = min(keyword_score * terms.boost(document) / self._max_score, 1.0) if keyword_score else 0.0
-        similarity = tiers.similarities.get(number)
-        score = words
-        if tiers.similarities:
-            trusted = words * min(words + self._trust, 1.0)
-            score = KEYWORD_WEIGHT * trusted + (1 - KEYWORD_WEIGHT) * max(similarity or 0.0, 0.0)
-            score += SERVER_BONUS * terms.names_server(document.entry.server)
-        choice = tiers.choices.get(number)
-        if tiers.choices:
-            score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score
-        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
-        score = min(score, HIGHEST_SCORE)
-        if number in self._named or keyword_score:
-            score = self._score_by_name(number, document, score)
-        return RankedDocument(number, score, words, similarity, choice is not None)
-
-    def _score_by_name(self, number: int, document: Document, score: float) -> float:
-        """``score``, or the higher score of a tool whose name the query gives."""
-        if number in self._plan.literal:
-            return LITERAL_SCORE
-        if number in self._plan.same_words:
-            return SAME_WORDS_SCORES[self._query_terms.is_exact_name(document)]
-        if self._plan.unknown:
-            return score
-        if self._query_terms.covers_name(document):
-            low, high = COVERED_SCORES
-        elif self._query_terms.is_name_prefix(document):
-            low, high = PREFIX_SCORES
-        else:
-            return score
-        return low + (high - low) * score

@@ -76,9 +76,7 @@ class Index:
     names: Names = field(default_factory=Names)
     postings: Postings = field(default_factory=Postings)
     dimension: int = 0
-    _removed: Mapping[int, int] = field(
-        default_factory=dict
-    )  # by term, how many of its documents are removed
+    _removed: Mapping[int, int] = field(default_factory=dict)  # the number of removed documents, by term
     _unpacked: int = 0  # documents that were removed or added since the arrays were made
     _known_leaders: Mapping[Packed, Packed] = field(default_factory=dict)  # see `Vectors`
 

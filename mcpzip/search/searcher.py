@@ -227,7 +227,7 @@ class Searcher:
         )
 
     def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
-        """The shares of the fields of ``entry`` in its keyword score for ``query``, without bonuses."""
+        """The keyword score of ``entry`` for ``query``, by field, without bonuses."""
         index = self._catalog.index
         plan = analyze_query(query, filters, index, self._table).plan
         idfs = {term: index.idf(term) for group in plan.groups for term in group.terms}

@@ -46,6 +46,10 @@ class RemoteTiers:
     clock: monotonic seconds, for pauses after failures. now: seconds since 1970, for the age of answers.
     """
 
+    gemini: "Gemini | None" = None
+    semantic: "RemoteSemanticTier | None" = None
+    _llm_cache: "LlmCache | None" = None
+
     def __init__(
         self,
         config: Config,
@@ -56,10 +60,18 @@ class RemoteTiers:
         search = config.search
         self._deadlines = {SEMANTIC: search.semantic.deadline, LLM: search.llm_deadline}
         self._version = ""
-        self.gemini = _gemini(config, clock)
-        self.semantic = _semantic_tier(config, clock)
-        self._llm_cache = _llm_cache(config, now) if self.gemini else None
         self._saving = DelayedSave(self._save, "llm answers")
+        if config.gemini_api_key and search.model:
+            from mcpzip.search.remote.gemini import Gemini
+            from mcpzip.search.remote.llm_cache import LlmCache
+
+            self.gemini = Gemini(config.gemini_api_key, search.model, search.llm_deadline, clock=clock)
+            self._llm_cache = LlmCache(cache_path(config.path, "llm-answers.json"), now)
+        if search.semantic.provider in _EMBEDDERS:
+            from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
+
+            path = cache_path(config.path, "embeddings.bin")
+            self.semantic = RemoteSemanticTier(embedder(search.semantic, clock), path)
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -135,29 +147,6 @@ class RemoteTiers:
             return await asyncio.wait_for(answer, deadline + _GRACE)
         except TimeoutError:
             return TierAbsence(tier, method, f"no answer within {deadline:g} s")
-
-
-def _gemini(config: Config, clock: Callable[[], float]) -> "Gemini | None":
-    if not config.gemini_api_key or not config.search.model:
-        return None
-    from mcpzip.search.remote.gemini import Gemini
-
-    return Gemini(config.gemini_api_key, config.search.model, config.search.llm_deadline, clock=clock)
-
-
-def _llm_cache(config: Config, now: Callable[[], float]) -> "LlmCache":
-    from mcpzip.search.remote.llm_cache import LlmCache
-
-    return LlmCache(cache_path(config.path, "llm-answers.json"), now)
-
-
-def _semantic_tier(config: Config, clock: Callable[[], float]) -> "RemoteSemanticTier | None":
-    if config.search.semantic.provider not in _EMBEDDERS:
-        return None
-    from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
-
-    path = cache_path(config.path, "embeddings.bin")
-    return RemoteSemanticTier(embedder(config.search.semantic, clock), path)
 
 
 def embedder(config: SemanticConfig, clock: Callable[[], float]) -> "Embedder":

@@ -128,7 +128,7 @@ class EmbeddingServer:
         self.identity = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
-        """See `Embedder`. The deadline of a batch of tools is `DOCUMENTS_DEADLINE`, of a query the config's."""
+        """See `Embedder`. The deadline of tools is `DOCUMENTS_DEADLINE` a batch, of a query the config's."""
         deadline = self._deadline if query else DOCUMENTS_DEADLINE
         prefix = self._prefixes[0 if query else 1]
         vectors: list[list[float]] = []

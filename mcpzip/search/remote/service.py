@@ -8,6 +8,7 @@ Within the deadline there is one retry, of a transient failure. After a failure 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from mcpzip.system.backoff import Backoff
@@ -27,6 +28,7 @@ _MIN_TIME = 0.05
 """Seconds: before a retry where the service named no delay, and left for the retry itself."""
 
 
+@dataclass(eq=False)
 class Unavailable(Exception):
     """A service gave no answer.
 
@@ -36,19 +38,13 @@ class Unavailable(Exception):
     answer in time.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        transient: bool = False,
-        retry_after: float | None = None,
-        pause: float = 0.0,
-        bad_request: bool = False,
-        timed_out: bool = False,
-    ) -> None:
-        self.reason, self.transient, self.retry_after, self.pause = reason, transient, retry_after, pause
-        self.bad_request, self.timed_out = bad_request, timed_out
-        super().__init__(reason)
+    reason: str
+    _: KW_ONLY
+    transient: bool = False
+    retry_after: float | None = None
+    pause: float = 0.0
+    bad_request: bool = False
+    timed_out: bool = False
 
 
 def overloaded(status: int, retry_after: float | None) -> Unavailable:
