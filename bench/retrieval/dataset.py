@@ -1,11 +1,11 @@
-"""A folder of tools, queries and judgements.
+"""Reads a folder of tools, queries and relevance judgements.
 
-    tools.jsonl or tools.jsonl.gz   a tool a line: {"server", "name", "description", "inputSchema", …}
-    queries.jsonl                   a query a line: {"qid", "kind", "query"}
+    tools.jsonl or tools.jsonl.gz   a tool per line: {"server", "name", "description", "inputSchema", …}
+    queries.jsonl                   a query per line: {"qid", "kind", "query"}
     qrels.tsv                       after a header: qid, server__name, relevance, group (tab-separated)
 
-Relevance 2 is right, 1 acceptable. A query has one need or several, a group each; the right tools of one
-group are interchangeable.
+Relevance 2 is right, 1 acceptable. A query has one or more needs. The group is the need that a tool answers;
+the right tools of a need are interchangeable.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from mcpzip.model.entry import Entry
 
 @dataclass(frozen=True)
 class Query:
-    """relevance: by tool name, 1 or 2. needs: of each need, the tools that are right."""
+    """relevance: by tool name, 1 or 2. needs: for each need, the right tools."""
 
     id: str
     kind: str
@@ -34,10 +34,10 @@ class Dataset:
     queries: tuple[Query, ...]
 
 
-def read(folder: Path, most: int | None = None) -> Dataset:
-    """The dataset in ``folder``, of ``most`` tools at most. Queries without a right tool there are left out.
+def read_dataset(folder: Path, most: int | None = None) -> Dataset:
+    """The dataset in ``folder``, with at most ``most`` tools, and without queries that have no right tool.
 
-    Raises FileNotFoundError for a folder that lacks a file, ValueError for a judgement that isn't one.
+    Raises FileNotFoundError for a missing file, ValueError for a malformed judgement.
     """
     entries = tuple(_entries(folder, most))
     known = {entry.name for entry in entries}

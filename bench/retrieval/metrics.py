@@ -1,9 +1,9 @@
-"""Measures of a ranking.
+"""Quality metrics of a ranking.
 
-R@k: of a query's needs, the share with a right tool among the first k. nDCG@10: graded, gain 2^relevance − 1
-(Järvelin & Kekäläinen, TOIS 2002). MRR@10: one over the place of the first right tool.
+R@k: the share of a query's needs with a right tool among the first k. nDCG@10: graded, gain 2^relevance − 1
+(Järvelin & Kekäläinen, TOIS 2002). MRR@10: the reciprocal rank of the first right tool.
 
-The mean over all queries is weighted by kind, so that no kind counts more for having more queries.
+The overall mean is weighted by kind, so that a kind with more queries counts no more.
 """
 
 import random
@@ -22,12 +22,12 @@ WEIGHTS = {
     "task": 0.10,  # a whole assignment with several needs
     "keyword": 0.05,
 }
-OTHER_WEIGHT = 0.10  # of a kind that isn't in the table
+OTHER_WEIGHT = 0.10  # of other kinds
 
 
 @dataclass(frozen=True)
 class Scores:
-    """One query's measures, or a mean of them; 0…1."""
+    """The metrics of one query, or their means; 0…1."""
 
     recall_1: float
     recall_5: float
@@ -50,30 +50,30 @@ class Scores:
 
 @dataclass(frozen=True)
 class Row:
-    """What a query got."""
+    """The scores of a query."""
 
     id: str
     kind: str
     scores: Scores
 
 
-def judge(query: Query, names: Sequence[str]) -> Scores:
-    """The measures of ``names``, best first, as an answer to ``query``."""
+def evaluate(query: Query, names: Sequence[str]) -> Scores:
+    """The metrics of ``names``, best first, as the result of ``query``."""
     gains = [2 ** query.relevance.get(name, 0) - 1 for name in names[:10]]
     ideal = [2**grade - 1 for grade in sorted(query.relevance.values(), reverse=True)[:10]]
-    right = [place for place, name in enumerate(names[:10], 1) if query.relevance.get(name) == 2]
+    right = [position for position, name in enumerate(names[:10], 1) if query.relevance.get(name) == 2]
     return Scores(
-        recall_1=_met(query, names[:1]),
-        recall_5=_met(query, names[:5]),
-        recall_10=_met(query, names[:10]),
-        ndcg=_discounted(gains) / _discounted(ideal),
+        recall_1=_share_met(query, names[:1]),
+        recall_5=_share_met(query, names[:5]),
+        recall_10=_share_met(query, names[:10]),
+        ndcg=_dcg(gains) / _dcg(ideal),
         mrr=1 / right[0] if right else 0.0,
         empty=0.0 if names else 1.0,
     )
 
 
 def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """``rows`` by kind, in order of `WEIGHTS` and then of the alphabet."""
+    """``rows`` by kind, in the order of `WEIGHTS`, then alphabetically."""
     kinds = sorted(
         {row.kind for row in rows},
         key=lambda kind: (list(WEIGHTS).index(kind) if kind in WEIGHTS else 99, kind),
@@ -82,7 +82,7 @@ def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def overall(rows: Sequence[Row]) -> Scores:
-    """The mean over kinds, weighted."""
+    """The weighted mean over kinds."""
     kinds = by_kind(rows)
     means = [Scores.mean([row.scores for row in kinds[kind]]) for kind in kinds]
     return Scores.mean(means, [WEIGHTS.get(kind, OTHER_WEIGHT) for kind in kinds])
@@ -91,19 +91,19 @@ def overall(rows: Sequence[Row]) -> Scores:
 def interval(
     rows: Sequence[Row], measure: Callable[[Sequence[Row]], float], rounds: int = 1000
 ) -> tuple[float, float]:
-    """95 % bootstrap interval of ``measure``, drawn within kinds, always from the same seed."""
-    draw = random.Random(7)
+    """The 95 % bootstrap interval of ``measure``, stratified by kind, with a fixed seed."""
+    rng = random.Random(7)
     kinds = by_kind(rows)
     values = sorted(
-        measure([row for same in kinds.values() for row in draw.choices(same, k=len(same))])
+        measure([row for same in kinds.values() for row in rng.choices(same, k=len(same))])
         for _ in range(rounds)
     )
     return values[int(0.025 * rounds)], values[int(0.975 * rounds) - 1]
 
 
-def _met(query: Query, names: Sequence[str]) -> float:
+def _share_met(query: Query, names: Sequence[str]) -> float:
     return sum(not need.isdisjoint(names) for need in query.needs) / len(query.needs)
 
 
-def _discounted(gains: Sequence[int]) -> float:
-    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, 1))
+def _dcg(gains: Sequence[int]) -> float:
+    return sum(gain / log2(position + 1) for position, gain in enumerate(gains, 1))

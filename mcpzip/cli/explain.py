@@ -16,7 +16,7 @@ from mcpzip.proxy.search import (
     why_nothing,
 )
 from mcpzip.search import Filters, Hit, Results, Searcher
-from mcpzip.search.query import read
+from mcpzip.search.query import parse_truncated
 
 _SERVERS_SHOWN = 12
 _FIELDS_SHOWN = 3
@@ -86,11 +86,11 @@ def as_json(question: Question, results: Results, searcher: Searcher | None) -> 
             row["matched"] = list(hit.matched)
             row["fields"] = {field: round(share, 4) for field, share in fields.items()}
     if searcher is not None:
-        signs = read(question.query)
+        signs = parse_truncated(question.query)
         found["query"] = {
             "text": signs.text,
             "servers": [*signs.servers, *([question.filters.server] if question.filters.server else [])],
-            "without": list(signs.without),
+            "without": list(signs.excluded_words),
             "phrases": list(signs.phrases),
             "read_only": question.filters.read_only,
         }
@@ -121,11 +121,11 @@ def _understanding(question: Question, results: Results) -> Iterator[tuple[str, 
 
 
 def _filters(query: str, filters: Filters) -> Iterator[str]:
-    signs = read(query)
+    signs = parse_truncated(query)
     for server in (*signs.servers, filters.server):
         if server:
             yield f"of {server}"
-    for word in signs.without:
+    for word in signs.excluded_words:
         yield f"without {word!r}"
     for phrase in signs.phrases:
         yield f'with "{phrase}" where any tool has it'

@@ -29,7 +29,7 @@ from mcpzip.model.signature import signature
 from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
 from mcpzip.proxy.owners import may_mean, may_misspell, owner_of
 from mcpzip.proxy.reply import META_PREFIX
-from mcpzip.search.vocabulary import Measure
+from mcpzip.search.vocabulary import EditDistance
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
 from mcpzip.wire.json_object import members
 
@@ -178,7 +178,7 @@ def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:
     # Two mistakes touch no more than four pieces: one of five is left whole.
     size = -(-len(name) // _PIECES)
     pieces = [name[at : at + size] for at in range(0, len(name), size)]
-    distance = Measure(name).distance
+    distance = EditDistance(name).distance
     near: list[str] = []
     for entry in catalog.entries:
         other = entry.name

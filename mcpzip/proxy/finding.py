@@ -19,9 +19,9 @@ from mcpzip.proxy.usage import Usage, succeeded, usage_path
 from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
 from mcpzip.search.fusion import LITERAL_SCORE
-from mcpzip.search.query import read
+from mcpzip.search.query import parse_truncated
 from mcpzip.search.remote import remote_tiers
-from mcpzip.search.searcher import KEPT
+from mcpzip.search.searcher import CACHED_HITS
 from mcpzip.search.semantic import local_table
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import TierAbsence, TierAnswer
@@ -129,7 +129,7 @@ class Finder:
         """The answer to ``question``. failing: the servers that can't be reached right now."""
         signals = self.signals(catalog, failing)
         query, limit, filters = question.query, question.limit, question.filters
-        wanted = limit if limit > KEPT - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
+        wanted = limit if limit > CACHED_HITS - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
 
         def search(most: int, elsewhere: Sequence[TierAnswer | TierAbsence]) -> Awaitable[Results]:
             # How much there is to look through is for servers to say.
@@ -138,7 +138,7 @@ class Finder:
         if self._elsewhere is None:
             return _cut(await search(wanted, ()), limit)
         self.index(catalog)
-        text = read(query).text
+        text = parse_truncated(query).text
         near = await search(SHORTLIST, ())
         by_name = near.hits and near.hits[0].score == LITERAL_SCORE
         if by_name or not near.searched or not text:

@@ -117,7 +117,7 @@ class Keeper:
 
     def in_brief(self) -> Mapping[str, int]:
         """How many tools are found by their names only, by server."""
-        return {} if self._searcher is None else self._searcher.in_brief()
+        return {} if self._searcher is None else self._searcher.name_only_counts()
 
     def index_soon(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
@@ -148,7 +148,7 @@ class Keeper:
                 kept = read_state(paths.index_path(self._config.path), limits.INDEX)
             except OSError:
                 kept = b""
-            searcher.begin_with(kept, (*visible.entries, *ADMIN_TOOLS))
+            searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
         part = self._part_of(visible, searcher)
         changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._ending.is_set)
         self._searcher = searcher
@@ -158,7 +158,7 @@ class Keeper:
         """``visible``, of which only so many tools are new to ``searcher`` that it has them soon. Servers
         with few come first; another keeps the tools that it has there.
         """
-        work = {name: searcher.lacking(record.entries) for name, record in visible.servers.items()}
+        work = {name: searcher.not_indexed(record.entries) for name, record in visible.servers.items()}
         left = max(INDEXED_AT_ONCE, len(searcher) // 4)
         if sum(map(len, work.values())) <= left:
             return visible
@@ -178,7 +178,7 @@ class Keeper:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
-                write_state(paths.index_path(self._config.path), self._searcher.kept(), limits.INDEX)
+                write_state(paths.index_path(self._config.path), self._searcher.to_bytes(), limits.INDEX)
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._tell(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from mcpzip.catalog import Catalog
 from mcpzip.config import ServerConfig
 from mcpzip.model.names import folded, split
-from mcpzip.search.vocabulary import Measure
+from mcpzip.search.vocabulary import EditDistance
 
 SHORTEST_MISSPELT = 4
 """Characters of a server's name; in a shorter one a slip is as likely as another word."""
@@ -47,7 +47,7 @@ def may_misspell(name: str, servers: Iterable[str]) -> bool:
     key = folded(name)
     for server in map(folded, servers):
         if len(server) >= SHORTEST_MISSPELT:
-            distance = Measure(server).distance
+            distance = EditDistance(server).distance
             lengths = range(len(server) - 1, len(server) + 2)
             if any(distance(key[:length]) <= 1 for length in lengths):
                 return True

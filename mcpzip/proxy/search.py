@@ -21,7 +21,7 @@ from mcpzip.proxy.fitting import Line, fitted
 from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
 from mcpzip.proxy.reply import text_result
 from mcpzip.search import Filters, Hit, Results
-from mcpzip.search.query import named, read
+from mcpzip.search.query import matching_servers, parse_truncated
 from mcpzip.search.tiers import LLM, TierAbsence
 
 _REASON_LENGTH = 100
@@ -250,9 +250,9 @@ def why_nothing(
 def _nothing_left(question: Question, catalog: Catalog, shown: int) -> str:
     """What is wrong with the servers that were asked for, if any were."""
     filters = question.filters
-    asked = [*read(question.query).servers, *([filters.server] if filters.server else [])]
+    asked = [*parse_truncated(question.query).servers, *([filters.server] if filters.server else [])]
     known = sorted(catalog.servers)
-    unknown = [server for server in dict.fromkeys(asked) if not named(known, server)]
+    unknown = [server for server in dict.fromkeys(asked) if not matching_servers(known, server)]
     if unknown:
         return f"There is no server {_words(unknown, shown)}."
     if asked:

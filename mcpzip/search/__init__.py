@@ -1,4 +1,4 @@
-"""Finding a tool from a plain request: tokenizer, index, ranking, query cache. Pure: no I/O, no clock."""
+"""Search for tools: tokenizer, inverted index, ranking, query cache. Pure: no I/O, no clock."""
 
 from mcpzip.search.query import Filters
 from mcpzip.search.searcher import Hit, Quality, Results, Searcher

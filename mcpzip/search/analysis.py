@@ -1,13 +1,12 @@
-"""One tool as the index takes it in: what each of its terms is worth there, and what it means.
+"""The analysis of one tool for the index: its term weights and its vector.
 
-The rule: an analysis depends on its tool and on nothing else of the catalog. That is why a tool that comes or
-goes touches no other, why an index kept on disk is good for as long as its tools are, and why the order in
-which tools came can't matter.
+The rule: an analysis depends on its tool only. So adding or removing a tool changes no other, a stored index
+stays valid as long as its tools don't change, and the order of the tools doesn't matter.
 
-What a term is worth in a tool is BM25F (Robertson, Zaragoza & Taylor, "Simple BM25 extension to multiple
-weighted fields", CIKM 2004): counts are weighted by field and normalised by the field's length, added up, and
-only then saturated. It differs in one thing: a length is compared not with the catalog's average but with
-what is usual for tools (`FieldWeight.usual`).
+Term weights are those of BM25F (Robertson, Zaragoza & Taylor, "Simple BM25 extension to multiple weighted
+fields", CIKM 2004): term frequencies are weighted by field and normalised by the field's length, added up,
+and only then saturated. The one difference: a length is compared with the typical length of tools' fields, a
+constant (`FieldWeight.typical_length`), instead of with the catalog's average.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,126 +21,132 @@ from mcpzip.search.verbs import first_verb
 
 @dataclass(frozen=True, slots=True)
 class FieldWeight:
-    """weight: what a word counts in this field. length: 0 ignores how long the field is, 1 divides by it.
-    usual: words that the field has in most tools; there its length changes nothing.
+    """The parameters of a field in BM25F.
+
+    weight: of a word in this field. b: length normalisation, from 0, none, to 1, full. typical_length: in
+    words; a field of this length is not normalised.
     """
 
     weight: float
-    length: float
-    usual: float
+    b: float
+    typical_length: float
 
-    def share(self, length: int) -> float:
-        """What a word counts in a field of ``length`` words."""
-        return self.weight / (1 - self.length + self.length * length / self.usual)
+    def word_weight(self, length: int) -> float:
+        """The weight of a word in a field of ``length`` words."""
+        return self.weight / (1 - self.b + self.b * length / self.typical_length)
 
 
-# In the order of `Fields`. Set by cross-validation and rounded, with words alone, where no other value was
-# better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, what is lost then
-# without the field; where meaning counts too it is less.
+# In the order of `Fields`. Chosen by cross-validation of the keyword tier alone, and rounded; no other value
+# was better by more than .001 of nDCG@10 (`python -m bench.retrieval.constants`). Beside each, the loss of
+# the keyword tier without the field; together with the semantic tier it is less.
 FIELD_WEIGHTS: dict[str, FieldWeight] = {
     "name": FieldWeight(3.0, 0.6, 2.5),  # −.023; the length of a name doesn't matter
     "server": FieldWeight(2.0, 0.3, 1.5),  # −.013
-    "title": FieldWeight(1.5, 0.6, 2.5),  # a second name, for the few that have one: half the name's weight
-    "description": FieldWeight(1.0, 0.7, 20.0),  # −.060; a length of .2 or .9: −.005, −.003
+    "title": FieldWeight(1.5, 0.6, 2.5),  # a second name, which few tools have: half the name's weight
+    "description": FieldWeight(1.0, 0.7, 20.0),  # −.060; b of .2 or .9: −.005, −.003
     "parameters": FieldWeight(0.8, 0.3, 4.5),  # −.004
-    "values": FieldWeight(0.2, 0.3, 2.0),  # nothing on average; the only place that says "webp" or "weekly"
+    "values": FieldWeight(
+        0.2, 0.3, 2.0
+    ),  # 0 on average; the only field with words such as "webp" or "weekly"
     "parameter_descriptions": FieldWeight(0.4, 0.3, 13.0),  # −.003
 }
 SATURATION = 1.2  # BM25's k1, at its textbook value; .9: −.002, 2: −.002
 
-_REMEMBERED = 16_384  # written words
-_LONGEST_REMEMBERED = 64  # characters
-_BRIEF = 6  # words of the name of a tool that is taken in by name only
+_CACHED_TOKENS = 16_384
+_MAX_CACHED = 64  # characters
+_NAME_ONLY_WORDS = 6  # words of the name of a tool that is indexed by name only
 
 Term = tuple[str, str]
-"""A word and its term, of `words`."""
+"""A word and its term, of `tokenizer.words`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """worths: by term, 0…1. name: the distinct terms of the tool's name in order, stop words too. verb: the
-    families of its verb. written: every word that stands in it, and the word's term. rare: how many of
-    these are in no table of words, all where there is none. vector: what it means, None where nothing can
-    tell.
+    """What the index stores of a tool.
+
+    term_weights: by term, 0…1. name_terms: the distinct terms of the tool's name in order, stop words too.
+    verbs: the families of the name's verb. words: its words and the term of each. rare_words: how many of
+    these are not in the table of word vectors; all where there is no table. vector: packed, None without a
+    table or without a known word.
     """
 
-    postings_of: dict[str, float]
-    name: tuple[str, ...]
-    verb: int
-    written: dict[str, str]
-    rare: int
+    term_weights: dict[str, float]
+    name_terms: tuple[str, ...]
+    verbs: int
+    words: dict[str, str]
+    rare_words: int
     vector: bytes | None
 
 
-class Analyst:
-    """Takes tools in. Remembers the words it met, which makes it fast: four fifths were met before."""
+class Analyzer:
+    """Analyzes tools. Caches the terms of words, because four fifths of a tool's words occurred before."""
 
-    def __init__(self, describer: ToolEmbedder | None) -> None:
-        self._describer = describer
-        self._remembered: dict[str, Sequence[Term]] = {}
+    def __init__(self, embedder: ToolEmbedder | None) -> None:
+        self._embedder = embedder
+        self._cache: dict[str, Sequence[Term]] = {}
 
-    def analyse(self, entry: Entry, *, with_meaning: bool = True, brief: bool = False) -> Analysis:
-        """The analysis of ``entry``. Its vector is the better half of the work. brief: of the first words of
-        its name, and of its server, alone; such a one has no vector.
+    def analyze(self, entry: Entry, *, with_vector: bool = True, name_only: bool = False) -> Analysis:
+        """The analysis of ``entry``. The vector takes more than half of the time. name_only: of the first
+        words of its name, and of its server's name, without a vector.
         """
-        fields = Fields.named(entry) if brief else Fields.of(entry)
-        name = words(fields.name)[: _BRIEF if brief else None]
-        written = dict(name)
-        sums: dict[str, float] = {}
-        for field, weight in FIELD_WEIGHTS.items():
-            found = name if field == "name" else self._content(getattr(fields, field))
-            if not found:
+        fields = Fields.name_only(entry) if name_only else Fields.of(entry)
+        name = words(fields.name)[: _NAME_ONLY_WORDS if name_only else None]
+        all_words = dict(name)
+        frequencies: dict[str, float] = {}  # of terms, weighted by field
+        for field, field_weight in FIELD_WEIGHTS.items():
+            pairs = name if field == "name" else self._content_words(getattr(fields, field))
+            if not pairs:
                 continue
-            share = weight.share(len(found))
-            for _, term in found:
-                sums[term] = sums.get(term, 0.0) + share
-            written.update(found)
+            weight = field_weight.word_weight(len(pairs))
+            for _, term in pairs:
+                frequencies[term] = frequencies.get(term, 0.0) + weight
+            all_words.update(pairs)
+        embedder = self._embedder
         return Analysis(
-            postings_of={term: total / (SATURATION + total) for term, total in sums.items()},
-            name=tuple(dict.fromkeys(term for _, term in name)),
-            verb=first_verb(term for _, term in name),
-            written=written,
-            rare=sum(word not in self._describer for word in written) if self._describer else len(written),
-            vector=self._describer.vector(fields) if self._describer and with_meaning and not brief else None,
+            term_weights={term: total / (SATURATION + total) for term, total in frequencies.items()},
+            name_terms=tuple(dict.fromkeys(term for _, term in name)),
+            verbs=first_verb(term for _, term in name),
+            words=all_words,
+            rare_words=sum(word not in embedder for word in all_words) if embedder else len(all_words),
+            vector=embedder.vector(fields) if embedder and with_vector and not name_only else None,
         )
 
-    def by_field(self, entry: Entry, rarities: Mapping[str, float]) -> dict[str, float]:
-        """What the terms of ``rarities`` are worth in ``entry``, by the fields they come from."""
+    def by_field(self, entry: Entry, idfs: Mapping[str, float]) -> dict[str, float]:
+        """The scores of the terms of ``idfs`` in ``entry``, summed by the fields they are in."""
         fields = Fields.of(entry)
-        shares: dict[str, dict[str, float]] = {}
-        for field, weight in FIELD_WEIGHTS.items():
-            found = words(fields.name) if field == "name" else self._content(getattr(fields, field))
-            for _, term in found:
-                if term in rarities:
-                    parts = shares.setdefault(term, {})
-                    parts[field] = parts.get(field, 0.0) + weight.share(len(found))
-        worths: dict[str, float] = {}
-        for term, parts in shares.items():
-            total = sum(parts.values())
-            for field, share in parts.items():
-                worth = rarities[term] * share / (SATURATION + total)
-                worths[field] = worths.get(field, 0.0) + worth
-        return worths
+        by_term: dict[str, dict[str, float]] = {}
+        for field, field_weight in FIELD_WEIGHTS.items():
+            pairs = words(fields.name) if field == "name" else self._content_words(getattr(fields, field))
+            for _, term in pairs:
+                if term in idfs:
+                    weights = by_term.setdefault(term, {})
+                    weights[field] = weights.get(field, 0.0) + field_weight.word_weight(len(pairs))
+        scores: dict[str, float] = {}
+        for term, weights in by_term.items():
+            total = sum(weights.values())
+            for field, weight in weights.items():
+                scores[field] = scores.get(field, 0.0) + idfs[term] * weight / (SATURATION + total)
+        return scores
 
-    def _content(self, text: str) -> list[Term]:
+    def _content_words(self, text: str) -> list[Term]:
         """The words of ``text`` without stop words."""
         found: list[Term] = []
-        for run in text.split():
-            pairs = self._remembered.get(run)
+        for token in text.split():
+            pairs = self._cache.get(token)
             if pairs is None:
-                if len(self._remembered) >= _REMEMBERED:
-                    self._remembered = {}
-                pairs = _content(run)
-                if len(run) <= _LONGEST_REMEMBERED:
-                    self._remembered[run] = pairs
+                if len(self._cache) >= _CACHED_TOKENS:
+                    self._cache = {}
+                pairs = _content_words(token)
+                if len(token) <= _MAX_CACHED:
+                    self._cache[token] = pairs
             found += pairs
         return found
 
 
-def _content(run: str) -> list[Term]:
-    """The words of ``run`` without stop words. What is written as one ("GitHub") is a word as a whole too."""
-    pairs = words(run)
+def _content_words(token: str) -> list[Term]:
+    """The words of ``token`` without stop words. One of several words ("GitHub") is also a word itself."""
+    pairs = words(token)
     found = [pair for pair in pairs if not is_stop_word(pair)]
-    if len(pairs) > 1 and run.isalpha() and run.isascii():
-        found.append((run.lower(), term_of(run.lower())))
+    if len(pairs) > 1 and token.isalpha() and token.isascii():
+        found.append((token.lower(), term_of(token.lower())))
     return found

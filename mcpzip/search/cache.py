@@ -1,10 +1,8 @@
-"""Answers kept for queries that come to the same plan.
+"""The query cache: rankings by the plan of a query.
 
-The rule: a hit is what a fresh search would have returned. The key is everything a ranking depends on – the
-plan (terms, words and filters, see `query`), the catalog's version and the signals – so words in common alone
-never reuse an answer. Only what can't change the answer is missing from the key: articles and "please", how a
-word was misspelled; where words alone count also other stop words that stand in no tool's name, and how a
-word nobody knows is spelled. The limit is no part of it: an answer is kept whole and cut afterwards.
+The rule: a cached ranking is what a new search would return. The key is all that a ranking depends on: the
+plan (`query.Plan`), the version of the catalog and the signals. The number of hits is no part of it, because
+a ranking is cached whole and cut afterwards.
 """
 
 from collections import OrderedDict
@@ -17,20 +15,20 @@ from mcpzip.search.signals import Signals
 
 CAPACITY = 256
 
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What an answer depends on."""
+    """All that a ranking depends on."""
 
     plan: Plan
     version: str
     signals: Signals
 
 
-class QueryCache(Generic[Answer]):
-    """At most ``capacity`` answers; the one unused longest goes first. Safe between threads.
+class QueryCache(Generic[Value]):
+    """An LRU cache of at most ``capacity`` values. Safe between threads.
 
     Raises ValueError for a capacity below 1.
     """
@@ -39,24 +37,24 @@ class QueryCache(Generic[Answer]):
         if capacity < 1:
             raise ValueError(f"a query cache holds at least one answer, not {capacity}")
         self._capacity = capacity
-        self._answers: OrderedDict[Key, Answer] = OrderedDict()
+        self._values: OrderedDict[Key, Value] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._values)
 
-    def get(self, key: Key) -> Answer | None:
-        """The answer kept for ``key``, now the most recently used; None when there is none."""
+    def get(self, key: Key) -> Value | None:
+        """The value of ``key``, which becomes the most recently used; None where there is none."""
         with self._lock:
-            answer = self._answers.get(key)
-            if answer is not None:
-                self._answers.move_to_end(key)
-            return answer
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
 
-    def put(self, key: Key, answer: Answer) -> None:
-        """Keep ``answer``, dropping the least recently used one when full."""
+    def put(self, key: Key, value: Value) -> None:
+        """Store ``value``; removes the least recently used one when full."""
         with self._lock:
-            self._answers[key] = answer
-            self._answers.move_to_end(key)
-            if len(self._answers) > self._capacity:
-                self._answers.popitem(last=False)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            if len(self._values) > self._capacity:
+                self._values.popitem(last=False)

@@ -1,8 +1,7 @@
-"""What of a tool is searched: its text by field.
+"""The searchable fields of a tool.
 
-The rule: this file says where a word may stand, `index` says what it weighs there. Schemas are read as they
-come: what is not of the expected type is passed over, and a schema larger or deeper than a person writes is
-read so far and no further.
+The rule: this module extracts the texts, `analysis` weights them. A schema may be malformed: values of an
+unexpected type are skipped, and of a large or deep schema only the first part is read.
 """
 
 from dataclasses import dataclass
@@ -11,25 +10,25 @@ from typing import cast
 from mcpzip.model.entry import Entry, JsonObject
 from mcpzip.search.lexicon import gloss_text
 
-# Words of a text that are indexed; what comes after is manual, not summary. What another value costs in
-# nDCG@10:
+# First words of a text that are indexed, because the words after them are less relevant. What another value
+# costs in nDCG@10:
 DESCRIPTION_WORDS = 100  # 20: −.010, 60: −.004, 200 or all: −.003
-PARAMETER_WORDS = 20  # 0: −.005, 6: −.002, 40: the same
+PARAMETER_WORDS = 20  # of a parameter's description. 0: −.005, 6: −.002, 40: the same
 
-_LONGEST_WORD = 12  # characters a word on average may have, for text that has no spaces
-_DEEPEST = 4  # levels of nested objects whose keys a request might still name
-_MOST_PARAMETERS = 200  # of one tool; generated schemas have thousands
-_MOST_SCHEMAS = 1_000  # in one another
-_MOST_VALUES = 40  # of one enum
-_LONGEST_NAME = 200  # characters
-_LONGEST_VALUE = 64  # characters
-_LONGEST_TEXT = 20_000  # characters of any text that are looked at
+_WORD_LENGTH = 12  # characters per word, to cut a text without spaces
+_MAX_DEPTH = 4  # levels of nested objects; queries seldom name deeper keys
+_MAX_PARAMETERS = 200  # of one tool; generated schemas have thousands
+_MAX_SCHEMAS = 1_000  # nested in one schema
+_MAX_VALUES = 40  # of one enum
+_MAX_NAME = 200  # characters
+_MAX_VALUE = 64  # characters
+_MAX_TEXT = 20_000  # characters of a field
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The searchable texts of one tool. What a text says in another script than Latin follows it in English
+    """The searchable texts of one tool. A text in another script than Latin is followed by its English words
     (`lexicon`).
     """
 
@@ -43,51 +42,50 @@ class Fields:
 
     @classmethod
     def of(cls, entry: Entry) -> "Fields":
-        """The fields of ``entry``; its schema is decoded anew."""
-        schema = _Schema()
+        """The fields of ``entry``. Decodes its schema."""
+        schema = _SchemaTexts()
         schema.read(entry.input_schema(), 0)
         return cls(
-            name=_understood(entry.tool[:_LONGEST_TEXT]),
+            name=_with_english(entry.tool[:_MAX_TEXT]),
             server=entry.server,
-            title=_understood(entry.title[:_LONGEST_TEXT]),
-            description=_understood(_first_words(entry.description, DESCRIPTION_WORDS)),
-            parameters=_understood(" ".join(schema.parameters)[:_LONGEST_TEXT]),
-            values=" ".join(schema.values)[:_LONGEST_TEXT],
-            parameter_descriptions=_understood(" ".join(schema.descriptions)[:_LONGEST_TEXT]),
+            title=_with_english(entry.title[:_MAX_TEXT]),
+            description=_with_english(_first_words(entry.description, DESCRIPTION_WORDS)),
+            parameters=_with_english(" ".join(schema.parameters)[:_MAX_TEXT]),
+            values=" ".join(schema.values)[:_MAX_TEXT],
+            parameter_descriptions=_with_english(" ".join(schema.descriptions)[:_MAX_TEXT]),
         )
 
     @classmethod
-    def named(cls, entry: Entry) -> "Fields":
-        """The fields of ``entry`` when nothing is read of it but its name."""
+    def name_only(cls, entry: Entry) -> "Fields":
+        """The names of ``entry`` and its server; the other fields are empty."""
         return cls(entry.tool, entry.server, "", "", "", "", "")
 
 
-class _Schema:
-    """The words of a JSON Schema: its parameters' names, descriptions and enum values."""
+class _SchemaTexts:
+    """The texts of a JSON Schema: the names and descriptions of its parameters, and its enum values."""
 
     __slots__ = ("_left", "descriptions", "parameters", "values")
 
     def __init__(self) -> None:
-        self._left = _MOST_SCHEMAS
+        self._left = _MAX_SCHEMAS
         self.parameters: list[str] = []
         self.values: list[str] = []
         self.descriptions: list[str] = []
 
     def read(self, schema: JsonObject, depth: int) -> None:
-        """Collect from ``schema`` and what is nested in it, ``depth`` levels below the tool's own."""
+        """Collect the texts of ``schema`` and of its subschemas. depth: its level, 0 for the tool's own."""
         self._left -= 1
-        if depth > _DEEPEST or self._left < 0:
+        if depth > _MAX_DEPTH or self._left < 0:
             return
         values = schema.get("enum")
         if isinstance(values, list):
-            named = [value for value in values[:_MOST_VALUES] if isinstance(value, str)]
-            self.values += [value[:_LONGEST_VALUE] for value in named]
+            self.values += [value[:_MAX_VALUE] for value in values[:_MAX_VALUES] if isinstance(value, str)]
         properties = schema.get("properties")
         if isinstance(properties, dict):
             for name, parameter in properties.items():
-                if len(self.parameters) >= _MOST_PARAMETERS:
+                if len(self.parameters) >= _MAX_PARAMETERS:
                     return
-                self.parameters.append(name[:_LONGEST_NAME])
+                self.parameters.append(name[:_MAX_NAME])
                 if isinstance(parameter, dict):
                     self._read_parameter(parameter, depth)
         for keyword in _ALTERNATIVES:
@@ -103,21 +101,18 @@ class _Schema:
             self.read(item, depth + 1)
 
 
-def _understood(text: str) -> str:
-    """``text``, and in English what of it is in another script."""
+def _with_english(text: str) -> str:
+    """``text``, followed by the English words for its parts in other scripts than Latin."""
     return text if text.isascii() else f"{text} {gloss_text(text)}".rstrip()
 
 
 def _objects(value: object) -> list[JsonObject]:
     """The objects in ``value``, if it is a list."""
-    return (
-        [cast(JsonObject, item) for item in value if isinstance(item, dict)]
-        if isinstance(value, list)
-        else []
-    )
+    items = value if isinstance(value, list) else []
+    return [cast(JsonObject, item) for item in items if isinstance(item, dict)]
 
 
 def _first_words(text: str, count: int) -> str:
-    """The first ``count`` words of ``text``; of a script without spaces, about as many."""
-    words = text[:_LONGEST_TEXT].split(None, count)[:count]
-    return " ".join(words)[: count * _LONGEST_WORD]
+    """The first ``count`` words of ``text``; in a script without spaces, about as many."""
+    words = text[:_MAX_TEXT].split(None, count)[:count]
+    return " ".join(words)[: count * _WORD_LENGTH]

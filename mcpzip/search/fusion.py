@@ -1,13 +1,13 @@
-"""From what the tiers say to one ranking.
+"""Rank fusion: one ranking from the scores of all tiers.
 
-The rule: `rank` is a function of the index, the plan, the tiers' answers and the signals alone: it doesn't
-matter which tier answered first, nor in which order tools came. Scores never rise down the list, ties go by
-name, and a longer ranking begins with every shorter one. A tool that is called what the query says comes
-first, whatever any tier says of it.
+The rule: `rank` depends on the index, the plan, the tiers' scores and the signals only, not on the order of
+tools or of tiers' answers. Scores never rise down the ranking, ties are ordered by name, and a longer ranking
+begins with every shorter one. Tools whose name the query gives come first, whatever their scores.
 
-A score is what the words and the meaning of a query say together. The words are trusted as far as they answer
-the query: a tool that has all of them is most likely meant, one that happens to have one of five is not. Of a
-long request no tool answers much; there, a little is more.
+The score of a tool is a weighted sum of its keyword score and its cosine similarity. The keyword score is
+first multiplied by itself, because a tool with all words of the query is probably meant, while one with one
+word of five matches by chance. In a long query no tool has most words; there the factor is increased
+(`_keyword_trust`).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,31 +20,32 @@ from mcpzip.search.keyword import QueryTerms
 from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals
 
-FEW = 256  # tools that a filter leaves, which are all compared with the query
-POOL = 24  # the best by words and meaning, of which all is looked at; 96 are no better
+FEW_DOCUMENTS = 256  # left by a filter: then all are compared with the query
+POOL = 24  # best documents, of which the final score is computed; 96 are no better
 
-WORDS = 0.45  # what the words count for, beside the meaning; .4 and .5 are equal
-SERVER = 0.06  # what a tool gains whose server the query names; .03 to .15 are equal, without: −.002
-LONG = 8  # words of a request from which on a part of an answer is trusted more; never: −.003
-LONGER = 10  # words more, from which on it is trusted like a whole
-BACKGROUND = 0.15  # the similarity of a tool that has nothing to do with the query
-THEIRS = 0.5  # what another model's similarity counts for, beside ours; with MiniLM 0: −.018, 1: −.056
-LLM = 0.6  # what a model's choice counts for, beside both. No experiment: it was chosen as more than a half
+KEYWORD_WEIGHT = 0.45  # of the keyword score; that of the similarity is the rest. .4 and .5 are equal
+SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.002
+LONG_QUERY = 8  # words from which on a query is long; never: −.003
+LONG_QUERY_RANGE = 10  # more words until keyword scores are fully trusted
+BACKGROUND_SIMILARITY = 0.15  # of a tool that has nothing to do with the query
+REMOTE_WEIGHT = 0.5  # of a remote model's similarity, beside the table's; with MiniLM 0: −.018, 1: −.056
+LLM_WEIGHT = 0.6  # of a model's choice, beside all others. Not measured: chosen as more than a half
 
-# A tool that is called what the query says comes first, whatever else is said of it.
-LITERAL_SCORE = 1.0
-SPOKEN_SCORES = (0.985, 0.99)  # but for stop words, and to the last word
-COVERED_SCORES = (0.95, 0.98)  # but for words of its server's name: between these, by score
-BEGUN_SCORES = (0.9, 0.95)  # the name begins with what is asked
-HIGHEST_SCORE = 0.89  # of any other
+# The scores of tools whose name the query gives. Ranges are filled by the tool's other score.
+LITERAL_SCORE = 1.0  # character by character
+SAME_WORDS_SCORES = (0.985, 0.99)  # the words of the name: without stop words, and with all words
+COVERED_SCORES = (0.95, 0.98)  # the words of the name, and some of its server's name
+PREFIX_SCORES = (0.9, 0.95)  # the beginning of the name
+HIGHEST_SCORE = 0.89  # of all other tools
 
 
 @dataclass(frozen=True, slots=True)
 class TierScores:
-    """What the tiers beside the words say, by document.
+    """The scores of the tiers other than the keyword tier, by document.
 
-    similarities: cosines, −1…1. missing: gives one that isn't among them; None when none is missing. choices:
-    of a model, 0…1. threshold: the similarity below which a tool that has none of the words is left out.
+    similarities: cosines, −1…1. missing: computes a similarity that is not in there; None when none is
+    missing. choices: of a model, 0…1. threshold: the similarity below which a tool without any word of the
+    query is left out.
     """
 
     similarities: Mapping[int, float] = field(default_factory=dict)
@@ -55,8 +56,8 @@ class TierScores:
 
 @dataclass(frozen=True, slots=True)
 class RankedDocument:
-    """A document, its score, the share of the query's words it answers, its similarity if that is known, and
-    whether a model chose it.
+    """A document and its score. words: its keyword score, 0…1. similarity: None if unknown. chosen: whether a
+    model chose it.
     """
 
     document: int
@@ -68,105 +69,155 @@ class RankedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What was found, best first. matching: how many tools have any of the words. searched: how many the
-    filters left.
+    """documents: best first. matching: the number of tools with any word of the query. searched: the number
+    of tools that pass the filters.
     """
 
-    found: tuple[RankedDocument, ...]
+    documents: tuple[RankedDocument, ...]
     matching: int
     searched: int
 
 
 def rank(
-    index: Index, plan: Plan, depth: int, heard: TierScores = TierScores(), signals: Signals = NO_SIGNALS
+    index: Index,
+    plan: Plan,
+    depth: int,
+    tier_scores: TierScores = TierScores(),
+    signals: Signals = NO_SIGNALS,
 ) -> Ranking:
     """The best ``depth`` documents for ``plan``."""
-    worths = keyword.score_documents(index, plan)
-    left = keyword.left_by_filters(index, plan)
-    if left is not None:
-        worths = {number: worths.get(number, 0.0) for number in left if number in worths or plan.everything}
-    most = keyword.max_score(index, plan)
-    trust = _trust(plan)
-    if heard.missing is not None:
-        heard = _completed(index, heard, heard.missing, worths, left)
-    scores = _together(worths, most, trust, heard, left)
-    named = (*plan.literal, *plan.spoken, *heard.choices)
-    certain = [number for number in named if left is None or number in left]
-    if signals.boosts:
-        _boost(index, scores, signals)
-    order = _best(index, scores, max(POOL, depth))
-    pool = {*order[:POOL], *certain}
-    judge = _Judge(index, plan, worths, most, trust, heard, signals)
-    found = sorted((judge.found(number) for number in pool), key=judge.order)
-    if len(found) < depth:
-        least = found[-1].score if found else 0.0
-        scale = HIGHEST_SCORE * ((1 - WORDS) if heard.similarities else 1.0)
-        for number in order[POOL:]:  # in the order in which they are just short of the best
-            if number not in pool:
-                least = min(least, scale * max(scores[number], 0.0))
-                found.append(RankedDocument(number, least, *judge.alone(number), number in heard.choices))
-    searched = len(index) if left is None else len(left)
-    return Ranking(tuple(found[: max(depth, 0)]), len(worths), searched)
+    return _Fusion(index, plan, tier_scores, signals).rank(depth)
 
 
-def _trust(plan: Plan) -> float:
-    """How far words are trusted of which a tool has none, 0…1: what it has is added to that."""
-    asked = plan.unknown + sum([group.asked for group in plan.groups])
-    return min(max((asked - LONG) / LONGER, 0.0), 1.0)
+def _keyword_trust(plan: Plan) -> float:
+    """What is added to the factor of the keyword score: 0 for short queries, up to 1 for long ones."""
+    length = plan.unknown + sum([group.counted for group in plan.groups])
+    return min(max((length - LONG_QUERY) / LONG_QUERY_RANGE, 0.0), 1.0)
 
 
-def _together(
-    worths: Mapping[int, float], most: float, trust: float, heard: TierScores, left: frozenset[int] | None
-) -> dict[int, float]:
-    """What words and meaning say of every document, without what only the best are looked at for."""
-    if not heard.similarities:
-        scores = {number: worth / most for number, worth in worths.items()}
-    else:
-        scores = dict(heard.similarities)
-        if left is not None:
-            scores = {number: score for number, score in scores.items() if number in left}
-        if heard.threshold is not None:
-            least = heard.threshold
-            scores = {number: s for number, s in scores.items() if s >= least or number in worths}
-        get = scores.get
-        beside = WORDS / (1 - WORDS)  # the similarities are left as they are: there are many more of them
-        for number, worth in worths.items():
-            words = worth / most
-            trusted = words + trust
-            scores[number] = get(number, 0.0) + beside * words * (trusted if trusted < 1.0 else 1.0)
-    for number, choice in heard.choices.items():
-        if left is None or number in left:
-            scores[number] = scores.get(number, 0.0) + choice
-    return scores
+class _Fusion:
+    """The ranking of one plan."""
+
+    def __init__(self, index: Index, plan: Plan, tier_scores: TierScores, signals: Signals) -> None:
+        self._index, self._plan, self._signals = index, plan, signals
+        self._allowed = allowed = keyword.filtered_documents(index, plan)
+        keyword_scores = keyword.score_documents(index, plan)
+        if allowed is not None:
+            keyword_scores = {
+                number: keyword_scores.get(number, 0.0)
+                for number in allowed
+                if number in keyword_scores or plan.match_all
+            }
+        self._keyword_scores, self._max_score = keyword_scores, keyword.max_score(index, plan)
+        self._trust = _keyword_trust(plan)
+        self._query_terms = QueryTerms(index, plan)
+        self._named = {*plan.literal, *plan.same_words}
+        if tier_scores.missing is not None:
+            tier_scores = self._with_missing(tier_scores, tier_scores.missing)
+        self._tier_scores = tier_scores
+
+    def rank(self, depth: int) -> Ranking:
+        choices, similarities = self._tier_scores.choices, self._tier_scores.similarities
+        scores = self._approximate_scores()
+        order = _top(self._index, scores, max(POOL, depth))
+        named = (*self._plan.literal, *self._plan.same_words, *choices)
+        pool = {*order[:POOL], *(number for number in named if self._passes(number))}
+        documents = sorted((self._score(number) for number in pool), key=self._sort_key)
+        if len(documents) < depth:
+            least = documents[-1].score if documents else 0.0
+            scale = HIGHEST_SCORE * ((1 - KEYWORD_WEIGHT) if similarities else 1.0)
+            for number in order[POOL:]:  # in the order of their approximate scores, below the pool's
+                if number not in pool:
+                    least = min(least, scale * max(scores[number], 0.0))
+                    words = min(self._keyword_scores.get(number, 0.0) / self._max_score, 1.0)
+                    similarity = similarities.get(number)
+                    documents.append(RankedDocument(number, least, words, similarity, number in choices))
+        searched = len(self._index) if self._allowed is None else len(self._allowed)
+        return Ranking(tuple(documents[: max(depth, 0)]), len(self._keyword_scores), searched)
+
+    def _passes(self, number: int) -> bool:
+        """Whether the document passes the filters."""
+        return self._allowed is None or number in self._allowed
+
+    def _with_missing(self, tier_scores: TierScores, missing: Callable[[int], float]) -> TierScores:
+        """With the similarities of the best by keyword score, and of all where filters leave few."""
+        wanted = set(_top(self._index, self._keyword_scores, POOL))
+        if self._allowed is not None and len(self._allowed) <= FEW_DOCUMENTS:
+            wanted |= self._allowed
+        similarities = dict(tier_scores.similarities)
+        similarities.update((number, missing(number)) for number in wanted if number not in similarities)
+        return replace(tier_scores, similarities=similarities)
+
+    def _approximate_scores(self) -> dict[int, float]:
+        """The scores of all documents, without the bonuses that only the pool gets."""
+        keyword_scores, max_score, trust = self._keyword_scores, self._max_score, self._trust
+        allowed = self._allowed
+        if not self._tier_scores.similarities:
+            scores = {number: score / max_score for number, score in keyword_scores.items()}
+        else:
+            scores = dict(self._tier_scores.similarities)
+            if allowed is not None:
+                scores = {number: score for number, score in scores.items() if number in allowed}
+            if (least := self._tier_scores.threshold) is not None:
+                scores = {number: s for number, s in scores.items() if s >= least or number in keyword_scores}
+            get = scores.get
+            weight = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)  # so the similarities, many more, need no scaling
+            for number, score in keyword_scores.items():
+                share = score / max_score
+                factor = share + trust
+                scores[number] = get(number, 0.0) + weight * share * (factor if factor < 1.0 else 1.0)
+        for number, choice in self._tier_scores.choices.items():
+            if self._passes(number):
+                scores[number] = scores.get(number, 0.0) + choice
+        if boosts := self._signals.boosts:
+            for number in scores:
+                scores[number] *= boosts.get(self._index.document(number).entry.server, 1.0)
+        return scores
+
+    def _sort_key(self, ranked: RankedDocument) -> tuple[float, str]:
+        return -ranked.score, self._index.document(ranked.document).name
+
+    def _score(self, number: int) -> RankedDocument:
+        document = self._index.document(number)
+        terms, tiers = self._query_terms, self._tier_scores
+        keyword_score = self._keyword_scores.get(number, 0.0)
+        words = min(keyword_score * terms.boost(document) / self._max_score, 1.0) if keyword_score else 0.0
+        similarity = tiers.similarities.get(number)
+        score = words
+        if tiers.similarities:
+            trusted = words * min(words + self._trust, 1.0)
+            score = KEYWORD_WEIGHT * trusted + (1 - KEYWORD_WEIGHT) * max(similarity or 0.0, 0.0)
+            score += SERVER_BONUS * terms.names_server(document.entry.server)
+        choice = tiers.choices.get(number)
+        if tiers.choices:
+            score = LLM_WEIGHT * (choice or 0.0) + (1 - LLM_WEIGHT) * score
+        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
+        score = min(score, HIGHEST_SCORE)
+        if number in self._named or keyword_score:
+            score = self._score_by_name(number, document, score)
+        return RankedDocument(number, score, words, similarity, choice is not None)
+
+    def _score_by_name(self, number: int, document: Document, score: float) -> float:
+        """``score``, or the higher score of a tool whose name the query gives."""
+        if number in self._plan.literal:
+            return LITERAL_SCORE
+        if number in self._plan.same_words:
+            return SAME_WORDS_SCORES[self._query_terms.is_exact_name(document)]
+        if self._plan.unknown:
+            return score
+        if self._query_terms.covers_name(document):
+            low, high = COVERED_SCORES
+        elif self._query_terms.is_name_prefix(document):
+            low, high = PREFIX_SCORES
+        else:
+            return score
+        return low + (high - low) * score
 
 
-def _boost(index: Index, scores: dict[int, float], signals: Signals) -> None:
-    for number in scores:
-        server = index.document(number).entry.server
-        if server in signals.boosts:
-            scores[number] *= signals.boosts[server]
-
-
-def _completed(
-    index: Index,
-    heard: TierScores,
-    missing: Callable[[int], float],
-    worths: Mapping[int, float],
-    left: frozenset[int] | None,
-) -> TierScores:
-    """``heard`` with the similarities of all that the words alone would find, or that a filter leaves."""
-    wanted = set(_best(index, worths, POOL))
-    if left is not None and len(left) <= FEW:
-        wanted |= left
-    found = dict(heard.similarities)
-    found.update((number, missing(number)) for number in wanted if number not in found)
-    return replace(heard, similarities=found)
-
-
-def _best(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
-    """The ``depth`` documents of most worth, ties by name."""
+def _top(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
+    """The ``depth`` documents with the highest scores, ties by name."""
     found: list[int] = []
-    if len(scores) > 4 * depth:  # a quarter as good as the best are few, but enough as a rule
+    if len(scores) > 4 * depth:  # few have a quarter of the best score, but usually enough
         least = max(scores.values()) / 4
         found = [number for number, score in scores.items() if score >= least]
     if len(found) <= depth:
@@ -178,87 +229,25 @@ def _best(index: Index, scores: Mapping[int, float], depth: int) -> list[int]:
 
 
 def above_background(similarities: Mapping[int, float]) -> Mapping[int, float]:
-    """Cosines of another model on the scale of ours, where most tools have next to nothing in common.
+    """Another model's cosines, rescaled linearly: the lowest becomes `BACKGROUND_SIMILARITY`, and 1 stays 1.
 
-    What is common to nearly all tools is no similarity: the lowest counts as `BACKGROUND`, 1 stays 1.
+    Because in some models unrelated texts have high cosines, but in the table's vectors they have low ones.
     """
     if not similarities:
         return similarities
     low = min(similarities.values())
-    if low <= BACKGROUND:
+    if low <= BACKGROUND_SIMILARITY:
         return similarities
-    scale = (1 - BACKGROUND) / (1 - low) if low < 1 else 1.0
-    return {number: BACKGROUND + scale * (each - low) for number, each in similarities.items()}
+    scale = (1 - BACKGROUND_SIMILARITY) / (1 - low) if low < 1 else 1.0
+    return {number: BACKGROUND_SIMILARITY + scale * (each - low) for number, each in similarities.items()}
 
 
-def together(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[int, float]:
-    """The similarities of the table and of another model in one: each sees what the other doesn't. Where one
-    names only the best, the others have what its last has.
+def combine_similarities(local: Mapping[int, float], remote: Mapping[int, float]) -> dict[int, float]:
+    """The weighted means of the table's and a remote model's similarities. Where one of them lacks a
+    document, its lowest similarity is used.
     """
-    lows = (min(ours.values(), default=0.0), min(theirs.values(), default=0.0))
+    lows = (min(local.values(), default=0.0), min(remote.values(), default=0.0))
     return {
-        number: (1 - THEIRS) * ours.get(number, lows[0]) + THEIRS * theirs.get(number, lows[1])
-        for number in ours.keys() | theirs.keys()
+        number: (1 - REMOTE_WEIGHT) * local.get(number, lows[0]) + REMOTE_WEIGHT * remote.get(number, lows[1])
+        for number in local.keys() | remote.keys()
     }
-
-
-class _Judge:
-    """Scores a document by all that is known."""
-
-    def __init__(
-        self,
-        index: Index,
-        plan: Plan,
-        worths: Mapping[int, float],
-        most: float,
-        trust: float,
-        heard: TierScores,
-        signals: Signals,
-    ) -> None:
-        self._index, self._plan, self._worths, self._most = index, plan, worths, most
-        self._trust = trust
-        self._heard, self._signals = heard, signals
-        self._said = QueryTerms.of(index, plan)
-        self._named = {*plan.literal, *plan.spoken}
-
-    def order(self, found: RankedDocument) -> tuple[float, str]:
-        return -found.score, self._index.document(found.document).name
-
-    def alone(self, number: int) -> tuple[float, float | None]:
-        """What the words and the meaning say each, without what a closer look would add."""
-        return min(self._worths.get(number, 0.0) / self._most, 1.0), self._heard.similarities.get(number)
-
-    def found(self, number: int) -> RankedDocument:
-        document = self._index.document(number)
-        worth = self._worths.get(number, 0.0)
-        words = min(worth * self._said.advantage(document) / self._most, 1.0) if worth else 0.0
-        similarity = self._heard.similarities.get(number)
-        score = words
-        if self._heard.similarities:
-            trusted = words * min(words + self._trust, 1.0)
-            score = WORDS * trusted + (1 - WORDS) * max(similarity or 0.0, 0.0)
-            score += SERVER * self._said.names_server(document.entry.server)
-        choice = self._heard.choices.get(number)
-        if self._heard.choices:
-            score = LLM * (choice or 0.0) + (1 - LLM) * score
-        score *= HIGHEST_SCORE * self._signals.factor(document.entry.server, document.name)
-        score = min(score, HIGHEST_SCORE)
-        if number in self._named or worth:
-            score = self._by_name(number, document, score)
-        return RankedDocument(number, score, words, similarity, choice is not None)
-
-    def _by_name(self, number: int, document: Document, score: float) -> float:
-        """``score``, or what a tool gets that is called what the query says."""
-        if number in self._plan.literal:
-            return LITERAL_SCORE
-        if number in self._plan.spoken:
-            return SPOKEN_SCORES[self._said.wholly(document)]
-        if self._plan.unknown:
-            return score
-        if self._said.covers(document):
-            low, high = COVERED_SCORES
-        elif self._said.begins(document):
-            low, high = BEGUN_SCORES
-        else:
-            return score
-        return low + (high - low) * score

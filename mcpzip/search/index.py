@@ -1,12 +1,11 @@
-"""The inverted index: the tools of one catalog, searchable by their terms and by what they mean.
+"""The inverted index of the tools of one catalog, with a vector of each tool.
 
-The rule: an index never changes; `updated` makes the next one, shares with it what is the same, and analyses
-only tools it had not. What it answers depends on the set of its tools alone: not on their order, nor on
-whether it was built at once, grew tool by tool, or was read from a file. A *document* is a number of a tool;
-which number means nothing.
+The rule: an index is immutable; `updated` returns the next one, which shares what is equal, and analyzes only
+new tools. Search results depend on the set of tools only: not on their order, nor on whether the index was
+built at once, updated tool by tool, or loaded from a file. A *document* is the number of a tool in one index.
 
-Rare words of one server are limited (`limits.INDEXED_WORDS`): in the order of their names its tools are taken
-in whole until one has too many; that one and those after it are there by name only, *in brief*.
+The rare words of one server are limited (`limits.INDEXED_WORDS`): its tools are indexed in the order of their
+names until the limit is exceeded; that tool and those after it are indexed by their name only.
 """
 
 from collections import Counter
@@ -18,214 +17,220 @@ from math import log
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_WORDS
-from mcpzip.search.analysis import Analysis, Analyst
+from mcpzip.search.analysis import Analysis, Analyzer
 from mcpzip.search.names import Names
-from mcpzip.search.postings import PAIR, Posting, Postings
+from mcpzip.search.postings import POSTING, Posting, Postings
 from mcpzip.search.semantic.vectors import Packed, Vectors
 from mcpzip.search.tokenizer import words
 from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
 
-LOOSE = 0.25  # of the documents may be gone or lie outside the flat arrays before these are made anew
+MAX_UNPACKED = 0.25  # share of the documents that may be removed or added before the index is compacted
 
 Key = bytes
-"""What a tool is recognised by: a digest of its server and its text."""
+"""Identifies a tool: a digest of its server and its JSON."""
 
 
 def key_of(entry: Entry) -> Key:
-    """The key of ``entry``: tools of one key have the same analysis."""
+    """The key of ``entry``. Tools with equal keys have equal analyses."""
     return blake2b(b"%b\0%b" % (entry.server.encode(), entry.raw), digest_size=16).digest()
 
 
-def in_brief(key: Key) -> Key:
-    """The key that the tool of ``key`` has where it is taken in by name only; of that, ``key`` again."""
+def name_only_key(key: Key) -> Key:
+    """The key of the same tool indexed by name only; the reverse for such a key."""
     return bytes((key[0] ^ 1,)) + key[1:]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A tool in an index. name: as it is called. terms: the distinct terms of the tool's own name, in order,
-    stop words too. verb: the families of the name's verb. vector: what it means. rare: how many of
-    its words are rare. brief: whether only its name was taken in.
+    """A tool in an index.
+
+    name: with its server. name_terms: the distinct terms of the tool's own name, in order, stop words too.
+    verbs: the families of the name's verb. vector: its embedding. rare_words: how many of its words are rare.
+    name_only: whether only its name was indexed.
     """
 
     entry: Entry
     name: str
     key: Key
-    terms: tuple[int, ...]
-    verb: int
+    name_terms: tuple[int, ...]
+    verbs: int
     vector: Packed | None
-    rare: int
-    brief: bool
+    rare_words: int
+    name_only: bool
 
 
 @dataclass(frozen=True)
 class Index:
-    """The tools of one catalog, searchable. Threads may share it.
+    """The tools of one catalog, searchable. Safe between threads.
 
-    documents: by number, None where a tool is gone. numbers: the documents there are, by key. terms: the
-    number of every term that ever stood in one. written: every word that stands in a tool, and in how many.
-    names: the tools by what they are called. dimension: of the vectors, 0 when there are none.
+    documents: by number, None for a removed tool. numbers: of the documents that are not removed, by key.
+    terms: the number of every term that has ever been indexed. word_frequencies: every word of a tool, and
+    the number of tools that have it. dimension: of the vectors, 0 where there are none.
     """
 
     documents: Sequence[Document | None] = ()
     numbers: Mapping[Key, int] = field(default_factory=dict)
     terms: Mapping[str, int] = field(default_factory=dict)
-    written: Mapping[str, int] = field(default_factory=dict)
+    word_frequencies: Mapping[str, int] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     postings: Postings = field(default_factory=Postings)
     dimension: int = 0
-    _gone: Mapping[int, int] = field(default_factory=dict)  # documents that are, of those of a term
-    _loose: int = 0  # documents that are gone or were added since the arrays were made
-    _followed: Mapping[Packed, Packed] = field(default_factory=dict)  # see `Vectors`
+    _removed: Mapping[int, int] = field(default_factory=dict)  # the number of removed documents, by term
+    _unpacked: int = 0  # documents that were removed or added since the arrays were made
+    _known_leaders: Mapping[Packed, Packed] = field(default_factory=dict)  # see `Vectors`
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Those of ``entries`` that are not in it, not in brief either."""
+    def not_indexed(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those of ``entries`` that are not in the index, not even by name only."""
         return [
             entry
             for entry in entries
-            if (key := key_of(entry)) not in self.numbers and in_brief(key) not in self.numbers
+            if (key := key_of(entry)) not in self.numbers and name_only_key(key) not in self.numbers
         ]
 
     def updated(
-        self, entries: Iterable[Entry], analyst: Analyst, stopped: Callable[[], bool] = lambda: False
+        self, entries: Iterable[Entry], analyzer: Analyzer, stopped: Callable[[], bool] = lambda: False
     ) -> "Index":
-        """The index of exactly ``entries``. stopped: asked before each, and when it says so, this index is
-        the outcome: nobody wants another.
+        """The index of exactly ``entries``. stopped: called before each; True cancels the update, and this
+        index is returned.
         """
         wanted = sorted(
             {key_of(entry): entry for entry in entries}.items(),
             key=lambda pair: (pair[1].server, pair[1].tool, pair[0]),
         )
-        change = _Change(self, analyst)
+        update = _Update(self, analyzer)
         for key, entry in wanted:
             if stopped():
                 return self
-            change.take(key, entry)
-        index = change.done(stopped)
-        return index.packed() if index._loose > LOOSE * len(index) else index
+            update.include(key, entry)
+        index = update.finish(stopped)
+        return index.compacted() if index._unpacked > MAX_UNPACKED * len(index) else index
 
     @cached_property
-    def briefs(self) -> Counter[str]:
-        """How many tools there are by name only, by server."""
-        return Counter(document.entry.server for document in self.documents if document and document.brief)
+    def name_only_counts(self) -> Counter[str]:
+        """How many tools are indexed by name only, by server."""
+        return Counter(
+            document.entry.server for document in self.documents if document and document.name_only
+        )
 
     @property
-    def followed(self) -> Mapping[Packed, Packed]:
-        """Of every vector, the leader of its cluster, as far as that is known."""
-        if "meanings" not in self.__dict__ or self.meanings is None:
-            return self._followed
-        documents, vectors = self.meanings
-        kept = [self.document(number).vector or b"" for number in documents]
-        return dict(zip(kept, map(vectors.leaders.__getitem__, vectors.followers), strict=False))
+    def known_leaders(self) -> Mapping[Packed, Packed]:
+        """The leader of the cluster of every vector, as far as known."""
+        if "document_vectors" not in self.__dict__ or self.document_vectors is None:
+            return self._known_leaders
+        documents, vectors = self.document_vectors
+        followers = [self.document(number).vector or b"" for number in documents]
+        return dict(zip(followers, map(vectors.leaders.__getitem__, vectors.followers), strict=False))
 
-    def packed(self) -> "Index":
-        """The same tools with nothing loose: documents numbered anew, unused terms left out."""
-        if not self._loose:
+    def compacted(self) -> "Index":
+        """The same tools in flat arrays: documents are renumbered, removed ones and unused terms left out."""
+        if not self._unpacked:
             return self
         kept = sorted(self.numbers.values())
         renumbered = {old: new for new, old in enumerate(kept)}
-        terms = [term for term in self.terms if self.number(term) is not None]
-        numbers = {self.terms[term]: new for new, term in enumerate(terms)}
+        terms = [term for term in self.terms if self.term_id(term) is not None]
+        term_ids = {self.terms[term]: new for new, term in enumerate(terms)}
         documents = []
         for old in kept:
             document = self.document(old)
-            documents.append(replace(document, terms=tuple(numbers[term] for term in document.terms)))
+            documents.append(
+                replace(document, name_terms=tuple(term_ids[term] for term in document.name_terms))
+            )
         return Index(
             documents=documents,
             numbers={document.key: number for number, document in enumerate(documents)},
             terms={term: number for number, term in enumerate(terms)},
-            written=self.written,
+            word_frequencies=self.word_frequencies,
             names=self.names.renumbered(renumbered),
-            postings=self.postings.packed(
+            postings=self.postings.compacted(
                 (self.terms[term] for term in terms), renumbered if len(kept) < len(self.documents) else None
             ),
             dimension=self.dimension,
-            _followed=self.followed,
+            _known_leaders=self.known_leaders,
         )
 
     def document(self, number: int) -> Document:
-        """The document of this number, which must be there."""
+        """The document with this number, which must not be removed."""
         document = self.documents[number]
-        assert document is not None, "a document that is gone"
+        assert document is not None, "a removed document"
         return document
 
-    def number(self, term: str) -> int | None:
-        """The number of ``term``; None when it stands nowhere."""
+    def term_id(self, term: str) -> int | None:
+        """The number of ``term``; None where no tool has it."""
         number = self.terms.get(term)
-        if number is None or not self._gone:
+        if number is None or not self._removed:
             return number
-        return number if self.frequency(number) else None
+        return number if self.document_frequency(number) else None
 
-    def frequency(self, term: int) -> int:
-        """In how many tools ``term`` stands."""
-        return self.postings.count(term) - self._gone.get(term, 0)
+    def document_frequency(self, term: int) -> int:
+        """The number of tools that have ``term``."""
+        return self.postings.count(term) - self._removed.get(term, 0)
 
     def idf(self, term: int) -> float:
         """The inverse document frequency of ``term``, above 0."""
-        rarity = self._rarities.get(term)
-        if rarity is None:
-            standing = self.frequency(term)
-            rarity = log(1 + (len(self) - standing + 0.5) / (standing + 0.5))
-            self._rarities[term] = rarity
-        return rarity
+        idf = self._idfs.get(term)
+        if idf is None:
+            frequency = self.document_frequency(term)
+            idf = log(1 + (len(self) - frequency + 0.5) / (frequency + 0.5))
+            self._idfs[term] = idf
+        return idf
 
     @cached_property
     def max_idf(self) -> float:
-        """The rarity of a term that stands nowhere."""
+        """The idf of a term that no tool has."""
         return log(1 + (len(self) + 0.5) / 0.5)
 
     def postings_of(self, term: int) -> Iterable[Posting]:
-        """What ``term`` is worth, 0…1, in every document it stands in."""
+        """The documents of ``term``, and its weight in each, 0…1."""
         found = self.postings.of(term)
-        if term not in self._gone:
+        if term not in self._removed:
             return found
         documents = self.documents
-        return [(document, worth) for document, worth in found if documents[document] is not None]
+        return [(document, weight) for document, weight in found if documents[document] is not None]
 
     def has(self, document: int, term: int) -> bool:
-        """Whether ``term`` stands in ``document``."""
+        """Whether ``document`` has ``term``."""
         return self.postings.has(term, document)
 
     def server_terms(self, server: str) -> tuple[int, ...]:
-        """The terms of the name of ``server`` that stand in some tool."""
+        """The indexed terms of the name of ``server``."""
         terms = self._server_terms.get(server)
         if terms is None:
-            found = (self.number(term) for _, term in words(server))
-            terms = self._server_terms[server] = tuple(term for term in found if term is not None)
+            numbers = (self.term_id(term) for _, term in words(server))
+            terms = self._server_terms[server] = tuple(number for number in numbers if number is not None)
         return terms
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The words of the catalog."""
-        return Vocabulary(self.written)
+        return Vocabulary(self.word_frequencies)
 
     @cached_property
     def verbs(self) -> dict[int, int]:
-        """The terms of the catalog that are verbs, and the families of each."""
-        return {number: families(verb) for verb in verbs() if (number := self.number(verb)) is not None}
+        """The indexed terms that are verbs, and the families of each."""
+        return {number: families(verb) for verb in verbs() if (number := self.term_id(verb)) is not None}
 
     @cached_property
     def sizes(self) -> Counter[tuple[str, bool]]:
-        """How many tools there are of each (server, read_only)."""
+        """The number of tools of each (server, read_only)."""
         return Counter(
             (document.entry.server, document.entry.read_only) for document in self.documents if document
         )
 
     @cached_property
-    def meanings(self) -> tuple[list[int], Vectors] | None:
-        """The documents whose meaning is known, and their vectors; None when of none."""
+    def document_vectors(self) -> tuple[list[int], Vectors] | None:
+        """The documents that have a vector, and their vectors; None where none has."""
         found = [number for number, document in enumerate(self.documents) if document and document.vector]
         if not found:
             return None
         vectors = [vector for number in found if (vector := self.document(number).vector)]
-        return found, Vectors(vectors, self.dimension, self._followed)
+        return found, Vectors(vectors, self.dimension, self._known_leaders)
 
     @cached_property
-    def _rarities(self) -> dict[int, float]:
+    def _idfs(self) -> dict[int, float]:
         return {}
 
     @cached_property
@@ -233,113 +238,112 @@ class Index:
         return {}
 
 
-class _Change:
-    """The next index in the making. Tools are taken in by server, and those of a server by name."""
+class _Update:
+    """An update of an index. Tools must be included server by server, and those of a server by name."""
 
-    def __init__(self, index: Index, analyst: Analyst) -> None:
-        self._index, self._analyst = index, analyst
-        self._taken: set[Key] = set()
-        self._server, self._left = "", INDEXED_WORDS
-        self._draft: _Draft | None = None
+    def __init__(self, index: Index, analyzer: Analyzer) -> None:
+        self._index, self._analyzer = index, analyzer
+        self._included: set[Key] = set()
+        self._server, self._words_left = "", INDEXED_WORDS
+        self._builder: _Builder | None = None
 
-    def take(self, key: Key, entry: Entry) -> None:
-        """Have ``entry`` in the index, whole or in brief."""
+    def include(self, key: Key, entry: Entry) -> None:
+        """Include ``entry`` in the next index, with all its fields or by name only."""
         if entry.server != self._server:
-            self._server, self._left = entry.server, INDEXED_WORDS
-        if self._left > 0:
-            analysis = None if key in self._index.numbers else self._analyst.analyse(entry)
-            self._left -= analysis.rare if analysis else self._rare(key)
-            if self._left >= 0:
-                self._have(key, entry, analysis)
+            self._server, self._words_left = entry.server, INDEXED_WORDS
+        if self._words_left > 0:
+            analysis = None if key in self._index.numbers else self._analyzer.analyze(entry)
+            self._words_left -= analysis.rare_words if analysis else self._known(key).rare_words
+            if self._words_left >= 0:
+                self._add(key, entry, analysis)
                 return
-        key = in_brief(key)
+        key = name_only_key(key)
         known = key in self._index.numbers
-        self._have(key, entry, None if known else self._analyst.analyse(entry, brief=True), brief=True)
+        self._add(
+            key, entry, None if known else self._analyzer.analyze(entry, name_only=True), name_only=True
+        )
 
-    def done(self, stopped: Callable[[], bool]) -> Index:
-        """The next index; the one there was where nothing differs, or when it is ``stopped``."""
+    def finish(self, stopped: Callable[[], bool]) -> Index:
+        """The next index; the present one where nothing changed, or ``stopped`` returns True."""
         for key, number in self._index.numbers.items():
             if stopped():
                 return self._index
-            if key not in self._taken:
-                self._changed().remove(number, self._analyst)
-        return self._index if self._draft is None else self._draft.done()
+            if key not in self._included:
+                self._changed().remove(number, self._analyzer)
+        return self._index if self._builder is None else self._builder.build()
 
-    def _have(self, key: Key, entry: Entry, analysis: Analysis | None, *, brief: bool = False) -> None:
-        self._taken.add(key)
+    def _add(self, key: Key, entry: Entry, analysis: Analysis | None, *, name_only: bool = False) -> None:
+        self._included.add(key)
         if analysis is not None:
-            self._changed().add(key, entry, analysis, brief)
+            self._changed().add(key, entry, analysis, name_only)
 
-    def _rare(self, key: Key) -> int:
-        return self._index.document(self._index.numbers[key]).rare
+    def _known(self, key: Key) -> Document:
+        return self._index.document(self._index.numbers[key])
 
-    def _changed(self) -> "_Draft":
-        if self._draft is None:
-            self._draft = _Draft(self._index)
-        return self._draft
+    def _changed(self) -> "_Builder":
+        if self._builder is None:
+            self._builder = _Builder(self._index)
+        return self._builder
 
 
-class _Draft:
-    """A copy of an index, to be changed."""
+class _Builder:
+    """Builds an index from a copy of another one."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._documents = list(index.documents)
         self._numbers = dict(index.numbers)
         self._terms = dict(index.terms)
-        self._written = Counter(index.written)
+        self._word_frequencies = Counter(index.word_frequencies)
         self._names = index.names.copy()
         self._postings: dict[int, bytes] = {}
-        self._gone = Counter(index._gone)
-        self._loose = index._loose
+        self._removed = Counter(index._removed)
+        self._unpacked = index._unpacked
         self._dimension = index.dimension
 
-    def remove(self, number: int, analyst: Analyst) -> None:
-        """Take out a document. Analysing it once more is cheaper than keeping what it consists of."""
+    def remove(self, number: int, analyzer: Analyzer) -> None:
+        """Remove a document. It is analyzed again, because storing the terms of all would cost more."""
         document = self._index.document(number)
-        analysis = analyst.analyse(document.entry, with_meaning=False, brief=document.brief)
-        self._gone.update([self._terms[term] for term in analysis.postings_of])
-        self._written.subtract(analysis.written.keys())
-        for word in analysis.written:
-            if self._written[word] <= 0:
-                del self._written[word]
+        analysis = analyzer.analyze(document.entry, with_vector=False, name_only=document.name_only)
+        self._removed.update([self._terms[term] for term in analysis.term_weights])
+        self._word_frequencies.subtract(analysis.words.keys())
+        for word in analysis.words:
+            if self._word_frequencies[word] <= 0:
+                del self._word_frequencies[word]
         self._names.remove(number, document.entry)
         self._documents[number] = None
         del self._numbers[document.key]
-        self._loose += 1
+        self._unpacked += 1
 
-    def add(self, key: Key, entry: Entry, analysis: Analysis, brief: bool) -> None:
-        """Take in a tool."""
+    def add(self, key: Key, entry: Entry, analysis: Analysis, name_only: bool) -> None:
+        """Add a tool."""
         number = len(self._documents)
-        for term, worth in analysis.postings_of.items():
-            place = self._number(term)
-            self._postings[place] = self._postings.get(place, b"") + PAIR.pack(number, worth)
-        self._written.update(analysis.written.keys())
-        self._names.add(number, entry, brief)
-        self._documents.append(self._document(key, entry, analysis, brief))
+        for term, weight in analysis.term_weights.items():
+            term_id = self._term_id(term)
+            self._postings[term_id] = self._postings.get(term_id, b"") + POSTING.pack(number, weight)
+        self._word_frequencies.update(analysis.words.keys())
+        self._names.add(number, entry, name_only)
+        name_terms = tuple(self._term_id(term) for term in analysis.name_terms)
+        rest = analysis.verbs, analysis.vector, analysis.rare_words, name_only
+        self._documents.append(Document(entry, entry.name, key, name_terms, *rest))
         self._numbers[key] = number
-        self._loose += 1
+        self._unpacked += 1
         if analysis.vector:
             self._dimension = 2 * len(analysis.vector)
 
-    def _document(self, key: Key, entry: Entry, analysis: Analysis, brief: bool) -> Document:
-        terms = tuple(self._number(term) for term in analysis.name)
-        rest = analysis.verb, analysis.vector, analysis.rare, brief
-        return Document(entry, entry.name, key, terms, *rest)
-
-    def _number(self, term: str) -> int:
+    def _term_id(self, term: str) -> int:
         return self._terms.setdefault(term, len(self._terms))
 
-    def done(self) -> Index:
+    def build(self) -> Index:
         return Index(
             documents=self._documents,
             numbers=self._numbers,
             terms=self._terms,
-            written=self._written,
+            word_frequencies=self._word_frequencies,
             names=self._names,
             postings=self._index.postings.with_added(self._postings),
             dimension=self._dimension,
-            _gone=self._gone,
-            _followed=self._index.followed,
-            _loose=self._loose,
+            _removed=self._removed,
+            _known_leaders=self._index.known_leaders,
+            _unpacked=self._unpacked,
         )

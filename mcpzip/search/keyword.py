@@ -1,74 +1,74 @@
-"""The keyword tier: how well the words of a query fit the tools that have them.
+"""The keyword tier: BM25F scores of documents, normalised by the query's maximum score.
 
-The rule: what a tool answers is a share, 0…1, of what a tool would have that answers every word of the query:
-BM25F over the postings, and small advantages for the best of those, over the sum of the rarities of all words
-asked for (an unknown word is as rare as can be). So it says how much of the query is there, whatever the
-query's length. A word more that fits never lowers it.
+The rule: a document's keyword score is its share, 0…1, of the score of a document that has every word of the
+query: BM25F over the postings, with bonuses for its name, over the sum of the idf of all words (an unknown
+word has the highest idf). So a score says how much of the query a tool matches, whatever the query's length.
+One more matching word never lowers it.
 """
 
 from collections.abc import Iterable
 from itertools import takewhile
 
 from mcpzip.search.index import Document, Index
-from mcpzip.search.phrases import documents_with
+from mcpzip.search.phrases import documents_with_phrase
 from mcpzip.search.query import Plan
 from mcpzip.search.verbs import contradict
 
-# Advantages, as shares of what a tool's words are worth. Beside each, what is lost of nDCG@10 without it.
-VERB = 0.2  # the verb of the name is of a family the query asks for: −.009; .1: −.003, .3: −.0005
-CONTRADICTION = 0.15  # the query reads and the name writes, or the other way round; taken off: −.002
-NAME = 0.15  # times the share of the name that the query says: −.004; .1 and .3: −.001
-SERVER = 0.1  # every word of the server's name is in the query: −.002
+# Bonuses, as shares of the document's score. Beside each, the loss of nDCG@10 without it.
+VERB_BONUS = 0.2  # the verb of the name is of a family of the query's verbs: −.009; .1: −.003, .3: −.0005
+CONTRADICTION_PENALTY = 0.15  # the query's verbs read and the name's verb writes, or the reverse: −.002
+NAME_BONUS = 0.15  # times the share of the name that is in the query: −.004; .1 and .3: −.001
+SERVER_BONUS = 0.1  # every word of the server's name is in the query: −.002
 
 
 def score_documents(index: Index, plan: Plan) -> dict[int, float]:
-    """For every document that has a term of the plan, what its terms are worth together, rarities and all."""
-    longest_first = sorted(plan.groups, key=lambda group: -sum(map(index.frequency, group.terms)))
-    totals: dict[int, float] = {}
-    get = totals.get
+    """The BM25F score, idf included, of every document that has a term of the plan."""
+    longest_first = sorted(plan.groups, key=lambda group: -sum(map(index.document_frequency, group.terms)))
+    scores: dict[int, float] = {}
+    get = scores.get
     for group in longest_first:
         if len(group.terms) == 1:
             weight = group.weight * index.idf(group.terms[0])
-            worths: Iterable[tuple[int, float]] = index.postings_of(group.terms[0])
+            postings: Iterable[tuple[int, float]] = index.postings_of(group.terms[0])
         else:
             weight = group.weight
             best: dict[int, float] = {}
             for term in group.terms:
-                rarity = index.idf(term)
-                for document, worth in index.postings_of(term):
-                    if rarity * worth > best.get(document, 0.0):
-                        best[document] = rarity * worth
-            worths = best.items()
-        if totals:
-            for document, worth in worths:
-                totals[document] = get(document, 0.0) + weight * worth
-        else:  # most of the adding is done by the commonest word, and here at little cost
-            totals.update([(document, weight * worth) for document, worth in worths])
-    return totals
+                idf = index.idf(term)
+                for document, term_weight in index.postings_of(term):
+                    if idf * term_weight > best.get(document, 0.0):
+                        best[document] = idf * term_weight
+            postings = best.items()
+        if scores:
+            for document, term_weight in postings:
+                scores[document] = get(document, 0.0) + weight * term_weight
+        else:  # the first group has the most postings, and needs no additions
+            scores.update([(document, weight * term_weight) for document, term_weight in postings])
+    return scores
 
 
 def max_score(index: Index, plan: Plan) -> float:
-    """What a tool would have that answers all that is asked; above 0."""
-    asked = sum(max(map(index.idf, group.terms)) for group in plan.groups if group.asked)
-    return (asked + plan.unknown * index.max_idf) or 1.0
+    """The divisor of scores: the sum of the highest idf of every word of the query; above 0."""
+    known = sum(max(map(index.idf, group.terms)) for group in plan.groups if group.counted)
+    return (known + plan.unknown * index.max_idf) or 1.0
 
 
-def left_by_filters(index: Index, plan: Plan) -> frozenset[int] | None:
-    """The documents that the plan's filters leave; None when it has none."""
+def filtered_documents(index: Index, plan: Plan) -> frozenset[int] | None:
+    """The documents that pass the plan's filters; None where it has no filters."""
     filters = (
         plan.servers is not None,
         plan.read_only is not None,
-        plan.without,
+        plan.excluded,
         plan.phrases,
-        plan.everything,
+        plan.match_all,
     )
     if not any(filters):
         return None
     left = {number for number, document in enumerate(index.documents) if document and _passes(plan, document)}
-    for term in plan.without:
+    for term in plan.excluded:
         left -= {number for number, _ in index.postings_of(term)}
     for phrase in plan.phrases:
-        left &= documents_with(index, phrase)
+        left &= documents_with_phrase(index, phrase)
     return frozenset(left)
 
 
@@ -80,78 +80,73 @@ def _passes(plan: Plan, document: Document) -> bool:
 
 
 class QueryTerms:
-    """What a plan says, ready to be held against the names of tools.
+    """The terms and verbs of a plan, to be compared with the names of tools."""
 
-    terms: by term, its rarity. asked: the terms that are asked for themselves.
-    """
+    __slots__ = ("_counted", "_groups", "_index", "_servers", "_terms", "_verbs")
 
-    __slots__ = ("_groups", "_index", "_servers", "asked", "terms", "verbs")
-
-    def __init__(self, index: Index, terms: dict[int, float], asked: set[int], verbs: int) -> None:
+    def __init__(self, index: Index, plan: Plan) -> None:
+        groups = [group.terms for group in plan.groups if group.counted]
         self._index = index
         self._servers: dict[str, bool] = {}
-        self._groups: list[tuple[int, ...]] = []
-        self.terms, self.asked, self.verbs = terms, asked, verbs
+        self._groups = groups
+        self._terms = {term for group in plan.groups for term in group.terms} | set(plan.stop_word_terms)
+        self._counted = {term for group in groups for term in group} | set(plan.stop_word_terms)
+        self._verbs = plan.verbs
 
-    @classmethod
-    def of(cls, index: Index, plan: Plan) -> "QueryTerms":
-        """What ``plan`` says."""
-        terms = {term for group in plan.groups for term in group.terms} | set(plan.asides)
-        asked = {term for group in plan.groups if group.asked for term in group.terms} | set(plan.asides)
-        said = cls(index, {term: index.idf(term) for term in terms}, asked, plan.verbs)
-        said._groups = [group.terms for group in plan.groups if group.asked]
-        return said
+    def boost(self, document: Document) -> float:
+        """The factor of the document's keyword score: 1 with all bonuses and penalties."""
+        boost = 1 + NAME_BONUS * self.name_coverage(document)
+        boost += SERVER_BONUS * self.names_server(document.entry.server)
+        if self._verbs & document.verbs:
+            return boost + VERB_BONUS
+        if self._verbs and contradict(self._verbs, document.verbs):
+            return boost - CONTRADICTION_PENALTY
+        return boost
 
-    def advantage(self, document: Document) -> float:
-        """What the worth of the tool's words is multiplied by: all advantages together, about 1."""
-        advantage = 1 + NAME * self.coverage(document) + SERVER * self.names_server(document.entry.server)
-        if self.verbs & document.verb:
-            return advantage + VERB
-        if self.verbs and contradict(self.verbs, document.verb):
-            return advantage - CONTRADICTION
-        return advantage
-
-    def coverage(self, document: Document) -> float:
-        """The share of the tool's own name that is said, 0…1, by rarity."""
+    def name_coverage(self, document: Document) -> float:
+        """The share of the tool's own name that is in the query, 0…1, its terms weighted by idf."""
         whole = covered = 0.0
-        for term in document.terms:
-            rarity = self._index.idf(term)
-            whole += rarity
-            if term in self.terms:
-                covered += rarity
+        for term in document.name_terms:
+            idf = self._index.idf(term)
+            whole += idf
+            if term in self._terms:
+                covered += idf
         return covered / whole if whole else 0.0
 
-    def wholly(self, document: Document) -> bool:
-        """Whether the tool's name, with its server or without, is what is asked, to the last word."""
+    def is_exact_name(self, document: Document) -> bool:
+        """Whether the terms of the query are those of the tool's name, with its server's name or without."""
         server = self._index.server_terms(document.entry.server)
-        return self.asked in (set(document.terms), {*server, *document.terms})
+        return self._counted in (set(document.name_terms), {*server, *document.name_terms})
 
-    def covers(self, document: Document) -> bool:
-        """Whether the tool's whole name is said, and nothing that stands neither in it nor in its
-        server's."""
-        if not document.terms or not self.terms.keys() >= set(document.terms):
+    def covers_name(self, document: Document) -> bool:
+        """Whether the query has every term of the tool's name, and every word of the query is in that name or
+        in its server's name.
+        """
+        if not document.name_terms or not self._terms >= set(document.name_terms):
             return False
-        names = {*document.terms, *self._index.server_terms(document.entry.server)}
+        names = {*document.name_terms, *self._index.server_terms(document.entry.server)}
         return all(not names.isdisjoint(group) for group in self._groups)
 
-    def begins(self, document: Document) -> bool:
-        """Whether the tool's name, with its server or without, begins with all that is asked."""
+    def is_name_prefix(self, document: Document) -> bool:
+        """Whether the tool's name, with its server's name or without, begins with all words of the query."""
         server = self._index.server_terms(document.entry.server)
-        return self._start_says_all(document.terms) or (
-            bool(server) and server[0] in self.terms and self._start_says_all(server + document.terms)
+        return self._begins_with_query(document.name_terms) or (
+            bool(server)
+            and server[0] in self._terms
+            and self._begins_with_query(server + document.name_terms)
         )
 
-    def _start_says_all(self, terms: tuple[int, ...]) -> bool:
-        if not terms or terms[0] not in self.terms:
+    def _begins_with_query(self, terms: tuple[int, ...]) -> bool:
+        if not terms or terms[0] not in self._terms:
             return False
-        start = set(takewhile(self.terms.__contains__, terms))
+        start = set(takewhile(self._terms.__contains__, terms))
         return all(not start.isdisjoint(group) for group in self._groups)
 
     def names_server(self, server: str) -> bool:
-        """Whether every word of the name of ``server`` is said."""
-        known = self._servers.get(server)
-        if known is None:
+        """Whether every word of the name of ``server`` is in the query."""
+        named = self._servers.get(server)
+        if named is None:
             terms = self._index.server_terms(server)
-            known = bool(terms) and self.terms.keys() >= set(terms)
-            self._servers[server] = known
-        return known
+            named = bool(terms) and self._terms >= set(terms)
+            self._servers[server] = named
+        return named

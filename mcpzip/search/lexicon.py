@@ -1,12 +1,12 @@
-"""What a word of another language means, in the English that tools are described in.
+"""A bilingual lexicon: English glosses of words of other languages, for query translation.
 
-The rule: a word is a key of `lexicon.tsv` only where it can't be taken for an English word of another
-meaning, and what is not in there stays unknown. Inflection is undone by the endings below, for words that are
-no key themselves; an English word taken for a foreign one is worse than a foreign one not understood.
+The rule: translating an English word by mistake is worse than not translating a foreign one. So a word is a
+key of `lexicon.tsv` only where it is not also an English word of another meaning, and a word that is not in
+the file is not translated. Of a word that is no key, the inflection is removed by the endings below.
 
-The file: a row a concept, a column a language, keys separated by commas and written as `spelled` spells them.
-The English of a row is the words a tool would use, the best first; of the row whose English is `-` it is
-nothing, in whichever language the word stands. The file is read once, when the first word is looked up.
+The file: a row per concept, a column per language; keys are separated by commas and normalised by
+`normalized`. The English column has the words that tools use, the best first; `-` in it marks words without
+a gloss, such as stop words. The file is read once, when the first word is looked up.
 """
 
 from collections.abc import Collection, Iterator
@@ -21,29 +21,30 @@ from mcpzip.search.tokenizer import fold, is_bigram, words
 NOTHING = "-"
 
 _FILE = Path(__file__).with_name("lexicon.tsv")
-_LONGEST_WORD = 40  # characters
-_REMEMBERED = 512  # words
+_MAX_WORD = 40  # characters
+_CACHED_WORDS = 512
 
-# Letters that people don't keep apart.
-_SPELLINGS = str.maketrans("ёأإآىة", "еااايه")
+_INTERCHANGEABLE = str.maketrans("ёأإآىة", "еااايه")  # letters that are often written for each other
 
 
 @dataclass(frozen=True, slots=True)
 class Inflection:
-    """How words change: ``beginning + worn`` is known when ``beginning + own`` is a key of the language.
+    """The suffixes of a language: ``stem + ending`` means the same as the key ``stem + key_ending``.
 
-    shortest: letters of the beginning. prefixes: what is written
-    together with a word that it stands before.
+    min_stem: letters of the stem. prefixes: articles and prepositions that are written together with the word
+    after them.
     """
 
-    shortest: int
-    worn: frozenset[str]
-    own: tuple[str, ...]
+    min_stem: int
+    endings: frozenset[str]
+    key_endings: tuple[str, ...]
     prefixes: tuple[str, ...]
 
 
-def _inflection(shortest: int, worn: str, own: str, prefixes: str = "") -> Inflection:
-    return Inflection(shortest, frozenset(worn.split()) | {""}, ("", *own.split()), ("", *prefixes.split()))
+def _inflection(min_stem: int, endings: str, key_endings: str, prefixes: str = "") -> Inflection:
+    return Inflection(
+        min_stem, frozenset(endings.split()) | {""}, ("", *key_endings.split()), ("", *prefixes.split())
+    )
 
 
 INFLECTIONS = {
@@ -70,10 +71,10 @@ INFLECTIONS = {
     "he": _inflection(3, "ים ות י ה ך נו יי", "ה", "וה מה שה ה ו ב ל מ ש כ"),
     "hi": _inflection(3, "ें ों े ी ा ो ना ने नी", "ा ी े ना"),
 }
-LONGEST_ENDING = 5  # letters; what may stand there is in the table
+LONGEST_ENDING = 5  # letters
 
-# Frequent English words that look inflected and would be taken for something else.
-_ENGLISH_ALL_THE_SAME = """
+# Frequent English words that would be taken for an inflected key.
+_ENGLISH = """
 active amiss annex attendee attendees ayers beginner bells beware bogus calls camaro canals carpets carts
 ceases chains channels college comers command commands comment comments controls corrigan courts cries curse
 curses davis demands digits diners discs divides dorms economics element elements empress envoys equip
@@ -84,204 +85,198 @@ records redeem regards remedies responders rests resume resumes retiree retires 
 salaries slaps sonnet spelt stems studio studios surf symbol symbols tells termite tier transfers tries
 trove vigil
 """
-ENGLISH = frozenset(_ENGLISH_ALL_THE_SAME.split())
+ENGLISH = frozenset(_ENGLISH.split())
 
 _LINKS = ("", "s", "n", "en", "es", "e")  # between the parts of a German compound
 _PLURALS = ("", "e", "n", "en", "s", "es")
-_SHORTEST_PART = 4  # letters of a German compound
+_MIN_PART = 4  # letters of a part of a German compound
 
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """meanings: English words by key. inflected: the keys that have a meaning, by language of `INFLECTIONS`.
+    """glosses: English words by key. inflected: the keys that have a gloss, by language of `INFLECTIONS`.
 
-    unspaced: characters of the longest key in a script without spaces. phrases: by the first word of a key of
-    several, how many words the longest has. synonyms: by the best English of a concept, its others.
+    max_unspaced: characters of the longest key in a script without spaces. phrases: by the first word of a
+    key of several words, the number of words of the longest such key. synonyms: by the best English word of a
+    concept, its other English words.
     """
 
-    meanings: dict[str, tuple[str, ...]]
+    glosses: dict[str, tuple[str, ...]]
     inflected: dict[str, frozenset[str]]
-    unspaced: int
+    max_unspaced: int
     phrases: dict[str, int]
     synonyms: dict[str, tuple[str, ...]]
 
 
 def gloss(word: str) -> tuple[str, ...] | None:
-    """The English for one word of `tokenizer.words`; () when it means nothing, None when it isn't known.
+    """The English words for a word of `tokenizer.words`; () for one to be ignored, None for an unknown one.
 
-    Of several English words all are meant ("wettervorhersage": weather, forecast). Never raises.
+    Several English words are meant together ("wettervorhersage": weather, forecast). Never raises.
     """
-    return _glossed(word) if len(word) <= _LONGEST_WORD else None
+    return _gloss(word) if len(word) <= _MAX_WORD else None
 
 
 def gloss_text(text: str) -> str:
-    """The English words, in order, for what ``text`` says in scripts other than Latin; "" when nothing.
+    """The English words, in order, for the parts of ``text`` in other scripts than Latin; "" where none.
 
-    Scripts without spaces are read by the longest known key at each place. Of Latin script only keys of
-    several words count, and only in a text that is not all ASCII. Never raises; takes time linear in
-    ``text``.
+    Scripts without spaces are segmented by the longest known key at each position. In Latin script only keys
+    of several words are translated, and only in a text that is not all ASCII. Never raises; takes time linear
+    in ``text``.
     """
-    return "" if text.isascii() else " ".join(_read(spelled(text)))
+    return "" if text.isascii() else " ".join(_translate(normalized(text)))
 
 
 def synonyms(english: str) -> tuple[str, ...]:
-    """The other English words of the concept whose best one is ``english`` ("email": mail)."""
+    """The other English words of the concept whose best English word is ``english`` ("email": mail)."""
     return _lexicon().synonyms.get(english, ())
 
 
-def spelled(text: str) -> str:
+def normalized(text: str) -> str:
     """``text`` in the spelling of the keys."""
-    return fold(fold(text).casefold()).translate(_SPELLINGS)
+    return fold(fold(text).casefold()).translate(_INTERCHANGEABLE)
 
 
-def _read(text: str) -> Iterator[str]:
-    """The English of a spelled text."""
+def _translate(text: str) -> Iterator[str]:
+    """The English words of a normalised text."""
     pieces = ["".join(piece) for _, piece in groupby(text, is_bigram)]
-    run = ""
-    for place, piece in enumerate(pieces):
+    unspaced = ""
+    for i, piece in enumerate(pieces):
         if is_bigram(piece):
-            run += piece
-        elif not (run and piece == " " and place + 1 < len(pieces)):  # Korean puts spaces between its words
-            yield from _of_run(run)
-            run = ""
-            yield from _of_words([word for word, _ in words(piece)])
-    yield from _of_run(run)
+            unspaced += piece
+        elif not (unspaced and piece == " " and i + 1 < len(pieces)):  # Korean puts spaces between its words
+            yield from _translate_unspaced(unspaced)
+            unspaced = ""
+            yield from _translate_words([word for word, _ in words(piece)])
+    yield from _translate_unspaced(unspaced)
 
 
-def _of_run(run: str) -> Iterator[str]:
-    """What a run of a script without spaces says."""
-    place = 0
-    while place < len(run):
+def _translate_unspaced(text: str) -> Iterator[str]:
+    """The English words of a text in a script without spaces."""
+    start = 0
+    while start < len(text):
         lexicon = _lexicon()
-        for end in range(min(len(run), place + lexicon.unspaced), place, -1):
-            meaning = lexicon.meanings.get(run[place:end])
-            if meaning is not None:
-                yield from meaning
-                place = end
+        for end in range(min(len(text), start + lexicon.max_unspaced), start, -1):
+            english = lexicon.glosses.get(text[start:end])
+            if english is not None:
+                yield from english
+                start = end
                 break
         else:
-            place += 1
+            start += 1
 
 
-def _of_words(run: list[str]) -> Iterator[str]:
-    """What words say: those of no Latin script, and phrases of any."""
-    place = 0
-    while place < len(run):
+def _translate_words(tokens: list[str]) -> Iterator[str]:
+    """The English words of words in other scripts than Latin, and of phrases in any script."""
+    start = 0
+    while start < len(tokens):
         lexicon = _lexicon()
-        for end in range(min(len(run), place + lexicon.phrases.get(run[place], 0)), place + 1, -1):
-            meaning = lexicon.meanings.get(" ".join(run[place:end]))
-            if meaning is not None:
-                yield from meaning
-                place = end
+        for end in range(min(len(tokens), start + lexicon.phrases.get(tokens[start], 0)), start + 1, -1):
+            english = lexicon.glosses.get(" ".join(tokens[start:end]))
+            if english is not None:
+                yield from english
+                start = end
                 break
         else:
-            if not run[place].isascii():
-                yield from gloss(run[place]) or ()
-            place += 1
+            if not tokens[start].isascii():
+                yield from gloss(tokens[start]) or ()
+            start += 1
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _glossed(word: str) -> tuple[str, ...] | None:
+@lru_cache(maxsize=_CACHED_WORDS)
+def _gloss(word: str) -> tuple[str, ...] | None:
     lexicon = _lexicon()
-    word = word.translate(_SPELLINGS)
-    meaning = lexicon.meanings.get(word)
-    if meaning is not None or word in ENGLISH:
-        return meaning
-    languages = [language for language in INFLECTIONS if _alike(word, language)]
-    for ending in range(LONGEST_ENDING + 1):
+    word = word.translate(_INTERCHANGEABLE)
+    english = lexicon.glosses.get(word)
+    if english is not None or word in ENGLISH:
+        return english
+    languages = [language for language in INFLECTIONS if _in_script_of(word, language)]
+    for length in range(LONGEST_ENDING + 1):
         for language in languages:
-            key = _uninflected(word, ending, INFLECTIONS[language], lexicon.inflected[language])
+            key = _lemma(word, length, INFLECTIONS[language], lexicon.inflected[language])
             if key:
-                return lexicon.meanings[key]
-    return _compound(word) if "de" in languages else None
+                return lexicon.glosses[key]
+    return _gloss_compound(word) if "de" in languages else None
 
 
-_SCRIPTS = {
-    "ru": "а",
-    "uk": "а",
-    "ar": "ا",
-    "he": "א",
-    "hi": "अ",
-}  # a letter of it; of the others it is Latin
+# A letter of the script of each language; the other languages are in Latin script.
+_SCRIPTS = {"ru": "а", "uk": "а", "ar": "ا", "he": "א", "hi": "अ"}
 
 
-def _alike(word: str, language: str) -> bool:
-    """Whether ``word`` is in the script of ``language``: its first letter stands near the script's."""
+def _in_script_of(word: str, language: str) -> bool:
+    """Whether the first letter of ``word`` is in the Unicode block of 256 of the script of ``language``."""
     return ord(word[:1] or " ") >> 8 == ord(_SCRIPTS.get(language, "a")) >> 8
 
 
-def _uninflected(word: str, ending: int, how: Inflection, keys: Collection[str]) -> str | None:
-    """The key that ``word`` is when its last ``ending`` letters are what it wears."""
-    for prefix in how.prefixes:
+def _lemma(word: str, length: int, inflection: Inflection, keys: Collection[str]) -> str | None:
+    """The key of ``keys`` of which ``word`` is an inflection, its ending being ``length`` letters long."""
+    for prefix in inflection.prefixes:
         if not word.startswith(prefix):
             continue
         rest = word[len(prefix) :]
-        beginning = rest[: len(rest) - ending]
-        if len(beginning) < how.shortest or rest[len(beginning) :] not in how.worn:
+        stem = rest[: len(rest) - length]
+        if len(stem) < inflection.min_stem or rest[len(stem) :] not in inflection.endings:
             continue
-        for own in how.own:
-            if beginning + own in keys and (ending or not own):
-                return beginning + own
+        for key_ending in inflection.key_endings:
+            if stem + key_ending in keys and (length or not key_ending):
+                return stem + key_ending
     return None
 
 
-def _compound(word: str) -> tuple[str, ...] | None:
-    """What the two known parts of a German compound mean, the last part as long as can be."""
+def _gloss_compound(word: str) -> tuple[str, ...] | None:
+    """The English of the two known parts of a German compound, the last part as long as possible."""
     lexicon = _lexicon()
-    for cut in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1):
-        first = _part(word[:cut], _LINKS)
-        second = _part(word[cut:], _PLURALS) if first else None
+    for cut in range(_MIN_PART, len(word) - _MIN_PART + 1):
+        first = _compound_part(word[:cut], _LINKS)
+        second = _compound_part(word[cut:], _PLURALS) if first else None
         if first and second:
-            return lexicon.meanings[first] + lexicon.meanings[second]
+            return lexicon.glosses[first] + lexicon.glosses[second]
     return None
 
 
-def _part(written: str, endings: tuple[str, ...]) -> str | None:
-    """The German key that ``written`` is, but for an ending."""
+def _compound_part(part: str, endings: tuple[str, ...]) -> str | None:
+    """The German key that ``part`` is when one of ``endings`` is removed."""
     known = _lexicon().inflected["de"]
     for ending in endings:
-        key = written.removesuffix(ending)
-        if key + ending == written and len(key) >= _SHORTEST_PART and key in known:
+        key = part.removesuffix(ending)
+        if key + ending == part and len(key) >= _MIN_PART and key in known:
             return key
     return None
 
 
 @cache
 def checksum() -> int:
-    """Of the data file: it changes with it."""
+    """The CRC-32 of the data file."""
     return crc32(_FILE.read_bytes())
 
 
 @cache
 def _lexicon() -> _Lexicon:
-    meanings: dict[str, tuple[str, ...]] = {}
+    glosses: dict[str, tuple[str, ...]] = {}
     others: dict[str, tuple[str, ...]] = {}
     inflected: dict[str, set[str]] = {language: set() for language in INFLECTIONS}
     header, *rows = _FILE.read_text(encoding="utf-8").splitlines()
-    columns = {
-        place: language for place, language in enumerate(header.split("\t")) if language in INFLECTIONS
-    }
-    for row in reversed(rows):  # a word of two rows means what the first of them says
+    columns = {i: language for i, language in enumerate(header.split("\t")) if language in INFLECTIONS}
+    for row in reversed(rows):  # for a key of two rows, the first row wins
         english, *cells = row.split("\t")
         best, *rest = english.split(",")
         meaning = () if best == NOTHING else tuple(best.split())
         if rest:
             others[best] = tuple(rest)
-        for place, cell in enumerate(cells, start=1):
+        for column, cell in enumerate(cells, start=1):
             keys = cell.split(",")
-            meanings.update(dict.fromkeys(keys, meaning))
-            if meaning and place in columns:
-                inflected[columns[place]].update(keys)
-    del meanings[""]  # of empty cells
+            glosses.update(dict.fromkeys(keys, meaning))
+            if meaning and column in columns:
+                inflected[columns[column]].update(keys)
+    del glosses[""]  # the key of empty cells
     phrases: dict[str, int] = {}
-    for key in meanings:
+    for key in glosses:
         if " " in key:
             first, count = key[: key.index(" ")], key.count(" ") + 1
             phrases[first] = max(count, phrases.get(first, 0))
     return _Lexicon(
-        meanings,
+        glosses,
         {language: frozenset(keys) for language, keys in inflected.items()},
-        max(len(key) for key in meanings if not key.isascii() and is_bigram(key)),
+        max(len(key) for key in glosses if not key.isascii() and is_bigram(key)),
         phrases,
         others,
     )

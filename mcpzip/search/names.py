@@ -1,58 +1,60 @@
-"""Finding a tool by what it is called.
+"""An index of tools by name.
 
-The rule: names are compared by their words, so `get-user`, `getUser` and "user, get" are one; with the server
-before it or without. Only `Names.literal` looks at the characters themselves.
+The rule: names are compared by their words, with the server's name or without, so `get-user`, `getUser` and
+"user, get" are the same name. Only `Names.literal` compares characters.
 """
 
 from collections.abc import Iterable, Mapping
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import NAME_LIKE
-from mcpzip.search.tokenizer import content, words
+from mcpzip.search.tokenizer import content_words, words
 
-Pairs = list[tuple[str, str]]  # of `words`
-Spoken = dict[str, tuple[int, ...]]
+Pairs = list[tuple[str, str]]
+"""Words and terms, of `tokenizer.words`."""
+NameTable = dict[str, tuple[int, ...]]
+"""Documents by name."""
 
 
 class Names:
-    """The names of the tools of one catalog, by the numbers they are added with."""
+    """The names of the tools of one catalog, each with the number of its document."""
 
-    __slots__ = ("_literal", "_spoken")
+    __slots__ = ("_by_words", "_literal")
 
-    def __init__(self, entries: Iterable[Entry] = (), spoken: Spoken | None = None) -> None:
-        """Of ``entries``, numbered in their order. spoken: what `table` gave for just these."""
-        self._literal: Spoken = {}
-        self._spoken: Spoken = {} if spoken is None else spoken
+    def __init__(self, entries: Iterable[Entry] = (), by_words: NameTable | None = None) -> None:
+        """entries: numbered in their order. by_words: the `table` of the same entries, where it is known."""
+        self._literal: NameTable = {}
+        self._by_words: NameTable = {} if by_words is None else by_words
         for number, entry in enumerate(entries):
             for key in (entry.tool, entry.name):
                 _add(self._literal, key, number)
 
     @property
-    def table(self) -> Spoken:
-        """By the words of a name, the tools of that name. Not to be changed."""
-        return self._spoken
+    def table(self) -> NameTable:
+        """The documents by the words of their name. Must not be changed."""
+        return self._by_words
 
     def copy(self) -> "Names":
-        """A copy, to be changed."""
+        """A copy that can be changed."""
         return self.renumbered(None)
 
     def renumbered(self, numbers: Mapping[int, int] | None) -> "Names":
-        """The same names with other numbers, by the old; None: with the same."""
+        """The same names with new document numbers. numbers: new by old; None: unchanged."""
         names = Names()
-        for table, its in ((names._literal, self._literal), (names._spoken, self._spoken)):
+        for new, old in ((names._literal, self._literal), (names._by_words, self._by_words)):
             if numbers is None:
-                table.update(its)
+                new.update(old)
             else:
-                table.update((key, tuple([numbers[old] for old in old])) for key, old in its.items())
+                new.update((key, tuple([numbers[n] for n in documents])) for key, documents in old.items())
         return names
 
-    def add(self, number: int, entry: Entry, brief: bool = False) -> None:
-        """Take in ``entry``. brief: to be found as it is written only."""
-        for table, key in self._keys(entry)[: 2 if brief else None]:
+    def add(self, number: int, entry: Entry, name_only: bool = False) -> None:
+        """Add ``entry``. name_only: only `literal` finds it."""
+        for table, key in self._keys(entry)[: 2 if name_only else None]:
             _add(table, key, number)
 
     def remove(self, number: int, entry: Entry) -> None:
-        """Take out ``entry``, added under this number."""
+        """Remove ``entry``, which was added under this number."""
         for table, key in self._keys(entry):
             left = tuple([other for other in table.get(key, ()) if other != number])
             if left:
@@ -61,33 +63,32 @@ class Names:
                 table.pop(key, None)
 
     def literal(self, query: str) -> tuple[int, ...]:
-        """The tools called exactly ``query``, character by character."""
+        """The tools whose name is ``query``, character by character."""
         return self._literal.get(query, ())
 
-    def spoken(self, pairs: Pairs) -> tuple[int, ...]:
-        """The tools whose name has the words of ``pairs``, all and no other, in any order.
-
-        Stop words do not count unless there are no others.
+    def by_words(self, pairs: Pairs) -> tuple[int, ...]:
+        """The tools whose name has the words of ``pairs`` and no others, in any order. Stop words are ignored
+        unless there are no other words.
         """
-        return self._spoken.get(_key(pairs), ())
+        return self._by_words.get(_key(pairs), ())
 
-    def _keys(self, entry: Entry) -> tuple[tuple[Spoken, str], ...]:
+    def _keys(self, entry: Entry) -> tuple[tuple[NameTable, str], ...]:
         literal = ((self._literal, entry.tool), (self._literal, entry.name))
         if len(entry.tool) > NAME_LIKE:
             return literal
         tool = words(entry.tool)
         return (
             *literal,
-            (self._spoken, _key(tool)),
-            (self._spoken, _key([*words(entry.server), *tool])),
+            (self._by_words, _key(tool)),
+            (self._by_words, _key([*words(entry.server), *tool])),
         )
 
 
 def _key(pairs: Pairs) -> str:
-    return " ".join(sorted({term for _, term in content(pairs)}))
+    return " ".join(sorted({term for _, term in content_words(pairs)}))
 
 
-def _add(table: Spoken, key: str, number: int) -> None:
-    known = table.get(key, ())
-    if key and known[-1:] != (number,):  # numbers rise
-        table[key] = (*known, number)
+def _add(table: NameTable, key: str, number: int) -> None:
+    documents = table.get(key, ())
+    if key and documents[-1:] != (number,):  # numbers ascend, so a duplicate is the last
+        table[key] = (*documents, number)

@@ -1,9 +1,9 @@
-"""Many vectors, and their cosines with one, with the standard library alone (pure).
+"""Cosine similarities of one vector with many quantized ones, with the standard library alone (pure).
 
-The rule: a number of a vector is a whole one of a few bits. One dimension of all vectors is one big integer
-with a lane for each of them, so that thousands of products are summed by one multiplication and one addition
-(SWAR; L. Lamport, "Multiple byte processing with full-word instructions", CACM 18, 1975). The columns that
-the query gives the same number are added up first and multiplied once.
+The rule: vectors are quantized to integers of a few bits. A column, one dimension of all vectors, is one big
+integer with a lane for each vector, so one multiplication and one addition compute thousands of products
+(SWAR; L. Lamport, "Multiple byte processing with full-word instructions", CACM 18, 1975). Columns for which
+the query has the same number are added first and multiplied once.
 """
 
 from collections.abc import Sequence
@@ -16,93 +16,96 @@ from struct import unpack
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """What numbers are rounded to. levels: a number is −levels … levels. lane: bytes in which the products of
-    `most` dimensions have room, with their sign.
+    """A quantization to the integers −levels … levels, each stored as a byte with `zero_point` added.
+
+    lane: bytes of a lane. max_dimension: the most dimensions for which a lane holds the signed dot product.
     """
 
     levels: int
     lane: int
-    most: int
+    max_dimension: int
 
     @property
-    def zero(self) -> int:
-        """What stands for 0, so that no number is negative."""
+    def zero_point(self) -> int:
+        """The byte for 0; so no byte is negative."""
         return self.levels + 1
 
 
-FINE = Quantization(127, 4, 16_384)
-"""8 bits a number, which costs .002 of a cosine at most."""
-COARSE = Quantization(7, 2, 291)
-"""4 bits a number, which costs .01 of a cosine."""
+INT8 = Quantization(127, 4, 16_384)
+"""8 bits a number. The error of a cosine is at most .002."""
+INT4 = Quantization(7, 2, 291)
+"""4 bits a number. The error of a cosine is about .01."""
 
 
-def rounded(vector: Sequence[float], grid: Quantization) -> bytes:
-    """The numbers of ``vector``, one a byte. Only its direction is kept.
+def quantize(vector: Sequence[float], quantization: Quantization) -> bytes:
+    """``vector``, scaled to its largest number and quantized: a byte per dimension.
 
-    Raises ValueError for one that has no direction, or no finite one.
+    Raises ValueError for a vector of zeros, or with a number that is not finite.
     """
     highest = max(max(vector), -min(vector), 0.0)
-    scale, half = (grid.levels / highest if highest else 0.0), grid.zero + 0.5
+    scale, half = (quantization.levels / highest if highest else 0.0), quantization.zero_point + 0.5
     if not 0.0 < scale < float("inf"):
         raise ValueError("a vector without a direction")
     return bytes([int(number * scale + half) for number in vector])
 
 
 class PackedMatrix:
-    """Vectors of one dimension. Never changes; any number of threads may read it."""
+    """Quantized vectors of one dimension. Immutable; safe between threads."""
 
-    __slots__ = ("_columns", "_grid", "_inverses", "_ones", "_size", "dimension")
+    __slots__ = ("_columns", "_inverse_norms", "_ones", "_quantization", "_size", "dimension")
 
-    def __init__(self, vectors: Sequence[bytes], dimension: int, grid: Quantization) -> None:
-        """vectors: a number a byte, as `rounded` makes them.
+    def __init__(self, vectors: Sequence[bytes], dimension: int, quantization: Quantization) -> None:
+        """vectors: a byte per dimension, of `quantize`.
 
-        Raises ValueError for a dimension that lanes have no room for, or a vector of another.
+        Raises ValueError for a dimension above the quantization's, or a vector of another dimension.
         """
-        if not 0 < dimension <= grid.most or any(len(vector) != dimension for vector in vectors):
-            raise ValueError(f"vectors have one dimension, at most {grid.most:,}")
-        self.dimension, self._grid, self._size = dimension, grid, len(vectors)
-        self._ones = int.from_bytes(b"\1".ljust(grid.lane, b"\0") * self._size, "little")
+        if not 0 < dimension <= quantization.max_dimension or any(len(v) != dimension for v in vectors):
+            raise ValueError(f"vectors have one dimension, at most {quantization.max_dimension:,}")
+        self.dimension, self._quantization, self._size = dimension, quantization, len(vectors)
+        lane = quantization.lane
+        self._ones = int.from_bytes(b"\1".ljust(lane, b"\0") * self._size, "little")
         flat = b"".join(vectors)
         self._columns: list[int] = []
-        for place in range(dimension):
-            lanes = bytearray(grid.lane * self._size)
-            lanes[:: grid.lane] = flat[place::dimension]
+        for column in range(dimension):
+            lanes = bytearray(lane * self._size)
+            lanes[::lane] = flat[column::dimension]
             self._columns.append(int.from_bytes(lanes, "little"))
-        self._inverses = [_inverse(vector, grid.zero) for vector in vectors]
+        self._inverse_norms = [_inverse_norm(vector, quantization.zero_point) for vector in vectors]
 
     def __len__(self) -> int:
         return self._size
 
     def cosines(self, query: bytes) -> list[float]:
-        """The cosines of ``query`` with the vectors, −1 … 1, in their order."""
+        """The cosines of the quantized ``query`` with the vectors, −1 … 1, in their order."""
         if not self._size:
             return []
-        levels, lane, zero = self._grid.levels, self._grid.lane, self._grid.zero
+        levels, lane = self._quantization.levels, self._quantization.lane
+        zero = self._quantization.zero_point
         sums = [0] * (2 * zero)
         for number, column in zip(query, self._columns, strict=True):
-            if number != zero:  # of coarse numbers a fifth
+            if number != zero:  # a fifth of INT4 numbers are zero
                 sums[number] += column
-        # A lane is ``bias`` and the product, whichever sign that has: no lane borrows from its neighbour.
+        # A lane holds ``bias`` plus the dot product, which may be negative: so no lane borrows from the next.
         bias = 1 << (8 * lane - 1)
         lanes = (bias - zero * (sum(query) - zero * self.dimension)) * self._ones
         for level in range(1, levels + 1):
             lanes += level * (sums[zero + level] - sums[zero - level])
         lanes -= zero * sums[0]
-        lanes ^= bias * self._ones  # from above ``bias`` to a sign
+        lanes ^= bias * self._ones  # from biased to two's complement
         form = f"<{self._size}{'h' if lane == 2 else 'i'}"
         products = unpack(form, lanes.to_bytes(lane * self._size, "little"))
-        return list(map(mul, map(mul, products, self._inverses), repeat(_inverse(query, zero))))
+        return list(map(mul, map(mul, products, self._inverse_norms), repeat(_inverse_norm(query, zero))))
 
 
-def cosine(one: bytes, other: bytes, grid: Quantization) -> float:
-    """The cosine of two vectors, −1 … 1: the very number that `PackedMatrix.cosines` gives."""
-    zero = grid.zero
+def cosine(one: bytes, other: bytes, quantization: Quantization) -> float:
+    """The cosine of two quantized vectors, −1 … 1; exactly equal to that of `PackedMatrix.cosines`."""
+    zero = quantization.zero_point
     shift = zero * zero * len(one) - zero * (sum(one) + sum(other))
     product: int = sum(map(mul, one, other)) + shift
-    return product * _inverse(one, zero) * _inverse(other, zero)
+    return product * _inverse_norm(one, zero) * _inverse_norm(other, zero)
 
 
-def _inverse(vector: bytes, zero: int) -> float:
-    """One by the length of ``vector``; 0 for one of no length."""
-    length = sum(map(mul, vector, vector)) - 2 * zero * sum(vector) + zero * zero * len(vector)
-    return 1 / sqrt(length) if length else 0.0
+def _inverse_norm(vector: bytes, zero: int) -> float:
+    """1 divided by the Euclidean norm of ``vector``; 0 where the norm is 0."""
+    square = sum(map(mul, vector, vector)) - 2 * zero * sum(vector) + zero * zero * len(vector)
+    return 1 / sqrt(square) if square else 0.0

@@ -1,10 +1,10 @@
-"""Where each term stands, and what it is worth there.
+"""The postings lists of an inverted index: the documents of each term, and its weight in each.
 
-The rule: the bulk lies in three flat arrays, as a file holds them (they may be views of one); what came since
-lies beside it, by term, until it is worth packing. Nothing here changes once made: `with_added` and `packed`
-make anew what differs and share the rest.
+The rule: most postings are in three flat arrays, as they are in the index file (and may be views of it).
+Postings added later are stored by term until `compacted` makes new arrays. Nothing here changes once made:
+`with_added` and `compacted` return new postings, which share what is equal.
 
-    documents[offsets[t] : offsets[t + 1]], worths[…]    the documents of term t, rising; its worth in each
+    documents[offsets[t] : offsets[t + 1]], weights[…]    term t's documents, ascending; its weight in each
 """
 
 from array import array
@@ -15,69 +15,66 @@ from itertools import chain
 from struct import Struct
 
 Posting = tuple[int, float]
-"""A document, and what a term is worth in it."""
-PAIR = Struct("=If")
-"""A posting as bytes. The garbage collector, which stops everybody, looks at every list and array there is,
-and at no bytes.
-"""
+"""A document, and the weight of a term in it."""
+POSTING = Struct("=If")
+"""A posting as bytes, which, unlike lists and arrays, the garbage collector need not traverse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The postings of all terms, by number. added: of some terms, the documents that came later,
-    as `PAIR`s.
-    """
+    """The postings of all terms, by term number. added: of some terms, packed `POSTING`s added later."""
 
     offsets: Sequence[int] = field(default_factory=lambda: array("I", (0,)))
     documents: Sequence[int] = field(default_factory=lambda: array("I"))
-    postings_of: Sequence[float] = field(default_factory=lambda: array("f"))
+    weights: Sequence[float] = field(default_factory=lambda: array("f"))
     added: Mapping[int, bytes] = field(default_factory=dict)
 
     def of(self, term: int) -> Iterable[Posting]:
-        """The postings of ``term``, documents rising."""
+        """The postings of ``term``, documents ascending."""
         start, end = self._span(term)
-        packed = zip(self.documents[start:end], self.postings_of[start:end], strict=True)
+        flat = zip(self.documents[start:end], self.weights[start:end], strict=True)
         if term not in self.added:
-            return packed
-        return chain(packed, PAIR.iter_unpack(self.added[term]))
+            return flat
+        return chain(flat, POSTING.iter_unpack(self.added[term]))
 
     def count(self, term: int) -> int:
-        """In how many documents ``term`` stands."""
+        """The number of documents of ``term``."""
         start, end = self._span(term)
-        return end - start + len(self.added.get(term, b"")) // PAIR.size
+        return end - start + len(self.added.get(term, b"")) // POSTING.size
 
     def has(self, term: int, document: int) -> bool:
-        """Whether ``term`` stands in ``document``."""
+        """Whether ``document`` has ``term``."""
         start, end = self._span(term)
-        place = bisect_left(self.documents, document, start, end)
-        if place < end and self.documents[place] == document:
+        i = bisect_left(self.documents, document, start, end)
+        if i < end and self.documents[i] == document:
             return True
-        later = memoryview(self.added.get(term, b"")).cast("I")[::2]  # between the worths
-        place = bisect_left(later, document)
-        return place < len(later) and later[place] == document
+        added = memoryview(self.added.get(term, b"")).cast("I")[::2]  # every second number is a weight
+        i = bisect_left(added, document)
+        return i < len(added) and added[i] == document
 
     def with_added(self, more: Mapping[int, bytes]) -> "Postings":
-        """These and ``more``, by term; the documents of ``more`` are higher than any before."""
+        """These postings and ``more``, by term, whose documents have higher numbers than all others."""
         added = dict(self.added)
         for term, postings in more.items():
             before = added.get(term)
             added[term] = postings if before is None else before + postings
-        return Postings(self.offsets, self.documents, self.postings_of, added)
+        return Postings(self.offsets, self.documents, self.weights, added)
 
-    def packed(self, terms: Iterable[int], renumbered: Mapping[int, int] | None) -> "Postings":
-        """The postings of ``terms``, numbered in that order, all flat.
+    def compacted(self, terms: Iterable[int], renumbered: Mapping[int, int] | None) -> "Postings":
+        """The postings of ``terms``, numbered in that order, in flat arrays only.
 
-        renumbered: the new number, rising with the old, of every document that stays; None: all do, as is.
+        renumbered: the new numbers, in the same order, of the documents that are kept; None: all are kept,
+        with their numbers.
         """
-        offsets, documents, worths = array("I", (0,)), array("I"), array("f")
+        offsets, documents, weights = array("I", (0,)), array("I"), array("f")
         for term in terms:
-            for document, worth in self.of(term):
+            for document, weight in self.of(term):
                 number = document if renumbered is None else renumbered.get(document)
                 if number is not None:
                     documents.append(number)
-                    worths.append(worth)
+                    weights.append(weight)
             offsets.append(len(documents))
-        return Postings(offsets, documents, worths)
+        return Postings(offsets, documents, weights)
 
     def _span(self, term: int) -> tuple[int, int]:
         if term + 1 >= len(self.offsets):

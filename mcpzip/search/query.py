@@ -1,9 +1,9 @@
-"""A query, understood: what is looked up, and what there is to say about its words.
+"""Query analysis: from the text of a query to the terms, filters and documents that it names.
 
-The rule: all that a ranking depends on stands in the `Plan`; the ranking sees nothing else of the query. That
-makes the plan the cache's key: two queries share an answer exactly when they come to the same plan, be it
-with another article or "please", or with a misspelling repaired to the same word; where words alone count,
-also with other stop words, or with another unknown word in place of an unknown one.
+The rule: a ranking depends on the `Plan` only, never on the query's text. So the plan is the cache's key: two
+queries share a ranking exactly where they have equal plans, such as with another article or "please", or with
+a misspelling corrected to the same word; without a table of word vectors also with other stop words, or with
+other unknown words.
 """
 
 from collections.abc import Iterable
@@ -13,29 +13,28 @@ from itertools import pairwise
 from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
 from mcpzip.search.lexicon import gloss, gloss_text, synonyms
-from mcpzip.search.phrases import documents_with
+from mcpzip.search.phrases import documents_with_phrase
 from mcpzip.search.query_syntax import ParsedQuery, parse_query
 from mcpzip.search.semantic.table import Table
-from mcpzip.search.tokenizer import content, fold, is_bigram, term_of, words
+from mcpzip.search.tokenizer import content_words, fold, is_bigram, term_of, words
 from mcpzip.search.verbs import families
 
-MOST_WORDS = 128  # words of a query that are looked up; what is longer is a document, not a request
-MOST_REPAIRS = 12  # words of one query that are compared with the whole vocabulary
-REPAIRED = 0.85  # what a repaired word counts for; .7 to .9 are equal, 1: −.002 of nDCG@10
-RELATED = 0.5  # what a verb counts for that no tool has, where others of its family stand
-EMPTY = frozenset(("a", "an", "the", "please", "kindly"))  # words that never change what is meant
-TRANSLATED = 0.85  # what a word of another language counts for, in English
+MAX_WORDS = 128  # words of a query that are looked up; a longer text is a document, not a query
+MAX_CORRECTIONS = 12  # words of a query that are compared with the whole vocabulary
+CORRECTED_WEIGHT = 0.85  # the weight of a corrected word; .7 to .9 are equal, 1: −.002 of nDCG@10
+RELATED_WEIGHT = 0.5  # the weight of an unknown verb that is replaced by verbs of its family
+TRANSLATED_WEIGHT = 0.85  # the weight of a translated word
+EMPTY = frozenset(("a", "an", "the", "please", "kindly"))  # words that never change the meaning of a query
 
-_LONGEST_QUERY = 20_000  # characters that are looked at, as written and folded
-_MOST_SAID = 2_048  # words that are looked at
+_MAX_QUERY = 20_000  # characters, before and after folding
+_MAX_TOKENS = 2_048  # words
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which tools are searched.
+    """The tools that are searched.
 
-    server: those of the server of this name. read_only: those that say they only read (True), or don't
-    (False).
+    server: those of the server with this name. read_only: True: those with a readOnlyHint, False: the others.
     """
 
     server: str | None = None
@@ -43,262 +42,267 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Group:
-    """One word of the query as terms of the index: any of them will do, the best counts.
+class TermGroup:
+    """Alternative terms for a word of the query. A document's score for the group is that of its best term.
 
-    weight: what it counts for, 0…1. asked: False when it is another spelling of words that have groups of
-    their own, so that a tool without it lacks nothing.
+    weight: of the word, 0…1. counted: whether the group counts towards `keyword.max_score`; False for another
+    spelling of words that have their own groups.
     """
 
     terms: tuple[int, ...]
     weight: float
-    asked: bool
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All that a ranking depends on.
 
-    groups: in the order of the query. asides: the terms of stop words of the query that stand in some name.
-    verbs: the families of its verbs. unknown: how many of its words lead nowhere. literal, spoken: the
-    documents it names (`names`). meaning: its words in order, for a tier that goes by meaning. servers: the
-    only ones searched, None: all. read_only: as in `Filters`. without: terms a tool must not have. phrases:
-    the terms that it must have one after the other, if any tool has. everything: no word is looked for, all
-    that is left matches.
+    groups: in the order of the query. stop_word_terms: the query's terms in the index that are in no group,
+    which are stop words in the names of tools. verbs: the families of its verbs. unknown: the number of its
+    unknown words. literal, same_words: the documents that it names (`names`). embedding_words: its words in
+    order, for a text embedding. servers: those to search, None: all. read_only: see `Filters`. excluded:
+    terms that a tool must not have. phrases: terms that a tool must have one after the other; only phrases
+    that some tool has. match_all: there are filters and no words, so every tool that the filters leave
+    matches.
     """
 
-    groups: tuple[Group, ...]
-    asides: tuple[int, ...]
+    groups: tuple[TermGroup, ...]
+    stop_word_terms: tuple[int, ...]
     verbs: int
     unknown: int
     literal: tuple[int, ...]
-    spoken: tuple[int, ...]
-    meaning: tuple[str, ...]
+    same_words: tuple[int, ...]
+    embedding_words: tuple[str, ...]
     servers: tuple[str, ...] | None = None
     read_only: bool | None = None
-    without: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
     phrases: tuple[tuple[str, ...], ...] = ()
-    everything: bool = False
+    match_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Understanding:
-    """A plan, and the query's own words for what is in it.
+class QueryAnalysis:
+    """A plan, and the words of the query that it comes from.
 
-    words: the groups of the plan and the words that led to each. unknown, corrected: words that led nowhere,
-    and (as written, as looked up). All in order of the query.
+    words: the groups of the plan, each with the words that it stands for. unknown: words without a term.
+    corrected: (as written, as searched). All in the order of the query.
     """
 
     plan: Plan
-    words: tuple[tuple[Group, tuple[str, ...]], ...]
+    words: tuple[tuple[TermGroup, tuple[str, ...]], ...]
     unknown: tuple[str, ...]
     corrected: tuple[tuple[str, str], ...]
 
 
-def understand(
+def analyze_query(
     query: str | ParsedQuery, filters: Filters, index: Index, table: Table | None = None
-) -> Understanding:
-    """``query`` in terms of ``index``. Words that ``table`` knows mean what they say. Never raises."""
-    signs = read(query) if isinstance(query, str) else query
-    everything = words(signs.text)[:_MOST_SAID]
-    looked_up = list(dict.fromkeys(content(everything)))[:MOST_WORDS]
-    reading = _Reading(index, table)
-    if not signs.text.isascii():
-        reading.translate(signs.text)
-    reading.read(looked_up)
-    terms = {term for group in reading.words for term in group.terms}
-    in_names = {number for _, term in everything if (number := index.number(term)) is not None}
-    excluded = {index.number(term) for word in signs.without for _, term in words(word)}
-    phrases = {tuple(term for _, term in words(phrase)) for phrase in signs.phrases}
+) -> QueryAnalysis:
+    """``query`` in terms of ``index``. Words in ``table`` are not corrected. Never raises."""
+    parsed = parse_truncated(query) if isinstance(query, str) else query
+    tokens = words(parsed.text)[:_MAX_TOKENS]
+    looked_up = list(dict.fromkeys(content_words(tokens)))[:MAX_WORDS]
+    builder = _GroupBuilder(index, table)
+    if not parsed.text.isascii():
+        builder.translate(parsed.text)
+    builder.look_up(looked_up)
+    grouped = {term for group in builder.words for term in group.terms}
+    indexed = {number for _, term in tokens if (number := index.term_id(term)) is not None}
+    excluded = {index.term_id(term) for word in parsed.excluded_words for _, term in words(word)}
+    phrases = {tuple(term for _, term in words(phrase)) for phrase in parsed.phrases}
     plan = Plan(
-        groups=tuple(reading.words),
-        asides=tuple(sorted(in_names - terms)),
-        verbs=reading.verbs,
-        unknown=len(reading.unknown),
-        literal=index.names.literal(signs.written) or index.names.literal(signs.text),
-        spoken=index.names.spoken(everything),
-        meaning=reading.meant(everything) if table else (),
-        servers=_servers(index, signs, filters.server),
+        groups=tuple(builder.words),
+        stop_word_terms=tuple(sorted(indexed - grouped)),
+        verbs=builder.verbs,
+        unknown=len(builder.unknown),
+        literal=index.names.literal(parsed.written) or index.names.literal(parsed.text),
+        same_words=index.names.by_words(tokens),
+        embedding_words=builder.embedding_words(tokens) if table else (),
+        servers=_servers(index, parsed, filters.server),
         read_only=filters.read_only,
-        without=tuple(sorted(number for number in excluded if number is not None)),
-        phrases=tuple(sorted(phrase for phrase in phrases if documents_with(index, phrase))),
-        everything=not everything and bool(signs.servers or signs.but or signs.without),
+        excluded=tuple(sorted(number for number in excluded if number is not None)),
+        phrases=tuple(sorted(phrase for phrase in phrases if documents_with_phrase(index, phrase))),
+        match_all=not tokens and bool(parsed.servers or parsed.excluded_servers or parsed.excluded_words),
     )
-    place = {word: place for place, (word, _) in enumerate(looked_up)}
-    return Understanding(
+    position = {word: i for i, (word, _) in enumerate(looked_up)}
+    groups = ((group, tuple(written)) for group, written in builder.words.items())
+    return QueryAnalysis(
         plan,
-        tuple(
-            sorted(
-                ((g, tuple(said)) for g, said in reading.words.items()),
-                key=lambda item: place.get(item[1][0], -1),
-            )
-        ),
-        tuple(reading.unknown),
-        tuple(reading.corrected),
+        tuple(sorted(groups, key=lambda item: position.get(item[1][0], -1))),
+        tuple(builder.unknown),
+        tuple(builder.corrected),
     )
 
 
-def read(query: str) -> ParsedQuery:
-    """``query`` and its signs; of a very long one, the beginning."""
-    query = query[:_LONGEST_QUERY]
-    while len(fold(query)) > _LONGEST_QUERY:
+def parse_truncated(query: str) -> ParsedQuery:
+    """The first 20,000 characters of ``query``, parsed."""
+    query = query[:_MAX_QUERY]
+    while len(fold(query)) > _MAX_QUERY:
         query = query[: len(query) // 2]
     return parse_query(query.strip())
 
 
-def _servers(index: Index, signs: ParsedQuery, only: str | None) -> tuple[str, ...] | None:
-    """The servers that are meant: by their name, else in any case, else by a word of it. () when none is."""
-    if not signs.servers and not signs.but and only is None:
+def _servers(index: Index, parsed: ParsedQuery, only: str | None) -> tuple[str, ...] | None:
+    """The servers that the query and the filter select; None for all, () where no server matches."""
+    if not parsed.servers and not parsed.excluded_servers and only is None:
         return None
     known = sorted({server for server, _ in index.sizes})
-    meant = (
-        {server for sign in signs.servers for server in named(known, sign)} if signs.servers else set(known)
-    )
-    meant -= {server for sign in signs.but for server in named(known, sign)}
+    selected = set(known)
+    if parsed.servers:
+        selected = {server for name in parsed.servers for server in matching_servers(known, name)}
+    selected -= {server for name in parsed.excluded_servers for server in matching_servers(known, name)}
     if only is not None:
-        meant &= set(named(known, only))
-    return tuple(sorted(meant))
+        selected &= set(matching_servers(known, only))
+    return tuple(sorted(selected))
 
 
-def named(known: list[str], name: str) -> list[str]:
-    """Those of the servers ``known`` that ``name`` means."""
+def matching_servers(known: list[str], name: str) -> list[str]:
+    """Those of ``known`` that are called ``name``; else those that are when case is ignored; else those whose
+    names have all words of ``name``.
+    """
     if name in known:
         return [name]
     if len(name) > NAME:
         return []
-    alike = [server for server in known if server.casefold() == name.casefold()]
-    asked_for = {term for _, term in words(name)}
-    return alike or [server for server in known if asked_for and asked_for <= {t for _, t in words(server)}]
+    same = [server for server in known if server.casefold() == name.casefold()]
+    terms = {term for _, term in words(name)}
+    return same or [server for server in known if terms and terms <= {t for _, t in words(server)}]
 
 
-class _Reading:
-    """The groups of a query, word by word, each with what led to it; and its words as it means them."""
+class _GroupBuilder:
+    """Builds the term groups of a query.
+
+    words: the groups, each with the words that it stands for. verbs: the families of the query's verbs.
+    unknown, corrected: see `QueryAnalysis`.
+    """
 
     def __init__(self, index: Index, table: Table | None) -> None:
         self._index = index
         self._table = table
-        self._groups: dict[tuple[int, ...], Group] = {}
-        self._repairs = 0
+        self._groups: dict[tuple[int, ...], TermGroup] = {}
+        self._corrections = 0
         self._translated = self._foreign = False
-        self._said: list[str] = []  # in English, of what is in another script
-        self._instead: dict[str, tuple[str, ...]] = {}  # of words that mean something else
-        self.words: dict[Group, list[str]] = {}
+        self._translations: list[str] = []  # the English words of what is in other scripts than Latin
+        self._replacements: dict[str, tuple[str, ...]] = {}  # of words that stand for other words
+        self.words: dict[TermGroup, list[str]] = {}
         self.verbs = 0
         self.unknown: list[str] = []
         self.corrected: list[tuple[str, str]] = []
 
     def translate(self, text: str) -> None:
-        """Take in what ``text`` says in scripts other than Latin, in English."""
+        """Add groups for the parts of ``text`` in other scripts than Latin, translated."""
         for english in dict.fromkeys(gloss_text(text).split()):
-            self._english(english, english)
-            self._said.append(english)
+            self._add_translation(english, english)
+            self._translations.append(english)
             self._translated = True
 
-    def read(self, pairs: list[tuple[str, str]]) -> None:
-        """Groups for every pair of `words`, and one for two neighbours that are a known word when joined."""
-        joined = self._joined(pairs)
+    def look_up(self, pairs: list[tuple[str, str]]) -> None:
+        """Add groups for all ``pairs`` of `words`, and for neighbours that are a known word when joined."""
+        joined = self._add_joined(pairs)
         for word, term in pairs:
             self.verbs |= families(term)
-            number = self._index.number(term)
+            number = self._index.term_id(term)
             if number is not None:
-                asked = word not in joined and not (self._translated and is_bigram(word))
-                self._add([number], 1.0, word, asked=asked)
+                counted = word not in joined and not (self._translated and is_bigram(word))
+                self._add([number], 1.0, word, counted=counted)
         self._foreign = self._translated or any(
-            self._index.number(term) is None and self._not_english(word) for word, term in pairs
+            self._index.term_id(term) is None and self._is_foreign(word) for word, term in pairs
         )
         for word, term in pairs:
-            if self._index.number(term) is None and word not in joined:
-                self._meant_by(word, term)
-        if any(is_bigram(word) for said in self.words.values() for word in said) or self._translated:
-            # 天气预报 is cut into 天气, 气预 and 预报: the middle is an artefact, no unknown word.
+            if self._index.term_id(term) is None and word not in joined:
+                self._add_unindexed(word, term)
+        if any(is_bigram(word) for written in self.words.values() for word in written) or self._translated:
+            # 天气预报 is split into 天气, 气预 and 预报: the second is an artefact, no unknown word.
             self.unknown = [word for word in self.unknown if not is_bigram(word)]
 
-    def _joined(self, pairs: list[tuple[str, str]]) -> frozenset[str]:
-        """Groups for neighbours that are a word of the catalog when joined ("Git Hub", "to-do"). Returns
-        their halves, which are not asked for themselves any more.
+    def _add_joined(self, pairs: list[tuple[str, str]]) -> frozenset[str]:
+        """Add groups for neighbours that are a word of the catalog when joined ("Git Hub", "to-do"). Returns
+        the parts, whose own groups are not counted.
         """
-        halves: set[str] = set()
+        parts: set[str] = set()
         for (left, _), (right, _) in pairwise(pairs):
-            if left + right in self._index.written and not is_bigram(left):
-                number = self._index.number(term_of(left + right))
+            if left + right in self._index.word_frequencies and not is_bigram(left):
+                number = self._index.term_id(term_of(left + right))
                 if number is not None:
                     self._add([number], 1.0, left)
-                    halves.update((left, right))
-                    self._instead.update({right: (), left: (left + right,)})
-        return frozenset(halves)
+                    parts.update((left, right))
+                    self._replacements.update({right: (), left: (left + right,)})
+        return frozenset(parts)
 
-    def meant(self, pairs: list[tuple[str, str]]) -> tuple[str, ...]:
-        """The words of ``pairs`` as they are meant, in order, repeats and all stop words but `EMPTY` too:
-        "who is in" means something.
+    def embedding_words(self, pairs: list[tuple[str, str]]) -> tuple[str, ...]:
+        """The words of ``pairs``, corrected and translated, in order and with repetitions. Stop words other
+        than `EMPTY` are included, because "who is in" has a meaning.
         """
-        found = [
+        replaced = [
             each
-            for word, _ in pairs[: 2 * MOST_WORDS]
+            for word, _ in pairs[: 2 * MAX_WORDS]
             if not is_bigram(word) and word not in EMPTY
-            for each in self._instead.get(word, (word,))
+            for each in self._replacements.get(word, (word,))
         ]
-        return (*self._said, *found)
+        return (*self._translations, *replaced)
 
-    def _not_english(self, word: str) -> bool:
-        """Whether ``word`` is one of another language and of no use in English."""
+    def _is_foreign(self, word: str) -> bool:
+        """Whether ``word`` is known in another language only."""
         return (self._table is None or word not in self._table) and gloss(word) is not None
 
-    def _meant_by(self, word: str, term: str) -> None:
-        """What ``word`` may mean, that stands in no tool."""
-        relatives = [verb for verb, its in self._index.verbs.items() if its & families(term)]
-        if relatives:
-            self._add(sorted(relatives), RELATED, word)
+    def _add_unindexed(self, word: str, term: str) -> None:
+        """Add a group for ``word``, whose term no tool has: related verbs, its translation or correction."""
+        if self._add_related_verbs(term, word):
             return
         known = self._table is not None and word in self._table
         english = gloss(word) if self._foreign or not known else None
         if english is None:
-            if known:  # a word, if not one of this catalog's
+            if known:  # an English word, so not misspelled
                 self.unknown.append(word)
             else:
-                self._repair(word)
+                self._add_correction(word)
             return
-        self._instead[word] = english
+        self._replacements[word] = english
         if english:
             self.corrected.append((word, " ".join(english)))
         for each in english:
-            self._english(each, word)
+            self._add_translation(each, word)
 
-    def _english(self, english: str, word: str) -> None:
-        """A word of another language, said in English: what that leads to, be it nowhere."""
+    def _add_translation(self, english: str, word: str) -> None:
+        """Add a group for ``english``, the translation of ``word``, if a tool has it or a related verb."""
         terms = [term_of(each) for each in (english, *synonyms(english))]
-        term = next((each for each in terms if self._index.number(each) is not None), terms[0])
+        term = next((each for each in terms if self._index.term_id(each) is not None), terms[0])
         self.verbs |= families(term)
-        number = self._index.number(term)
+        number = self._index.term_id(term)
         if number is not None:
-            self._add([number], TRANSLATED, word)
+            self._add([number], TRANSLATED_WEIGHT, word)
         else:
-            relatives = [verb for verb, its in self._index.verbs.items() if its & families(term)]
-            if relatives:
-                self._add(sorted(relatives), RELATED, word)
+            self._add_related_verbs(term, word)
 
-    def _repair(self, word: str) -> None:
-        """Look up what ``word`` was probably meant to be."""
-        self._repairs += 1
-        repair = self._index.vocabulary.repair(word) if self._repairs <= MOST_REPAIRS else None
-        if repair is None:
+    def _add_related_verbs(self, term: str, word: str) -> bool:
+        """Add a group of the catalog's verbs that are in a family of ``term``. Returns whether any are."""
+        related = sorted(verb for verb, its in self._index.verbs.items() if its & families(term))
+        if related:
+            self._add(related, RELATED_WEIGHT, word)
+        return bool(related)
+
+    def _add_correction(self, word: str) -> None:
+        """Add groups for the correction of ``word``, if there is one."""
+        self._corrections += 1
+        correction = self._index.vocabulary.correct(word) if self._corrections <= MAX_CORRECTIONS else None
+        if correction is None:
             self.unknown.append(word)
             return
-        terms = [self._index.terms[term_of(known)] for known in repair.alternatives]
-        self.verbs |= families(term_of(repair.alternatives[0]))
-        if repair.kind == "split":
-            self.corrected.append((word, " ".join(repair.alternatives)))
-            self._instead[word] = repair.alternatives
+        terms = [self._index.terms[term_of(known)] for known in correction.alternatives]
+        self.verbs |= families(term_of(correction.alternatives[0]))
+        if correction.kind == "split":
+            self._replacements[word] = correction.alternatives
             for term in terms:
-                self._add([term], REPAIRED, word)
+                self._add([term], CORRECTED_WEIGHT, word)
         else:
-            self.corrected.append((word, repair.alternatives[0]))
-            self._instead[word] = repair.alternatives[:1]
-            self._add(sorted(set(terms)), REPAIRED, word)
+            self._replacements[word] = correction.alternatives[:1]
+            self._add(sorted(set(terms)), CORRECTED_WEIGHT, word)
+        self.corrected.append((word, " ".join(self._replacements[word])))
 
-    def _add(self, terms: Iterable[int], weight: float, word: str, *, asked: bool = True) -> None:
-        """A group, or one more word for the group of these terms: what is said twice counts once."""
-        group = Group(tuple(terms), weight, asked)
+    def _add(self, terms: Iterable[int], weight: float, word: str, *, counted: bool = True) -> None:
+        """Add a group for ``word``, or ``word`` to the group of these terms: a repeated word counts once."""
+        group = TermGroup(tuple(terms), weight, counted)
         group = self._groups.setdefault(group.terms, group)
-        said_as = self.words.setdefault(group, [])
-        if word not in said_as:
-            said_as.append(word)
+        written = self.words.setdefault(group, [])
+        if word not in written:
+            written.append(word)

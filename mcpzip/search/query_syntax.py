@@ -1,69 +1,71 @@
-"""What a query asks for besides its words: `server:name`, `-word`, `"a phrase"`.
+"""The search operators of a query: `server:name`, `-server:name`, `-word` and `"a phrase"`.
 
-The rule: only what can't be plain English is taken as a sign. A hyphen counts at the beginning of a word of
-two letters or more, at the beginning or the end of the query ("send -draft", not "a - b" or "find -name x"),
-a colon only after `server`, and quotation marks only around two words or more ("Hello" in quotes is a value,
-as often as not). What is left over is what is searched for; the words of a phrase are part of it. A query of
-signs alone asks for all that they leave.
+The rule: text is an operator only where it can't be plain English. A hyphen excludes a word of two letters or
+more, at the beginning or the end of the query ("send -draft", not "a - b" or "find -name x"); a colon counts
+only after `server`; quotation marks only around two words or more ("Hello" in quotes is mostly a value). The
+rest is the text to search for, and the words of a phrase are part of it. A query of operators alone matches
+every tool that they leave.
 """
 
 import re
 from dataclasses import dataclass
 
-_SIGN = re.compile(
+_OPERATOR = re.compile(
     r"""(?<!\S)(?P<but>-?)server:(?:"(?P<quoted>[^"]{1,100})"|(?P<server>[^\s"]{1,100}))"""
     r"""|(?<![-\w])["“”«„](?P<phrase>[^"“”«»„]{1,200})["“”»]"""
 )
-_WITHOUT = re.compile(r"-[^\W\d_][\w.-]+")
-_MOST_SIGNS = 16
+_EXCLUDED_WORD = re.compile(r"-[^\W\d_][\w.-]+")
+_MAX_OPERATORS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query, taken apart.
+    """A query, parsed.
 
-    written: the query. text: what is searched for. servers: where. without: words that a tool must not have.
-    phrases: what it must. but: where not.
+    written: the whole query. text: the query without its operators. servers, excluded_servers: names of
+    servers to search, and not to search. excluded_words, phrases: what a tool must not have, and must have.
     """
 
     written: str
     text: str
     servers: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    excluded_words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
-    but: tuple[str, ...] = ()
+    excluded_servers: tuple[str, ...] = ()
 
 
 def parse_query(query: str) -> ParsedQuery:
-    """``query`` and its signs. Never raises; a query with more signs than anybody writes has none."""
+    """``query``, parsed. Never raises; where there are more than 16 operators, all are taken as text."""
     if not any(sign in query for sign in ("server:", "-", '"', "“", "”", "«", "„")):
         return ParsedQuery(query, query)
-    signs = [sign for sign in _SIGN.finditer(query) if sign["phrase"] is None or sign["phrase"].strip()]
+    operators = [
+        match for match in _OPERATOR.finditer(query) if match["phrase"] is None or match["phrase"].strip()
+    ]
     text, end = [], 0
-    for sign in signs:
-        text.append(query[end : sign.start()])
-        text.append(sign["phrase"] or "")
-        end = sign.end()
+    for match in operators:
+        text.append(query[end : match.start()])
+        text.append(match["phrase"] or "")
+        end = match.end()
     text.append(query[end:])
-    words, without = _without(" ".join(text).split())
-    if (not signs and not without) or len(signs) + len(without) > _MOST_SIGNS:
+    words, excluded = _split_excluded(" ".join(text).split())
+    if (not operators and not excluded) or len(operators) + len(excluded) > _MAX_OPERATORS:
         return ParsedQuery(query, query)
-    named = [sign for sign in signs if sign["quoted"] or sign["server"]]
+    of_servers = [match for match in operators if match["quoted"] or match["server"]]
     return ParsedQuery(
         written=query,
         text=" ".join(words),
-        servers=tuple(sign["quoted"] or sign["server"] for sign in named if not sign["but"]),
-        but=tuple(sign["quoted"] or sign["server"] for sign in named if sign["but"]),
-        without=tuple(without),
-        phrases=tuple(sign["phrase"].strip() for sign in signs if len((sign["phrase"] or "").split()) > 1),
+        servers=tuple(match["quoted"] or match["server"] for match in of_servers if not match["but"]),
+        excluded_servers=tuple(match["quoted"] or match["server"] for match in of_servers if match["but"]),
+        excluded_words=tuple(excluded),
+        phrases=tuple(m["phrase"].strip() for m in operators if len((m["phrase"] or "").split()) > 1),
     )
 
 
-def _without(words: list[str]) -> tuple[list[str], list[str]]:
-    """``words`` without those, at the beginning and the end, that say what is not wanted; and these."""
+def _split_excluded(words: list[str]) -> tuple[list[str], list[str]]:
+    """``words`` without the excluded ones at its start and end; and the excluded ones, without hyphens."""
     start, end = 0, len(words)
-    while end > start and _WITHOUT.fullmatch(words[end - 1]):
+    while end > start and _EXCLUDED_WORD.fullmatch(words[end - 1]):
         end -= 1
-    while start < end and _WITHOUT.fullmatch(words[start]):
+    while start < end and _EXCLUDED_WORD.fullmatch(words[start]):
         start += 1
     return words[start:end], [word.removeprefix("-") for word in (*words[:start], *words[end:])]

@@ -1,7 +1,7 @@
-"""Search as the rest of mcpzip sees it: give it entries, ask it in plain words.
+"""The search engine: indexes the tools of a catalog and answers queries.
 
-The rule: a search never raises and never comes back empty-handed. When nothing was found the results say
-which words are unknown, and which words and servers come closest.
+The rule: a search never raises. Where nothing was found, the results have the query's unknown words, and the
+words and servers most similar to them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,12 +11,19 @@ from typing import Literal
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import store
-from mcpzip.search.analysis import Analyst
+from mcpzip.search.analysis import Analyzer
 from mcpzip.search.cache import Key, QueryCache
-from mcpzip.search.fusion import RankedDocument, Ranking, TierScores, above_background, rank, together
+from mcpzip.search.fusion import (
+    RankedDocument,
+    Ranking,
+    TierScores,
+    above_background,
+    combine_similarities,
+    rank,
+)
 from mcpzip.search.index import Index
 from mcpzip.search.keyword import max_score
-from mcpzip.search.query import Filters, Plan, Understanding, read, understand
+from mcpzip.search.query import Filters, Plan, QueryAnalysis, analyze_query, parse_truncated
 from mcpzip.search.query_split import split_query
 from mcpzip.search.query_syntax import ParsedQuery
 from mcpzip.search.semantic.table import Table
@@ -29,15 +36,15 @@ from mcpzip.search.tokenizer import words
 
 Quality = Literal["strong", "fair", "weak", "none"]
 
-NEEDED = 0.3  # what the best tool of each of several needs has at least; else they are one
-KEPT = 24  # hits of an answer that are kept; a longer list is ranked anew
-DEEP = 500  # … anew where so many of them are the same tool that too few are left
-NEARLY = 0.8  # of the score of the last tool shown: as good for all that a score says
-LIKELY_SAME = 10  # places further that are looked at for tools that are the same: those come close together
+MIN_NEED_SCORE = 0.3  # of the best tool of each need; where one has less, the query is one need
+CACHED_HITS = 24  # hits of a cached ranking; a longer one is not cached
+DEEP_LIMIT = 500  # hits of the ranking where duplicates leave too few of `CACHED_HITS`
+NEARLY_AS_GOOD = 0.8  # share of the score of the last hit
+DUPLICATE_WINDOW = 10  # hits after the last one that are checked for duplicates, whose scores are similar
 
-# The best hit's score from which an answer is called strong, or fair. Of 675 requests to 919 tools, the right
-# tool came first, and among the first five: 98 % and 100 % of the time when strong, 80 % and 95 % when fair,
-# 41 % and 68 % when weak.
+# The least score of the best hit of strong, and of fair results. Of 675 queries on 919 tools, the right tool
+# was the first, and among the first five: 98 % and 100 % of the time when strong, 79 % and 94 % when fair,
+# 41 % and 69 % when weak.
 STRONG = 0.5
 FAIR = 0.35
 
@@ -48,11 +55,11 @@ _NO_FILTERS = Filters()
 class Hit:
     """A tool that was found.
 
-    score: 0…1, comparable between queries (`fusion`). tier: what found it: `KEYWORD` when it has words of the
-    query, `SEMANTIC` when it only means the like, `LLM` when a model chose it. matched: the words of the
-    query, as written there, that stand in it. words: the share of the query that these are, 0…1. similarity:
-    −1…1, None when no tier knows. moved: what its score was multiplied by and why. need: the one of several
-    needs that it answers, "" when there is only one. also: tools of other servers that are the same, by name.
+    score: 0…1, comparable between queries (`fusion`). tier: `KEYWORD` for a tool with words of the query,
+    `LLM` for one that a model chose, `SEMANTIC` for others. matched: the words of the query, as written, that
+    the tool has. words: its keyword score, 0…1. similarity: −1…1, None if unknown. moved: the factors of its
+    score, with reasons (`Signals`). need: the information need that it answers, "" where there is only one.
+    also: the names of the same tool on other servers.
     """
 
     entry: Entry
@@ -68,16 +75,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a query found, and what there is to say about it.
+    """The results of a query.
 
-    hits: best first, ties by name; where there are several needs, the best of each in turn. matching: how
-    many tools have any of the words. searched: how many tools the filters left. quality: how far to trust the
-    first hit ("none": there is none); of several needs, that of the worst answered. tiers: the ways of
-    ranking that answered, those that run elsewhere with what answered ("llm (gemini)"). absent: those that
-    were asked and didn't. unknown_words: words of the query that no tool has, nor anything near. corrected:
-    (as written, as searched). nearest_words, nearest_servers: only when nothing was found. needs: of the
-    query, and how far to trust the best hit of each. elsewhere: where all hits are of one server, the others
-    that have a tool nearly as good, best first: who names many tools after a request hides none of theirs.
+    hits: best first, ties by name; of several needs, the best of each in turn. matching: the number of tools
+    with any word of the query. searched: the number of tools that pass the filters. quality: how far to trust
+    the first hit ("none": there is none); of several needs, the lowest. tiers: those that answered, remote
+    ones with their method ("llm (gemini)"). absent: those that did not answer. unknown_words: words of the
+    query that no tool has and that were not corrected. corrected: (as written, as searched). nearest_words,
+    nearest_servers: only where nothing was found. needs: the query's needs, and the quality of each.
+    elsewhere: where all hits are of one server, the others with tools nearly as good, best first; so a server
+    that names many tools after a query can't hide the others.
     """
 
     hits: tuple[Hit, ...]
@@ -96,71 +103,71 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class _Catalog:
-    """An index and the answers given from it: swapped as one, so that neither outlives the other."""
+    """An index and the rankings computed from it, which are replaced together."""
 
     index: Index
     version: str
-    answers: QueryCache[Ranking]
+    rankings: QueryCache[Ranking]
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A need, understood and ranked."""
+class _RankedQuery:
+    """A query, or one need of it: its text, analysis and ranking."""
 
     text: str
-    understood: Understanding
+    analysis: QueryAnalysis
     ranking: Ranking
 
 
 class Searcher:
-    """Searches the catalog it was given last. Safe between threads; it answers while an index is built."""
+    """Searches a catalog. Safe between threads; it answers from the present index while the next is built."""
 
     def __init__(self, table: Table | None = None, threshold: float | None = None) -> None:
-        """table: of word vectors; without one, words alone count. threshold: see `fusion.TierScores`."""
+        """table: of word vectors; None: no semantic tier. threshold: see `fusion.TierScores`."""
         self._table = table
         self._threshold = threshold
-        self._analyst = Analyst(ToolEmbedder(table) if table else None)
+        self._analyzer = Analyzer(ToolEmbedder(table) if table else None)
         self._catalog = _Catalog(Index(), "", QueryCache())
 
-    def begin_with(self, kept: bytes, entries: Iterable[Entry]) -> None:
-        """Begin with an index kept before (`store`), if it is a good one of some of ``entries``."""
-        index = store.from_bytes(kept, entries, self._table) if kept else Index()
+    def load(self, saved: bytes, entries: Iterable[Entry]) -> None:
+        """Start with the index in ``saved`` (`to_bytes`), if it is valid and has no tools but ``entries``."""
+        index = store.from_bytes(saved, entries, self._table) if saved else Index()
         self._catalog = _Catalog(index, "", QueryCache())
 
-    def lacking(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Those of ``entries`` that it hasn't: to index them is work."""
-        return self._catalog.index.lacking(entries)
+    def not_indexed(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Those of ``entries`` that are not in the index."""
+        return self._catalog.index.not_indexed(entries)
 
-    def in_brief(self) -> Mapping[str, int]:
-        """How many tools are found by their names only, by server: those beyond `limits.INDEXED_WORDS`."""
-        return self._catalog.index.briefs
+    def name_only_counts(self) -> Mapping[str, int]:
+        """How many tools are indexed by name only, by server: those beyond `limits.INDEXED_WORDS`."""
+        return self._catalog.index.name_only_counts
 
     def index(
         self,
         entries: Iterable[Entry],
         version: str,
-        kept: bytes = b"",
+        saved: bytes = b"",
         stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Index ``entries``, of which only those it had not are work, and swap that in whole.
+        """Replace the index by one of ``entries``; only those that are not indexed yet are analyzed.
 
-        version: becomes part of cache keys. kept: see `begin_with`. stopped: asked again and again; once it
-        says so, all stays as it was. Returns whether the index now differs from the one kept, or from the one
-        before.
+        version: of the catalog, a part of cache keys. saved: see `load`. stopped: called repeatedly; True
+        cancels, and the index stays as it was. Returns whether the new index differs from the one before, or
+        from the saved one.
         """
         entries = tuple(entries)
-        if kept:
-            self.begin_with(kept, entries)
+        if saved:
+            self.load(saved, entries)
         before = self._catalog.index
-        index = before.updated(entries, self._analyst, stopped)
+        index = before.updated(entries, self._analyzer, stopped)
         if stopped():
             return False
-        _ = index.meanings, index.briefs  # made here, where nobody waits
+        _ = index.document_vectors, index.name_only_counts  # computed now, so that no search waits for them
         self._catalog = _Catalog(index, version, QueryCache())
         return index is not before
 
-    def kept(self) -> bytes:
-        """The index as bytes, for another `index` to begin with."""
+    def to_bytes(self) -> bytes:
+        """The index as bytes, for `load`."""
         return store.to_bytes(self._catalog.index, self._table)
 
     def __len__(self) -> int:
@@ -174,130 +181,127 @@ class Searcher:
         answers: Sequence[TierAnswer | TierAbsence] = (),
         signals: Signals = NO_SIGNALS,
     ) -> Results:
-        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 counts but gives no hits.
+        """The best ``limit`` tools for ``query``. Never raises; a limit below 1 gives all but the hits.
 
-        answers: of the tiers that run elsewhere. signals: what is known of tools beside their texts.
+        answers: of the remote tiers. signals: see `Signals`.
         """
         catalog = self._catalog
         index = catalog.index
-        said = read(query)
-        heard = _heard(index, [answer for answer in answers if isinstance(answer, TierAnswer)])
-        depth = max(limit, KEPT)
-        whole = self._ranked(catalog, said, filters, depth, heard, signals)
-        parts: list[_Ranked] = []
-        if not heard.choices and not whole.understood.plan.literal:
-            parts = [
-                self._ranked(catalog, _part(said, part), filters, depth, None, signals)
-                for part in split_query(said.text)
+        parsed = parse_truncated(query)
+        remote = _remote_scores(index, [answer for answer in answers if isinstance(answer, TierAnswer)])
+        depth = max(limit, CACHED_HITS)
+        whole = self._ranked(catalog, parsed, filters, depth, remote, signals)
+        needs: list[_RankedQuery] = []
+        if not remote.choices and not whole.analysis.plan.literal:
+            needs = [
+                self._ranked(catalog, _need(parsed, text), filters, depth, None, signals)
+                for text in split_query(parsed.text)
             ]
-        if any(_best_of(part) < NEEDED for part in parts):
-            parts = []  # one of them is no need of its own, but says more of another
-        places = _places(index, whole, parts, limit)
-        if len(places) < min(limit, len(whole.ranking.found)) and depth < DEEP:  # many are the same tool
-            whole = self._ranked(catalog, said, filters, DEEP, heard, signals)
-            places = _places(index, whole, parts, limit)
+        if any(_best_score(need) < MIN_NEED_SCORE for need in needs):
+            needs = []  # a need without a good tool is rather a part of another one
+        distinct = _distinct(index, whole, needs, limit)
+        if len(distinct) < min(limit, len(whole.ranking.documents)) and depth < DEEP_LIMIT:  # many duplicates
+            whole = self._ranked(catalog, parsed, filters, DEEP_LIMIT, remote, signals)
+            distinct = _distinct(index, whole, needs, limit)
+        shown = distinct[: max(limit, 0)]
         elsewhere: tuple[str, ...] = ()
-        if places and not parts and whole.understood.plan.servers is None:
-            elsewhere = _elsewhere(index, whole.ranking.found, places[: max(limit, 0)])
-            if not elsewhere and depth < DEEP and _hides_others(index, whole.ranking.found):
-                deep = self._ranked(catalog, said, filters, DEEP, heard, signals)
-                elsewhere = _elsewhere(index, deep.ranking.found, places[: max(limit, 0)])
-        nothing = not places
-        understood = whole.understood
+        if shown and not needs and whole.analysis.plan.servers is None:
+            elsewhere = _other_servers(index, whole.ranking.documents, shown)
+            if not elsewhere and depth < DEEP_LIMIT and _may_hide_servers(index, whole.ranking.documents):
+                deep = self._ranked(catalog, parsed, filters, DEEP_LIMIT, remote, signals)
+                elsewhere = _other_servers(index, deep.ranking.documents, shown)
+        analysis = whole.analysis
         return Results(
-            hits=tuple(
-                _hit(index, signals, place, place.ranked.text if parts else "")
-                for place in places[: max(limit, 0)]
-            ),
+            hits=tuple(_hit(index, signals, each, each.query.text if needs else "") for each in shown),
             matching=whole.ranking.matching,
             searched=whole.ranking.searched,
-            quality=_worst(parts) if parts else _quality(whole.ranking, understood.plan),
+            quality=_lowest_quality(needs) if needs else _quality(whole.ranking, analysis.plan),
             tiers=self._tiers(answers),
-            unknown_words=understood.unknown,
-            corrected=understood.corrected,
-            nearest_words=nearest_words(index, understood.unknown) if nothing else (),
-            nearest_servers=nearest_servers(index, _spelled(said, filters)) if nothing else (),
+            unknown_words=analysis.unknown,
+            corrected=analysis.corrected,
+            nearest_words=() if distinct else nearest_words(index, analysis.unknown),
+            nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
             absent=tuple(answer for answer in answers if isinstance(answer, TierAbsence)),
-            needs=tuple((part.text, _quality(part.ranking)) for part in parts),
+            needs=tuple((need.text, _quality(need.ranking)) for need in needs),
             elsewhere=elsewhere,
         )
 
     def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
-        """What the words of ``query`` are worth in each field of ``entry``, as shares of all there is."""
+        """The keyword score of ``entry`` for ``query``, by field, without bonuses."""
         index = self._catalog.index
-        plan = understand(query, filters, index, self._table).plan
-        terms = {term: index.idf(term) for group in plan.groups for term in group.terms}
-        spelled = {term: terms[number] for term in index.terms if (number := index.number(term)) in terms}
-        found = self._analyst.by_field(entry, spelled)
+        plan = analyze_query(query, filters, index, self._table).plan
+        idfs = {term: index.idf(term) for group in plan.groups for term in group.terms}
+        idf_by_term = {term: idfs[number] for term in index.terms if (number := index.term_id(term)) in idfs}
+        scores = self._analyzer.by_field(entry, idf_by_term)
         whole = max_score(index, plan)
-        return {field: worth / whole for field, worth in found.items()}
+        return {field: score / whole for field, score in scores.items()}
 
     def _tiers(self, answers: Sequence[TierAnswer | TierAbsence]) -> tuple[str, ...]:
-        there = {answer.tier: answer.method for answer in answers if isinstance(answer, TierAnswer)}
+        methods = {answer.tier: answer.method for answer in answers if isinstance(answer, TierAnswer)}
         tiers = [KEYWORD]
-        if SEMANTIC in there:
-            tiers.append(f"{SEMANTIC} ({there[SEMANTIC]})")
+        if SEMANTIC in methods:
+            tiers.append(f"{SEMANTIC} ({methods[SEMANTIC]})")
         elif self._table:
             tiers.append(SEMANTIC)
-        if LLM in there:
-            tiers.append(f"{LLM} ({there[LLM]})")
+        if LLM in methods:
+            tiers.append(f"{LLM} ({methods[LLM]})")
         return tuple(tiers)
 
     def _ranked(
         self,
         catalog: _Catalog,
-        said: ParsedQuery,
+        parsed: ParsedQuery,
         filters: Filters,
         depth: int,
-        heard: TierScores | None,
+        remote: TierScores | None,
         signals: Signals,
-    ) -> _Ranked:
-        """The ranking of what is ``said``: from the cache if it is there and nobody else was heard."""
-        understood = understand(said, filters, catalog.index, self._table)
-        alone = heard is None or not (heard.choices or heard.similarities)
-        key = Key(understood.plan, catalog.version, signals)
-        ranking = catalog.answers.get(key) if alone and depth == KEPT else None
+    ) -> _RankedQuery:
+        """The ranking of a query, from the cache where it has no remote scores."""
+        analysis = analyze_query(parsed, filters, catalog.index, self._table)
+        cacheable = depth == CACHED_HITS and (remote is None or not (remote.choices or remote.similarities))
+        key = Key(analysis.plan, catalog.version, signals)
+        ranking = catalog.rankings.get(key) if cacheable else None
         if ranking is None:
-            all_heard = self._hearing(catalog.index, understood.plan, heard or TierScores())
-            ranking = rank(catalog.index, understood.plan, depth, all_heard, signals)
-            if alone and depth == KEPT:
-                catalog.answers.put(key, ranking)
-        return _Ranked(said.text, understood, ranking)
+            tier_scores = self._with_local_similarities(catalog.index, analysis.plan, remote or TierScores())
+            ranking = rank(catalog.index, analysis.plan, depth, tier_scores, signals)
+            if cacheable:
+                catalog.rankings.put(key, ranking)
+        return _RankedQuery(parsed.text, analysis, ranking)
 
-    def _hearing(self, index: Index, plan: Plan, heard: TierScores) -> TierScores:
-        """``heard``, and what the table says."""
-        heard = replace(heard, threshold=self._threshold)
-        meant = self._table.embed_words(plan.meaning) if self._table else None
-        if meant is None or index.meanings is None:
-            return heard
-        documents, vectors = index.meanings
-        near = vectors.cosines(meant, documents)
-        if heard.similarities:
-            return replace(heard, similarities=together(near, heard.similarities))
-        heard = replace(heard, similarities=near)
-        if vectors.whole:
-            return heard
-        query = packed(meant)
+    def _with_local_similarities(self, index: Index, plan: Plan, remote: TierScores) -> TierScores:
+        """``remote``, combined with the cosines of the table's vectors."""
+        scores = replace(remote, threshold=self._threshold)
+        query = self._table.embed_words(plan.embedding_words) if self._table else None
+        if query is None or index.document_vectors is None:
+            return scores
+        documents, vectors = index.document_vectors
+        local = vectors.cosines(query, documents)
+        if scores.similarities:
+            return replace(scores, similarities=combine_similarities(local, scores.similarities))
+        scores = replace(scores, similarities=local)
+        if vectors.exhaustive:
+            return scores
+        packed_query = packed(query)
 
         def missing(number: int) -> float:
             vector = index.document(number).vector
-            return cosine(vector, query) if vector else 0.0
+            return cosine(vector, packed_query) if vector else 0.0
 
-        return replace(heard, missing=missing)
-
-
-def _best_of(ranked: _Ranked) -> float:
-    return ranked.ranking.found[0].score if ranked.ranking.found else 0.0
+        return replace(scores, missing=missing)
 
 
-def _part(said: ParsedQuery, text: str) -> ParsedQuery:
-    """What is ``said``, of which only ``text`` is wanted, and its phrases."""
-    phrases = tuple(phrase for phrase in said.phrases if phrase in text)
-    return replace(said, written=text, text=text, phrases=phrases)
+def _best_score(query: _RankedQuery) -> float:
+    return query.ranking.documents[0].score if query.ranking.documents else 0.0
 
 
-def _heard(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
-    """``answers`` by document. What they say of tools that are gone is passed over."""
+def _need(parsed: ParsedQuery, text: str) -> ParsedQuery:
+    """The query of one need: ``text``, the phrases in it, and the operators of the whole query."""
+    phrases = tuple(phrase for phrase in parsed.phrases if phrase in text)
+    return replace(parsed, written=text, text=text, phrases=phrases)
+
+
+def _remote_scores(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
+    """The scores of remote tiers, by document. Scores of tools that are not in the index are ignored."""
     found: dict[str, dict[int, float]] = {SEMANTIC: {}, LLM: {}}
     for answer in answers:
         for name, score in answer.scores.items():
@@ -308,125 +312,128 @@ def _heard(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
 
 
 @dataclass(slots=True)
-class _Place:
-    """A place in the list of hits: what was found for which need, and the same tools of other servers."""
+class _Distinct:
+    """A tool of the result list: the query or need that it was found for, and its duplicates' names."""
 
-    ranked: _Ranked
-    found: RankedDocument
+    query: _RankedQuery
+    ranked: RankedDocument
     also: list[str]
 
 
-def _places(index: Index, whole: _Ranked, parts: Sequence[_Ranked], limit: int) -> list[_Place]:
-    """The first ``limit`` places, or some more, in order: for the whole; where there are several needs, the
-    first of each in turn.
-
-    Tools that are the same on several servers have one place, that of the first.
+def _distinct(
+    index: Index, whole: _RankedQuery, needs: Sequence[_RankedQuery], limit: int
+) -> list[_Distinct]:
+    """The result list without duplicates: ``limit`` tools or a few more, of the needs in turn where there are
+    several. The same tool on several servers is one entry, that of the best.
     """
-    places: list[_Place] = []
-    known: dict[tuple[str, str, str], _Place] = {}
-    order = _in_turn(whole, parts) if parts else ((whole, found) for found in whole.ranking.found)
-    for ranked, found in order:
-        if len(places) > limit + LIKELY_SAME:
+    found: list[_Distinct] = []
+    known: dict[tuple[str, str, str], _Distinct] = {}
+    order = _in_turn(whole, needs) if needs else ((whole, ranked) for ranked in whole.ranking.documents)
+    for query, ranked in order:
+        if len(found) > limit + DUPLICATE_WINDOW:
             break
-        entry = index.document(found.document).entry
-        place = known.get((entry.tool, entry.description, ranked.text))
-        if place is not None and _same(index.document(place.found.document).entry, entry):
-            place.also.append(entry.name)
+        entry = index.document(ranked.document).entry
+        same = known.get((entry.tool, entry.description, query.text))
+        if same is not None and _same_schema(index.document(same.ranked.document).entry, entry):
+            same.also.append(entry.name)
             continue
-        places.append(_Place(ranked, found, []))
+        found.append(_Distinct(query, ranked, []))
         if entry.description:
-            known.setdefault((entry.tool, entry.description, ranked.text), places[-1])
-    return places
+            known.setdefault((entry.tool, entry.description, query.text), found[-1])
+    return found
 
 
-def _elsewhere(index: Index, found: Sequence[RankedDocument], shown: Sequence[_Place]) -> tuple[str, ...]:
-    """The servers of those ``found`` that are nearly as good as the last ``shown``, where all of these are of
-    one server.
+def _other_servers(
+    index: Index, documents: Sequence[RankedDocument], shown: Sequence[_Distinct]
+) -> tuple[str, ...]:
+    """Where all tools ``shown`` are of one server: the other servers of ``documents`` that have a tool nearly
+    as good as the last one shown, duplicates of those shown excepted.
     """
-    own = {index.document(place.found.document).entry.server for place in shown}
+    own = {index.document(each.ranked.document).entry.server for each in shown}
     if len(own) != 1:
         return ()
-    also = {name for place in shown for name in place.also}
-    least = NEARLY * shown[-1].found.score
-    good = (index.document(each.document).entry for each in found if each.score >= least)
+    also = {name for each in shown for name in each.also}
+    least = NEARLY_AS_GOOD * shown[-1].ranked.score
+    good = (index.document(each.document).entry for each in documents if each.score >= least)
     return tuple(
         dict.fromkeys(entry.server for entry in good if entry.server not in own and entry.name not in also)
     )
 
 
-def _hides_others(index: Index, found: Sequence[RankedDocument]) -> bool:
-    """Whether as many were found as are kept, all are of one server, and there are others."""
+def _may_hide_servers(index: Index, documents: Sequence[RankedDocument]) -> bool:
+    """Whether the ranking is full, all of it is of one server, and there are other servers."""
     several = len({server for server, _ in index.sizes}) > 1
-    of = {index.document(each.document).entry.server for each in found}
-    return several and len(found) >= KEPT and len(of) == 1
+    servers = {index.document(each.document).entry.server for each in documents}
+    return several and len(documents) >= CACHED_HITS and len(servers) == 1
 
 
-def _in_turn(whole: _Ranked, parts: Sequence[_Ranked]) -> Iterator[tuple[_Ranked, RankedDocument]]:
-    """The first of each part, then the second of each, …: every tool once, for the part that it fits best.
-    One that fits the whole better than any part is as good as that.
+def _in_turn(
+    whole: _RankedQuery, needs: Sequence[_RankedQuery]
+) -> Iterator[tuple[_RankedQuery, RankedDocument]]:
+    """The first of each need, then the second of each, and so on. Every tool comes once, for the need where
+    its score is highest; where its score for the whole query is higher still, it has that score.
     """
-    of_whole = {found.document: found for found in whole.ranking.found}
-    best: dict[int, tuple[_Ranked, RankedDocument]] = {}
-    for part in parts:
-        for found in part.ranking.found:
-            if found.document not in best or found.score > best[found.document][1].score:
-                best[found.document] = (part, found)
-    own: dict[str, list[RankedDocument]] = {part.text: [] for part in parts}
-    for number, (part, found) in best.items():
-        better = of_whole.get(number, found)
-        own[part.text].append(better if better.score > found.score else found)
-    for each in own.values():
-        each.sort(key=lambda found: -found.score)
-    for turn in zip_longest(*own.values()):
-        for part, one in zip(parts, turn, strict=True):
-            if one is not None:
-                yield part, one
+    for_whole = {ranked.document: ranked for ranked in whole.ranking.documents}
+    best: dict[int, tuple[_RankedQuery, RankedDocument]] = {}
+    for need in needs:
+        for ranked in need.ranking.documents:
+            if ranked.document not in best or ranked.score > best[ranked.document][1].score:
+                best[ranked.document] = (need, ranked)
+    by_need: dict[str, list[RankedDocument]] = {need.text: [] for need in needs}
+    for number, (need, ranked) in best.items():
+        by_need[need.text].append(max(ranked, for_whole.get(number, ranked), key=lambda each: each.score))
+    for documents in by_need.values():
+        documents.sort(key=lambda ranked: -ranked.score)
+    for turn in zip_longest(*by_need.values()):
+        for need, each in zip(needs, turn, strict=True):
+            if each is not None:
+                yield need, each
 
 
-def _hit(index: Index, signals: Signals, place: _Place, need: str) -> Hit:
-    found = place.found
-    document = index.document(found.document)
-    matched = _matched(index, place.ranked.understood, found.document)
+def _hit(index: Index, signals: Signals, distinct: _Distinct, need: str) -> Hit:
+    ranked = distinct.ranked
+    document = index.document(ranked.document)
+    matched = _matched(index, distinct.query.analysis, ranked.document)
     return Hit(
         entry=document.entry,
-        score=found.score,
-        tier=LLM if found.chosen else KEYWORD if matched else SEMANTIC,
+        score=ranked.score,
+        tier=LLM if ranked.chosen else KEYWORD if matched else SEMANTIC,
         matched=matched,
-        words=found.words,
-        similarity=found.similarity,
-        moved=tuple(signals.parts(document.entry.server, document.name)),
+        words=ranked.words,
+        similarity=ranked.similarity,
+        moved=tuple(signals.factors(document.entry.server, document.name)),
         need=need,
-        also=tuple(place.also),
+        also=tuple(distinct.also),
     )
 
 
-def _same(one: Entry, other: Entry) -> bool:
+def _same_schema(one: Entry, other: Entry) -> bool:
     return one.raw == other.raw or one.input_schema() == other.input_schema()
 
 
-def _matched(index: Index, understood: Understanding, document: int) -> tuple[str, ...]:
-    """The words of the query that stand in ``document``."""
+def _matched(index: Index, analysis: QueryAnalysis, document: int) -> tuple[str, ...]:
+    """The words of the query that ``document`` has."""
     found: dict[str, None] = {}
-    for group, said in understood.words:
+    for group, written in analysis.words:
         if any(index.has(document, term) for term in group.terms):
-            found.update(dict.fromkeys(said))
+            found.update(dict.fromkeys(written))
     return tuple(found)
 
 
 def _quality(ranking: Ranking, plan: Plan | None = None) -> Quality:
-    if not ranking.found:
+    if not ranking.documents:
         return "none"
-    if plan is not None and plan.everything:  # no tool is better than another, and all are what was asked for
+    if plan is not None and plan.match_all:  # every tool is what the query selects
         return "strong"
-    best = ranking.found[0].score
+    best = ranking.documents[0].score
     return "strong" if best >= STRONG else "fair" if best >= FAIR else "weak"
 
 
-def _worst(parts: Sequence[_Ranked]) -> Quality:
+def _lowest_quality(needs: Sequence[_RankedQuery]) -> Quality:
     order: tuple[Quality, ...] = ("none", "weak", "fair", "strong")
-    return min((_quality(part.ranking) for part in parts), key=order.index)
+    return min((_quality(need.ranking) for need in needs), key=order.index)
 
 
-def _spelled(said: ParsedQuery, filters: Filters) -> list[str]:
-    """The words a server may have been meant by: of the filter if there is one, of the query if not."""
-    return [word for word, _ in words((filters.server or " ".join(said.servers) or said.text)[:1000])]
+def _server_words(parsed: ParsedQuery, filters: Filters) -> list[str]:
+    """The words that may be a misspelled server: of the filter or `server:` where there is one, else all."""
+    return [word for word, _ in words((filters.server or " ".join(parsed.servers) or parsed.text)[:1000])]

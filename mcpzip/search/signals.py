@@ -1,24 +1,24 @@
-"""What is known of tools beside their texts: preferences of the config, past use, servers in trouble.
+"""Ranking signals other than a tool's text: configured boosts, past use, and the health of servers.
 
-The rule: signals move tools that fit about as well, and no more; they never put anything before a tool that
-is called what the query says. Only what the config itself says can do more than that.
+The rule: signals reorder tools of similar scores only, and never put a tool before one whose name the query
+gives. Only a configured boost can have a larger effect.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-USED = 0.06  # what a tool gains at most that was used a lot; half of it after `HALF` recent uses
-HALF = 3.0
-FAILING = 0.9  # what is left to the tools of a server that can't be reached
-STALE = 0.97  # … of one whose tools are as they were when it could last be asked
+MAX_USAGE_BONUS = 0.06  # the limit of the bonus of a tool that was often used
+HALF_BONUS_USES = 3.0  # recent uses that give half of it
+FAILING_FACTOR = 0.9  # of tools whose server can't be reached
+STALE_FACTOR = 0.97  # of tools whose server could not be listed last time
 
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """boosts: by server, as configured; 1 when absent. uses: by the name of a tool, its recent successful
-    calls, decayed. failing, stale: names of servers.
+    """boosts: factors by server; 1 when absent. uses: by a tool's name, its recent successful calls, decayed.
+    failing, stale: names of servers.
 
-    Compared by identity: make a new one only when something changed.
+    Compared by identity, as a part of cache keys: reuse an instance while nothing changes.
     """
 
     boosts: Mapping[str, float] = field(default_factory=dict)
@@ -27,26 +27,26 @@ class Signals:
     stale: frozenset[str] = frozenset()
 
     def factor(self, server: str, name: str) -> float:
-        """What the score of the tool called ``name`` is multiplied by."""
+        """The factor of the score of the tool called ``name``."""
         if self is NO_SIGNALS:
             return 1.0
         factor = 1.0
-        for _, each in self.parts(server, name):
+        for _, each in self.factors(server, name):
             factor *= each
         return factor
 
-    def parts(self, server: str, name: str) -> list[tuple[str, float]]:
-        """What `factor` is made of, each with its reason."""
+    def factors(self, server: str, name: str) -> list[tuple[str, float]]:
+        """The factors whose product is `factor`, each with its reason."""
         found: list[tuple[str, float]] = []
         if server in self.boosts:
             found.append(("boost", self.boosts[server]))
         if name in self.uses:
             uses = self.uses[name]
-            found.append(("used before", 1 + USED * uses / (uses + HALF)))
+            found.append(("used before", 1 + MAX_USAGE_BONUS * uses / (uses + HALF_BONUS_USES)))
         if server in self.failing:
-            found.append(("failing", FAILING))
+            found.append(("failing", FAILING_FACTOR))
         elif server in self.stale:
-            found.append(("stale", STALE))
+            found.append(("stale", STALE_FACTOR))
         return found
 
 

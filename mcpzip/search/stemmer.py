@@ -1,14 +1,12 @@
-"""The English Snowball stemmer: loaded alone, asked seldom, and made to look its suffixes up.
+"""The English Snowball stemmer, made faster.
 
-The rule: `stem(stem(word)) == stem(word)` for every word, which Snowball itself does not promise: a word is
-stemmed until nothing changes. Three measured costs shape the rest, for stemming is half the time it takes to
-index a catalog:
+The rule: `stem(stem(word)) == stem(word)` for every word. Snowball does not promise that, so a word is
+stemmed until nothing changes. Stemming takes half the time of indexing a catalog, hence:
 
-- `import snowballstemmer` loads forty languages (13 ms) for the one wanted (1 ms): its English module is
-  imported alone.
-- Half of all words come back unchanged: one without an ending that Snowball's rules look at is not asked.
-- The pure-Python runtime compares a word with its suffixes letter by letter; a dictionary of them halves the
-  time. Should a later release be built differently, the stemmer is used as it comes.
+- `import snowballstemmer` loads forty languages (13 ms), so only its English module is imported (1 ms).
+- Half of all words stay unchanged: a word without an ending that Snowball's rules test is not stemmed.
+- The pure-Python runtime compares a word with its suffixes letter by letter; looking them up in a dictionary
+  halves the time. Where a later release is built differently, the stemmer is used unchanged.
 """
 
 import importlib
@@ -20,39 +18,24 @@ from functools import cache, lru_cache
 from types import ModuleType
 from typing import Protocol, cast
 
-# Every rule of Snowball's english.sbl that changes a word looks for one of these at its end.
-ENDINGS = (
-    "s",
-    "ed",
-    "ing",
-    "y",
-    "e",
-    "al",
-    "ful",
-    "ll",
-    "er",
-    "or",
-    "ic",
-    "nt",
-    "ion",
-    "ism",
-    "i",
-    "ist",
-    "'",
-)
+# Every rule of Snowball's english.sbl that changes a word tests for one of these endings.
+_ENDINGS = "s ed ing y e al ful ll er or ic nt ion ism i ist '"
+ENDINGS = tuple(_ENDINGS.split())
 
-_LONGEST = 40  # longer than any English word: an id or a hash, kept whole
+_LONGEST = 40  # letters; a longer word is no English word but an id or a hash, and is not stemmed
 _SAMPLE = ("relational", "hopefully", "generalizations", "replying", "agreed", "sky")
 
 
 class Stemmer(Protocol):
-    """What is used of snowballstemmer."""
+    """The part of snowballstemmer's interface that is used here."""
 
     def stemWord(self, word: str) -> str: ...
 
 
 class _Suffix(Protocol):
-    """A row of a Snowball table: text, the row of its longest own suffix or −1, a condition, an answer."""
+    """A row of a Snowball suffix table: the suffix, the row of its longest own suffix (−1: none), a
+    condition, and the result.
+    """
 
     s: str
     substring_i: int
@@ -61,7 +44,7 @@ class _Suffix(Protocol):
 
 
 class _Cursor(Protocol):
-    """The state of a Snowball stemmer: the word, and between which of its letters it stands."""
+    """The state of a Snowball stemmer: the word and the cursor's position in it."""
 
     current: str
     cursor: int
@@ -69,14 +52,14 @@ class _Cursor(Protocol):
 
 
 def snowball() -> Callable[[], Stemmer]:
-    """The library's stemmer, imported below a stand-in package so that its `__init__` does not run."""
+    """The library's English stemmer class."""
     return cast(Callable[[], Stemmer], _english().EnglishStemmer)
 
 
 @cache
-def edition() -> int:
-    """What tells one release of the library from another: a checksum of its module, 0 where that is no file.
-    The release's number is twenty times as long to come by.
+def stemmer_checksum() -> int:
+    """A checksum of the library's module, to tell its releases apart; 0 where the module is no file. Reading
+    the release's version number takes twenty times as long.
     """
     try:
         with open(_english().__file__ or "", "rb") as file:
@@ -86,6 +69,7 @@ def edition() -> int:
 
 
 def _english() -> ModuleType:
+    """The library's English module, imported below a stand-in package so that its `__init__` does not run."""
     package = f"{__name__}.snowball"
     if package not in sys.modules:
         spec = importlib.util.find_spec("snowballstemmer")
@@ -98,7 +82,7 @@ def _english() -> ModuleType:
 
 
 def with_dictionary(plain: Callable[[], Stemmer]) -> Callable[[], Stemmer]:
-    """``plain`` looking its suffixes up, or ``plain`` itself when it isn't built as that expects."""
+    """``plain`` with a dictionary of suffixes; ``plain`` itself where its internals are not as expected."""
     quick = cast(Callable[[], Stemmer], type("Quick", (cast(type, plain),), {"find_among_b": _find_among_b}))
     try:
         same = all(quick().stemWord(word) == plain().stemWord(word) for word in _SAMPLE)
@@ -111,7 +95,7 @@ _tables: dict[int, tuple[dict[str, _Suffix], list[int], Sequence[_Suffix]]] = {}
 
 
 def _find_among_b(state: _Cursor, suffixes: Sequence[_Suffix]) -> int:
-    """Snowball's `among`, backwards: the answer of the longest of ``suffixes`` before the cursor, else 0."""
+    """Snowball's `among`, backwards: the result of the longest of ``suffixes`` before the cursor, else 0."""
     known = _tables.get(id(suffixes))
     if known is None:
         lengths = sorted({len(row.s) for row in suffixes}, reverse=True)
@@ -138,15 +122,13 @@ _new_stemmer = with_dictionary(snowball())
 
 @lru_cache(maxsize=2048)
 def stem(word: str) -> str:
-    """``word`` (lower case) without its inflection; itself when it hasn't the shape of an English word."""
+    """The stem of ``word``, which is in lower case; ``word`` itself where it can't be an English word."""
     if not (3 <= len(word) <= _LONGEST and word.endswith(ENDINGS) and word.isascii() and word.isalpha()):
         return word
-    stemmer = (
-        _new_stemmer()
-    )  # one a call: it keeps the word in itself, and an index may be built in another thread
+    stemmer = _new_stemmer()  # one per call: it stores the word, and other threads stem at the same time
     seen = [word]
     while True:
         word = stemmer.stemWord(word)
-        if word in seen:  # a fixed point, or the first of a circle
+        if word in seen:  # a fixed point, or the start of a cycle
             return min(seen[seen.index(word) :])
         seen.append(word)

@@ -1,7 +1,7 @@
-"""What the ways of ranking, the *tiers*, have in common (pure).
+"""What the *tiers*, the ways of ranking, have in common (pure).
 
-The rule: a tier says how well tools fit a query, or why it can't, and nothing else. What is made of that is
-`fusion`'s business; that a tier is late is its caller's.
+The rule: a tier answers how well tools match a query, or why it can't answer. `fusion` combines the answers;
+the callers of tiers enforce deadlines.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ LLM = "llm"
 
 @dataclass(frozen=True, slots=True)
 class TierAnswer:
-    """What a tier that runs elsewhere made of a query.
+    """The scores of a remote tier for a query.
 
-    tier: `SEMANTIC` or `LLM`. method: what answered, as people are told ("ollama", "gemini"). scores: by
-    the name of the entry; of the semantic tier cosines, −1…1, of the llm tier 0…1, best 1.
+    tier: `SEMANTIC` or `LLM`. method: the service, as users see it ("ollama", "gemini"). scores: by the name
+    of the entry; of the semantic tier cosines, −1…1, of the llm tier 0…1, best 1.
     """
 
     tier: str
@@ -27,7 +27,7 @@ class TierAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TierAbsence:
-    """A tier that was asked for and did not answer. reason: one short sentence, no secrets in it."""
+    """A tier that was queried and gave no answer. reason: one short sentence without secrets."""
 
     tier: str
     method: str

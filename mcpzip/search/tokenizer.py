@@ -1,13 +1,13 @@
-"""Text into terms: the one place that says what a word is.
+"""The tokenizer: text into words and their terms (stems).
 
-The rule: tools and queries go through `words` and nothing else, so that two spellings of one thing meet. A
-term is folded, split and stemmed by the tables below, and every step is linear in the text.
+The rule: tools and queries are both tokenized by `words`, so that different spellings of a word become the
+same term. Every step takes time linear in the text.
 
     the terms of "StateMachine", of "state_machine" and of "STATE machine" are "state", "machin"
-    the terms of any text, joined by spaces, have themselves as their terms
+    tokenizing terms, joined by spaces, gives the same terms again
 
-In order: NFKC; diacritics of Latin letters off; split by `RULES` on the shape of the text; case folded;
-stemmed. Stop words go last and never empty a query.
+The steps: NFKC; remove the diacritics of Latin letters; split by `RULES`; fold the case; stem. Stop words are
+removed by the callers (`content_words`), and only where other words remain.
 """
 
 import re
@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from mcpzip.search.stemmer import stem
 
-# The shape of a text has one letter for each of its characters, and the rules are patterns over shapes:
-#   U upper case · l lower case or caseless · s the letter s itself · d digit · m mark of the letter before it
+# The shape of a text has one letter for the class of each character. The rules are patterns over shapes:
+#   U upper case · l lower case or caseless · s the letter s · d digit · m combining mark
 #   c a script written without spaces (Han, Kana, Hangul) · a space for everything else
 _CATEGORIES = {
     **dict.fromkeys(("Lu", "Lt"), "U"),
@@ -42,9 +42,9 @@ _WITHOUT_SPACES = (
     (0x20000, 0x3FFFF),
 )
 
-# Where words begin and end inside what is written as one. The first rule that matches at a place wins.
+# How a string without spaces is split into words. The first rule that matches at a position wins.
 RULES = (
-    ("cjk", r"c+"),  # 東京都, to be cut into bigrams
+    ("cjk", r"c+"),  # 東京都, which is then split into bigrams
     ("number", r"d+"),  # base64: base 64
     ("brand", r"(?<!U)Um*(?=Um*[ls])Um*(?:[ls]m*)+"),  # OAuth, getOAuthToken: get oauth token
     ("prefix", r"(?<![Ulsm])[ls]m*Um*(?:(?:[ls]m*)+|(?:Um*)*)"),  # iPhone: iphone; iOS: ios
@@ -56,7 +56,7 @@ RULES = (
 )
 _SPLIT = re.compile("|".join(pattern for _, pattern in RULES))
 
-# English function words and the polite wrapping of a request: they tell no tool from another.
+# English function words and polite phrases, which don't distinguish one tool from another.
 _STOP_WORDS = """
 a about all also am an and any are arent as at be been being but by can cant could couldnt did didnt do does
 doesnt doing dont for from had has have havent having he help her here hers hes him his how i if im in into
@@ -67,15 +67,15 @@ with wont would you your youre yours
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
-_LONGEST_TERM = 64  # characters; a longer run is an id or encoded data, and its beginning will do
-_LONGEST_REMEMBERED = 64  # characters
-_GROWTH, _LEAST_ROOM = 4, 8  # times, characters that a run may have in NFKC: U+FDFA becomes 18
-_MOST_MARKS = 30  # in a row (UAX #15, "Stream-Safe Text Format"): to order n of them takes n² steps
+_MAX_TERM = 64  # characters; a longer word is an id or encoded data, and its first characters suffice
+_MAX_CACHED = 64  # characters
+_MAX_GROWTH, _MIN_ROOM = 4, 8  # a factor, and characters: how long NFKC may make a text (U+FDFA becomes 18)
+_MAX_MARKS = 30  # in a row (UAX #15, "Stream-Safe Text Format"): sorting n of them takes n² steps
 
 _PUNCTUATION = '"`()[]{}<>.,;:!?*_-/#'  # ASCII that separates words
 _POSSESSIVE = re.compile(r"['’][sS](?!\w)")
 _LATIN_MARKS = re.compile("(?<=[A-Za-z])[\u0300-\u036f]+")
-_ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")  # tatweel and the short vowels, which are seldom written
+_ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")  # tatweel and the short vowels, which are often left out
 _LATIN_LETTERS = str.maketrans(
     dict(zip("øØłŁđĐðÐħĦı", "oOlLdDdDhHi", strict=True))
     | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th", "ß": "ss", "ẞ": "SS"}
@@ -83,7 +83,7 @@ _LATIN_LETTERS = str.maketrans(
 
 
 class _Shapes(dict[int, str]):
-    """A `str.translate` table that fills itself, a code point at a time."""
+    """A `str.translate` table that computes the shape of a code point when it is first looked up."""
 
     def __missing__(self, code: int) -> str:
         if any(first <= code <= last for first, last in _WITHOUT_SPACES):
@@ -97,46 +97,47 @@ class _Shapes(dict[int, str]):
 
 
 _SHAPES = _Shapes()
-_MANY_MARKS = re.compile(f"m{{{_MOST_MARKS + 1},}}")
+_MANY_MARKS = re.compile(f"m{{{_MAX_MARKS + 1},}}")
 
 
 def words(text: str) -> list[tuple[str, str]]:
-    """``(word, term)`` of every word in order, stop words too: word is folded, term is what is indexed."""
+    """``(word, term)`` of every word in order, stop words too: the folded word, and the indexed term."""
     found: list[tuple[str, str]] = []
-    for written in text.split():
-        found += _remembered(written) if len(written) <= _LONGEST_REMEMBERED else _words(written)
+    for token in text.split():
+        found += _cached_words(token) if len(token) <= _MAX_CACHED else _words(token)
     return found
 
 
-def content(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """``pairs`` of `words` without stop words; all of them when there is nothing else."""
+def content_words(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """``pairs`` of `words` without stop words; all of them where all are stop words."""
     return [pair for pair in pairs if not is_stop_word(pair)] or pairs
 
 
 def term_of(word: str) -> str:
-    """What ``word`` is indexed as. A stop word keeps its form, so that its term is one too."""
+    """The term that ``word`` is indexed as: its stem. A stop word is not stemmed, so its term is one too."""
     return word if word in STOP_WORDS else stem(word)
 
 
 def is_stop_word(pair: tuple[str, str]) -> bool:
-    """Whether a pair of `words` is a stop word, by word or by term (so that terms may be tokenized again)."""
+    """Whether a pair of `words` is a stop word, by word or by term (so that terms can be tokenized again)."""
     return pair[0] in STOP_WORDS or pair[1] in STOP_WORDS
 
 
 def is_bigram(word: str) -> bool:
-    """Whether ``word``, of `words`, was cut from a script written without spaces."""
+    """Whether ``word``, of `words`, comes from a script written without spaces."""
     return _SHAPES[ord(word[0])] == "c"
 
 
 def fold(text: str) -> str:
-    """``text`` in NFKC without the diacritics of Latin letters. Its case is kept: `RULES` need it.
+    """``text`` in NFKC without the diacritics of Latin letters. Its case is unchanged: `RULES` need it.
 
-    What grows to more than four times its length is cut there, and so are rows of marks that nobody writes.
+    The result is cut where it would be longer than four times ``text``, and long sequences of combining marks
+    are shortened to `_MAX_MARKS`.
     """
     if text.isascii():
         return text
-    room = max(_GROWTH * len(text), _LEAST_ROOM)
-    if len(text) > _MOST_MARKS:
+    room = max(_MAX_GROWTH * len(text), _MIN_ROOM)
+    if len(text) > _MAX_MARKS:
         text = _with_fewer_marks(text)
     text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text)[:room])
     text = _ARABIC_MARKS.sub("", _LATIN_MARKS.sub("", text)).translate(_LATIN_LETTERS)
@@ -146,23 +147,23 @@ def fold(text: str) -> str:
 def _with_fewer_marks(text: str) -> str:
     kept, start = [], 0
     for many in _MANY_MARKS.finditer(text.translate(_SHAPES)):
-        kept.append(text[start : many.start() + _MOST_MARKS])
+        kept.append(text[start : many.start() + _MAX_MARKS])
         start = many.end()
     return "".join((*kept, text[start:]))
 
 
-def _words(written: str) -> tuple[tuple[str, str], ...]:
-    """`words` of a run without white space."""
-    word = written.lstrip(_PUNCTUATION).rstrip(_PUNCTUATION + "'")
+def _words(token: str) -> tuple[tuple[str, str], ...]:
+    """`words` of a string without white space."""
+    word = token.lstrip(_PUNCTUATION).rstrip(_PUNCTUATION + "'")
     if word.isascii() and word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
-        word = word[:_LONGEST_TERM].lower()  # most of a catalog, and what the rules below would say of it
+        word = word[:_MAX_TERM].lower()  # the common case, quickly: the rules below give the same
         return ((word, term_of(word)),)
-    return by_rules(written)
+    return by_rules(token)
 
 
-def by_rules(written: str) -> tuple[tuple[str, str], ...]:
-    """`words` of a run without white space, by `RULES`."""
-    text = fold(written)
+def by_rules(token: str) -> tuple[tuple[str, str], ...]:
+    """`words` of a string without white space, by `RULES`."""
+    text = fold(token)
     if "'" in text or "’" in text:
         text = _POSSESSIVE.sub(" ", text).replace("'", "").replace("’", "")
     found: list[tuple[str, str]] = []
@@ -171,25 +172,25 @@ def by_rules(written: str) -> tuple[tuple[str, str], ...]:
         start, end = match.span()
         word = text[start:end]
         if shapes[start] == "c":
-            found += [(word[place : place + 2],) * 2 for place in range(max(1, len(word) - 1))]
+            found += [(word[i : i + 2],) * 2 for i in range(max(1, len(word) - 1))]
         elif word.isascii():
-            word = word[:_LONGEST_TERM].lower()
+            word = word[:_MAX_TERM].lower()
             found.append((word, term_of(word)))
         else:
-            found += _caseless(word[:_LONGEST_TERM])
+            found += _case_folded(word[:_MAX_TERM])
     return tuple(found)
 
 
-_remembered = lru_cache(maxsize=1024)(_words)
+_cached_words = lru_cache(maxsize=1024)(_words)
 
 
-def _caseless(word: str) -> list[tuple[str, str]]:
-    """`words` of ``word``, folded until nothing changes: folding may leave what folds or splits again."""
-    for _ in range(_LONGEST_TERM):
+def _case_folded(word: str) -> list[tuple[str, str]]:
+    """`words` of ``word``, folded until nothing changes, because a folded text may fold again."""
+    for _ in range(_MAX_TERM):
         folded = fold(word.casefold())
         if folded == word:
             break
         word = folded
     shapes = word.translate(_SHAPES)
-    parts = [word[match.start() : match.end()][:_LONGEST_TERM] for match in _SPLIT.finditer(shapes)]
+    parts = [word[match.start() : match.end()][:_MAX_TERM] for match in _SPLIT.finditer(shapes)]
     return [(part, term_of(part)) for part in parts]

@@ -1,10 +1,10 @@
-"""What a tool does, by the verb of its name.
+"""Families of verbs: what a tool does, by the verb of its name.
 
 The rule: half of the near misses of keyword search are the right server and the wrong verb (`delete_task` for
 "show my tasks"). So the verb of a tool's name and the verbs of the query are compared by *family*: "add a
-record" agrees with `create_record` and contradicts `list_records`. The table is the plain English of
-programming interfaces, not drawn from any catalog; a verb may be in several families, and what has no verb
-from here neither agrees nor contradicts.
+record" matches `create_record` and contradicts `list_records`. The table holds common verbs of programming
+interfaces and was not taken from any catalog. A verb may be in several families; a name or a query without a
+verb of the table neither matches nor contradicts.
 """
 
 from collections.abc import Iterable, KeysView
@@ -40,26 +40,26 @@ WRITING = sum(_BITS[family] for family in _WRITING)
 
 
 def families(term: str) -> int:
-    """The families of ``term`` as bits; 0 when it is no verb of the table."""
+    """The families of ``term`` as a bit mask; 0 where it is no verb of the table."""
     return _by_term().get(term, 0)
 
 
 def verbs() -> KeysView[str]:
-    """The terms that are verbs of the table."""
+    """The terms of the table's verbs."""
     return _by_term().keys()
 
 
 def first_verb(terms: Iterable[str]) -> int:
-    """The families of the first verb among ``terms``: what a tool of that name does."""
+    """The families, as a bit mask, of the first verb among the ``terms`` of a tool's name."""
     return next((bits for bits in map(families, terms) if bits), 0)
 
 
-def contradict(asked: int, done: int) -> bool:
-    """Whether only reading was ``asked`` for and nothing but writing is ``done``, or the other way round."""
-    if asked & done or not done:
+def contradict(query: int, tool: int) -> bool:
+    """Whether the verbs of the query only read and the tool's verb only writes, or the other way round."""
+    if query & tool or not tool:
         return False
-    reads, writes = bool(asked & READING), bool(asked & WRITING)
-    return (reads and not writes and not done & ~WRITING) or (writes and not reads and not done & ~READING)
+    reads, writes = bool(query & READING), bool(query & WRITING)
+    return (reads and not writes and not tool & ~WRITING) or (writes and not reads and not tool & ~READING)
 
 
 @cache

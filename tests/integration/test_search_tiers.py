@@ -61,8 +61,8 @@ async def tiers(told: Config, entries: list[Entry] | None = None) -> AsyncIterat
     assert found is not None
     try:
         found.index(ENTRIES if entries is None else entries, "v1")
-        if found.meaning:
-            await found.meaning.settled()
+        if found.semantic:
+            await found.semantic.settled()
         yield found
     finally:
         await found.aclose()
@@ -212,8 +212,8 @@ async def test_the_catalog_is_embedded_once(fake_embeddings: Embeddings, tmp_pat
         answers, _ = await found.ask("drop task", ENTRIES, 5)
         assert next(iter(answers[0].scores)) == "todo__drop"
         found.index(ENTRIES[:1], "v3")
-        assert found.meaning
-        await found.meaning.settled()
+        assert found.semantic
+        await found.semantic.settled()
         answers, _ = await found.ask("drop task", ENTRIES, 5)
         assert list(answers[0].scores) == ["slack__send_message"]
         assert len(server.requests) == 3  # the same question has the same vector

@@ -67,22 +67,22 @@ GEMINI_FAULTS = [
     ({"kind": "status", "status": 400}, "it refused the request (400)", 1),
     ({"kind": "status", "status": 401}, "the key is refused (401 UNAUTHENTICATED); see gemini_api_key", 1),
     ({"kind": "status", "status": 403}, "the key is refused (403 PERMISSION_DENIED); see gemini_api_key", 1),
-    ({"kind": "status", "status": 429}, "over its limit (429)", 2),
-    ({"kind": "status", "status": 429, "retry_after": 60}, "over its limit (429)", 1),
-    ({"kind": "status", "status": 500}, "it has an error (500)", 2),
-    ({"kind": "status", "status": 503}, "it has an error (503)", 2),
+    ({"kind": "status", "status": 429}, "rate limit exceeded (429)", 2),
+    ({"kind": "status", "status": 429, "retry_after": 60}, "rate limit exceeded (429)", 1),
+    ({"kind": "status", "status": 500}, "server error (500)", 2),
+    ({"kind": "status", "status": 503}, "server error (503)", 2),
     ("hang", "no answer within 1.5 s", 1),
     ("slow", "no answer within 1.5 s", 1),
-    ("cut", "the connection broke off", 2),
+    ("cut", "the connection was closed", 2),
     ("garbage", "its answer can't be read", 1),
     ("redirect", "it refused the request (307)", 1),
-    ("shape", "it gave an empty answer", 1),
-    ("empty", "it gave an empty answer", 1),
-    ("unsafe", "it gave an empty answer (SAFETY)", 1),
+    ("shape", "its answer is empty", 1),
+    ("empty", "its answer is empty", 1),
+    ("unsafe", "its answer is empty (SAFETY)", 1),
     ("blocked", "it blocked the request (SAFETY)", 1),
-    ("prose", "its answer is not the JSON that was asked for", 1),
+    ("prose", "its answer is not the JSON of the schema", 1),
     ("cut-off", "its answer was too long", 1),
-    ("invented", "it named no tool that exists", 1),
+    ("invented", "it chose only tools that don't exist", 1),
 ]
 
 
@@ -127,7 +127,7 @@ async def test_a_wrong_key_and_a_wrong_model_are_named(google: Callable[..., Fak
     told = "the key is refused (400 INVALID_ARGUMENT); see gemini_api_key"
     assert await ask(wrong_key) == TierAbsence("llm", "gemini", told)
     clock.now += 299
-    assert await ask(wrong_key) == TierAbsence("llm", "gemini", f"{told}; left alone for a while")
+    assert await ask(wrong_key) == TierAbsence("llm", "gemini", f"{told}; not tried again for a while")
     wrong_model = Gemini(Secret(KEY), "gemini-1", 20, base_url=fake.url)
     told = "there is no model 'gemini-1' (404); see search.model"
     assert await ask(wrong_model) == TierAbsence("llm", "gemini", told)
@@ -151,7 +151,7 @@ async def test_a_gemini_that_is_away_costs_nothing(google: Callable[..., FakeGem
         clock.now += rest - 1
         answer = await ask(gemini)
         assert isinstance(answer, TierAbsence)
-        assert answer.reason == "it refused the request (400); left alone for a while"
+        assert answer.reason == "it refused the request (400); not tried again for a while"
         assert len(fake.requests) == asked + 1
         clock.now += 1
     fake.faults = []
@@ -166,7 +166,7 @@ async def test_only_tools_that_exist_are_answered_each_once(google: Callable[...
     gemini = Gemini(Secret(KEY), deadline=20, base_url=fake.url)
     answer = await ask(gemini)
     assert answer == TierAnswer("llm", "gemini", {"evil__tool": 1.0, "todo__add_task": 0.75})
-    assert gemini.dropped == 4
+    assert gemini.invalid_names == 4
     assert await ask(gemini) == answer
     await gemini.aclose()
 
@@ -210,19 +210,19 @@ async def test_the_description_of_a_tool_stays_on_its_line(google: Callable[...,
 EMBEDDING_FAULTS = [
     ({"kind": "status", "status": 401}, "the key is refused (401)", 1),
     ({"kind": "status", "status": 403}, "the key is refused (403)", 1),
-    ({"kind": "status", "status": 404}, "there is no model 'm', or no such API, there (404)", 1),
-    ({"kind": "status", "status": 429}, "over its limit (429)", 2),
-    ({"kind": "status", "status": 429, "retry_after": 120}, "over its limit (429)", 1),
-    ({"kind": "status", "status": 500}, "it has an error (500)", 2),
+    ({"kind": "status", "status": 404}, "there is no model 'm', or no such API (404)", 1),
+    ({"kind": "status", "status": 429}, "rate limit exceeded (429)", 2),
+    ({"kind": "status", "status": 429, "retry_after": 120}, "rate limit exceeded (429)", 1),
+    ({"kind": "status", "status": 500}, "server error (500)", 2),
     ({"kind": "status", "status": 400}, "it refused the texts (400)", 1),
     ("hang", "no answer within 1.5 s", 2),  # the second is patient: the model may have to be loaded
-    ("cut", "the connection broke off", 2),
-    ("garbage", "it answered something that isn't embeddings", 1),
-    ("shape", "it answered something that isn't embeddings", 1),
-    ("nan", "it answered something that isn't embeddings", 1),
-    ("count", "it answered 0 vectors to 1 texts", 1),
-    ("zero", "it answered vectors that point nowhere", 1),
-    ("redirect", "it leads elsewhere (307), which is not followed", 1),
+    ("cut", "the connection was closed", 2),
+    ("garbage", "its response has no embeddings", 1),
+    ("shape", "its response has no embeddings", 1),
+    ("nan", "its response has no embeddings", 1),
+    ("count", "it returned 0 vectors for 1 texts", 1),
+    ("zero", "it returned vectors of zeros or infinite numbers", 1),
+    ("redirect", "it redirects (307), which is not followed", 1),
 ]
 
 
@@ -253,11 +253,11 @@ async def test_an_embedding_server_is_absent_with_a_reason(
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ({"kind": "status", "status": 500}, "it has an error (500)"),
-        ("uneven", "it answered vectors of odd dimensions"),
-        ("infinite", "it answered something that isn't embeddings"),
-        ("zero", "it answered vectors that point nowhere"),
-        ("count", "it answered 5 vectors to 6 texts"),
+        ({"kind": "status", "status": 500}, "server error (500)"),
+        ("uneven", "it returned vectors of unequal or unsupported dimensions"),
+        ("infinite", "its response has no embeddings"),
+        ("zero", "it returned vectors of zeros or infinite numbers"),
+        ("count", "it returned 5 vectors for 6 texts"),
     ],
 )
 async def test_a_catalog_that_cant_be_embedded_is_tried_again_by_a_later_question(
@@ -268,7 +268,7 @@ async def test_a_catalog_that_cant_be_embedded_is_tried_again_by_a_later_questio
     meaning.index(ENTRIES)
     await meaning.settled()
     answer = await meaning.ask("send a message")
-    assert answer == TierAbsence("semantic", "openai", f"{reason}; left alone for a while")
+    assert answer == TierAbsence("semantic", "openai", f"{reason}; not tried again for a while")
     asked = len(fake.requests)
     fake.faults = []
     clock.now += 30
@@ -337,7 +337,7 @@ async def test_dimensions_that_keep_changing_are_not_chased(
     answer = await again.ask("do it")
     assert isinstance(answer, TierAbsence)
     assert answer.reason.startswith(
-        "the catalog can't be embedded: its vectors keep changing their dimensions"
+        "the catalog can't be embedded: the dimension of its vectors keeps changing"
     )
     for each in (meaning, again):
         await each.aclose()
@@ -346,7 +346,7 @@ async def test_dimensions_that_keep_changing_are_not_chased(
 async def test_a_catalog_that_is_too_large_is_named(
     fake_embeddings: Callable[..., FakeEmbeddings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpzip.search.remote.semantic_tier.MOST_TOOLS", 2)
+    monkeypatch.setattr("mcpzip.search.remote.semantic_tier.MAX_TOOLS", 2)
     fake = fake_embeddings()
     meaning = RemoteSemanticTier(EmbeddingServer(there(fake, "/v1")), "")
     meaning.index(ENTRIES)
@@ -369,8 +369,8 @@ async def test_a_model_that_had_to_be_loaded_answers_the_next_question(
     await meaning.settled()
     fake.faults = [{"kind": "hang", "times": 1}, {"kind": "slow", "seconds": 1.2, "times": 2}]
     assert isinstance(await meaning.ask("send a message"), TierAbsence)
-    assert meaning._waking
-    await meaning._waking
+    assert meaning._warming_up
+    await meaning._warming_up
     embedder._deadline = 20.0  # its last answer is as quick as the machine
     assert isinstance(await meaning.ask("send a message"), TierAnswer)
     await meaning.aclose()
@@ -382,6 +382,6 @@ async def test_a_server_that_is_not_there_is_named(fake_embeddings: Callable[...
     meaning = RemoteSemanticTier(EmbeddingServer(replace(there(fake, "/api"), model=None)), "")
     meaning.index(ENTRIES)
     await meaning.settled()
-    told = "it can't be reached: is it running?; left alone for a while"
+    told = "it can't be reached: is it running?; not tried again for a while"
     assert await meaning.ask("anything") == TierAbsence("semantic", "ollama", told)
     await meaning.aclose()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters, Results, Searcher
-from mcpzip.search.analysis import Analyst
+from mcpzip.search.analysis import Analyzer
 from mcpzip.search.index import Index
 from mcpzip.search.semantic.table import MAGIC, Table
 from mcpzip.search.semantic.vectors import packed
@@ -27,7 +27,7 @@ def tool(server: str, name: str, description: str = "", **more: object) -> Entry
 
 def index_of(*entries: Entry) -> Index:
     """An index of words alone."""
-    return Index().updated(entries, Analyst(None))
+    return Index().updated(entries, Analyzer(None))
 
 
 def searcher(*entries: Entry, table: Table | None = None) -> Searcher:

@@ -25,7 +25,7 @@ from mcpzip.proxy import doctor, offers
 from mcpzip.proxy.doctor import mend_keys, mend_name
 from mcpzip.proxy.search import read_question, shortened
 from mcpzip.search.index import Index
-from mcpzip.search.query import named
+from mcpzip.search.query import matching_servers
 from mcpzip.search.suggestions import nearest_words
 
 SENTENCE = ECHO + 200
@@ -86,7 +86,7 @@ def test_names_of_any_length_are_compared_in_so_many_letters(monkeypatch):
 
 
 def test_no_slip_is_looked_for_in_a_longer_name(monkeypatch):
-    monkeypatch.setattr(doctor, "Measure", None)  # it would be called
+    monkeypatch.setattr(doctor, "EditDistance", None)  # it would be called
     shop = catalog_of("send" * 60 + "x")
     with pytest.raises(UnknownToolError):
         mend_name("shop__" + "send" * 60 + "xyab", shop, servers=("shop",))
@@ -158,8 +158,8 @@ def test_a_uri_is_compared_with_so_many_templates_only(monkeypatch):
 
 
 def test_a_long_filter_names_no_server():
-    assert named(["shop", "発"], LONG) == []
-    assert named(["shop"], "SHOP") == ["shop"]
+    assert matching_servers(["shop", "発"], LONG) == []
+    assert matching_servers(["shop"], "SHOP") == ["shop"]
 
 
 def test_of_a_long_query_so_much_is_shown_and_so_many_unknown_words_are_compared(monkeypatch):

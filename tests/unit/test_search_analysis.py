@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from searching import catalogs, tool
 
 from mcpzip.model.entry import Entry
-from mcpzip.search.analysis import FIELD_WEIGHTS, Analyst
+from mcpzip.search.analysis import FIELD_WEIGHTS, Analyzer
 
 TEXTS = ("title", "description", "parameters", "values", "parameter_descriptions")
 # Words that share no stem; a tool's own name has none of them.
@@ -30,7 +30,7 @@ def entry(by_field: dict[str, list[str]], name: str = "thing") -> Entry:
 
 
 def worth(entry: Entry, word: str) -> float:
-    return Analyst(None).analyse(entry).postings_of.get(word, 0.0)
+    return Analyzer(None).analyze(entry).term_weights.get(word, 0.0)
 
 
 @given(fields, st.sampled_from(TEXTS), st.sampled_from(WORDS))
@@ -59,14 +59,14 @@ def test_a_term_more_in_the_name_counts_too(name: list[str], word: str) -> None:
 @given(fields)
 def test_the_order_of_words_changes_no_worth(by_field: dict[str, list[str]]) -> None:
     turned = {field: words[::-1] for field, words in by_field.items()}
-    left, right = Analyst(None).analyse(entry(by_field)), Analyst(None).analyse(entry(turned))
-    assert left.postings_of == pytest.approx(right.postings_of)
+    left, right = Analyzer(None).analyze(entry(by_field)), Analyzer(None).analyze(entry(turned))
+    assert left.term_weights == pytest.approx(right.term_weights)
 
 
 @given(catalogs)
 def test_a_tool_is_analysed_alike_whatever_came_before(made: list[Entry]) -> None:
-    experienced = Analyst(None)
-    assert [experienced.analyse(each) for each in made] == [Analyst(None).analyse(each) for each in made]
+    experienced = Analyzer(None)
+    assert [experienced.analyze(each) for each in made] == [Analyzer(None).analyze(each) for each in made]
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_tool_is_analysed_alike_whatever_came_before(made: list[Entry]) -> Non
 )
 def test_a_word_is_worth_more_where_it_says_more(better: str, worse: str) -> None:
     def one_word_in(field: str) -> float:
-        return FIELD_WEIGHTS[field].share(round(FIELD_WEIGHTS[field].usual))
+        return FIELD_WEIGHTS[field].word_weight(round(FIELD_WEIGHTS[field].typical_length))
 
     assert one_word_in(better) > one_word_in(worse)
 
 
 def test_an_analysis() -> None:
-    found = Analyst(None).analyse(
+    found = Analyzer(None).analyze(
         tool(
             "crm",
             "get_the_contacts",
@@ -95,19 +95,19 @@ def test_an_analysis() -> None:
             inputSchema={"properties": {"kind": {"enum": ["private"]}}},
         )
     )
-    assert found.name == ("get", "the", "contact")
-    assert set(found.postings_of) == {"get", "the", "contact", "crm", "kind", "privat"}
-    assert found.written["contacts"] == "contact"
-    assert "of" not in found.written
+    assert found.name_terms == ("get", "the", "contact")
+    assert set(found.term_weights) == {"get", "the", "contact", "crm", "kind", "privat"}
+    assert found.words["contacts"] == "contact"
+    assert "of" not in found.words
     assert found.vector is None
 
 
 @given(fields)
 def test_the_parts_by_field_add_up_to_the_whole(by_field: dict[str, list[str]]) -> None:
     made = entry(by_field, "river_valley")
-    analyst = Analyst(None)
+    analyst = Analyzer(None)
     rarities = {word: 1.0 + place for place, word in enumerate(WORDS)}
-    whole = analyst.analyse(made).postings_of
+    whole = analyst.analyze(made).term_weights
     expected = sum(rarities[word] * whole.get(word, 0.0) for word in WORDS)
     found = analyst.by_field(made, rarities)
     assert sum(found.values()) == pytest.approx(expected)

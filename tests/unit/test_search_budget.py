@@ -11,7 +11,7 @@ from searching import concepts, found, names, searcher, table_of, tool
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Searcher, index, store
-from mcpzip.search.analysis import Analyst
+from mcpzip.search.analysis import Analyzer
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def flood(count: int, server: str = "evil") -> list[Entry]:
 def test_tools_beyond_are_found_by_their_names_alone() -> None:
     tools = flood(9)
     made = searcher(*tools, tool("good", "pay", "Pay a bill with some wibbles of a frobnicator"))
-    assert made.in_brief() == {"evil": 7}
+    assert made.name_only_counts() == {"evil": 7}
     assert len(made) == 10
     assert found(made, tools[1].description) == ["evil__t01"]
     assert found(made, tools[2].description) == []
@@ -43,7 +43,7 @@ def test_tools_beyond_are_found_by_their_names_alone() -> None:
 def test_words_of_the_table_are_not_counted(tmp_path: Path) -> None:
     words = [word for entry in flood(9) for word in (entry.tool[1:], *entry.description.split())]
     made = searcher(*flood(9), table=table_of(tmp_path, concepts(" ".join([*words, "t", "evil"]))))
-    assert made.in_brief() == {}
+    assert made.name_only_counts() == {}
 
 
 @given(st.lists(st.integers(0, 8), unique=True, max_size=9), st.lists(st.integers(0, 8), unique=True))
@@ -52,7 +52,7 @@ def test_which_they_are_does_not_depend_on_what_was_there_before(before: list[in
     grown = searcher(*(tools[n] for n in before))
     grown.index([tools[n] for n in now], "2")
     once = searcher(*(tools[n] for n in now))
-    assert dict(grown.in_brief()) == dict(once.in_brief())
+    assert dict(grown.name_only_counts()) == dict(once.name_only_counts())
     for entry in tools:
         for query in (entry.description, entry.name, f"{entry.server} {entry.tool}"):
             assert grown.search(query, 9).hits == once.search(query, 9).hits
@@ -65,11 +65,11 @@ def test_nor_on_the_order_of_the_tools() -> None:
 
 def test_an_index_that_is_kept_knows_them() -> None:
     tools = flood(9)
-    kept = searcher(*tools).kept()
+    kept = searcher(*tools).to_bytes()
     again = Searcher()
     assert again.index(tools, "2", kept) is False
-    assert again.in_brief() == {"evil": 7}
-    assert again.lacking([*tools, tool("good", "pay")]) == [tool("good", "pay")]
+    assert again.name_only_counts() == {"evil": 7}
+    assert again.not_indexed([*tools, tool("good", "pay")]) == [tool("good", "pay")]
     assert found(again, tools[2].description) == []
     assert store.from_bytes(kept, flood(8), None).numbers == {}
 
@@ -90,5 +90,5 @@ def test_who_stops_it_has_the_index_there_was() -> None:
 
 def test_a_name_of_very_many_words_is_taken_in_by_its_first() -> None:
     long = tool("evil", " ".join(f"w{n}" for n in range(200)))
-    analysis = Analyst(None).analyse(long, brief=True)
-    assert len(analysis.postings_of) <= 8
+    analysis = Analyzer(None).analyze(long, name_only=True)
+    assert len(analysis.term_weights) <= 8

@@ -10,8 +10,8 @@ from searching import SPELLED, catalogs, filters, index_of, queries, scattered, 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.cache import Key, QueryCache
-from mcpzip.search.query import understand
-from mcpzip.search.searcher import KEPT
+from mcpzip.search.query import analyze_query
+from mcpzip.search.searcher import CACHED_HITS
 from mcpzip.search.semantic.table import Table
 from mcpzip.search.signals import NO_SIGNALS, Signals
 from mcpzip.search.tiers import LLM, TierAnswer
@@ -27,7 +27,9 @@ class Recalled(NamedTuple):
 
 
 SIGNALS = (NO_SIGNALS, Signals(boosts={"slack": 2.0}, uses={"git__list": 3.0}, failing=frozenset({"git"})))
-questions = st.builds(Recalled, queries, st.integers(0, KEPT + 5), filters, st.integers(0, len(SIGNALS) - 1))
+questions = st.builds(
+    Recalled, queries, st.integers(0, CACHED_HITS + 5), filters, st.integers(0, len(SIGNALS) - 1)
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ CATALOG = index_of(
 
 
 def plan(query: str, wanted: Filters | None = None) -> object:
-    return understand(query, wanted or Filters(), CATALOG).plan
+    return analyze_query(query, wanted or Filters(), CATALOG).plan
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_words_that_may_change_the_answer_do_not(left: str, right: str) -> None:
 
 def test_words_that_stand_in_no_tool_may_mean_something(table: Table) -> None:
     zebra, quokka = (
-        understand(query, Filters(), CATALOG, table).plan for query in ("message zebra", "message quokka")
+        analyze_query(query, Filters(), CATALOG, table).plan for query in ("message zebra", "message quokka")
     )
     assert zebra != quokka
     assert plan("message zebra") == plan("message quokka")  # where only words count, both say nothing
@@ -123,7 +125,7 @@ def test_filters_are_part_of_the_key() -> None:
 
 
 def key(query: str, version: str = "1", signals: Signals = NO_SIGNALS) -> Key:
-    return Key(understand(query, Filters(), CATALOG).plan, version, signals)
+    return Key(analyze_query(query, Filters(), CATALOG).plan, version, signals)
 
 
 def test_version_and_signals_are_part_of_the_key() -> None:

@@ -130,7 +130,7 @@ def test_linear_time(touched: list[int]) -> None:
 
 
 def test_linear_time_of_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "WHOLE", 100)
+    monkeypatch.setattr(vectors, "MAX_EXHAUSTIVE", 100)
     compared: list[int] = []
     plain = PackedMatrix.cosines
 

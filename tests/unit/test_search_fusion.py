@@ -11,20 +11,20 @@ from searching import SERVERS, SPELLED, catalogs, filters, found, index_of, name
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.fusion import (
-    BACKGROUND,
-    BEGUN_SCORES,
+    BACKGROUND_SIMILARITY,
     HIGHEST_SCORE,
     LITERAL_SCORE,
     POOL,
-    SPOKEN_SCORES,
+    PREFIX_SCORES,
+    SAME_WORDS_SCORES,
     TierScores,
     above_background,
     rank,
 )
 from mcpzip.search.index import Index
-from mcpzip.search.query import understand
+from mcpzip.search.query import analyze_query
 from mcpzip.search.query_split import split_query
-from mcpzip.search.searcher import NEEDED
+from mcpzip.search.searcher import MIN_NEED_SCORE
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence, TierAnswer
 
@@ -111,9 +111,11 @@ def test_the_words_of_a_name_come_before_all_but_the_name(made: list[Entry]) -> 
         assert stemmed[0] in stemmed[1:]
 
 
-def ranked(index: Index, query: str, depth: int, heard: TierScores | None = None) -> list[tuple[str, float]]:
-    ranking = rank(index, understand(query, Filters(), index).plan, depth, heard or TierScores())
-    return [(index.document(each.document).name, each.score) for each in ranking.found]
+def ranked(
+    index: Index, query: str, depth: int, tier_scores: TierScores | None = None
+) -> list[tuple[str, float]]:
+    ranking = rank(index, analyze_query(query, Filters(), index).plan, depth, tier_scores or TierScores())
+    return [(index.document(each.document).name, each.score) for each in ranking.documents]
 
 
 LARGE = [
@@ -129,10 +131,14 @@ MANY_NAMED = [
     ("made", "query"),
     [(LARGE, "river valley tool1"), (MANY_NAMED, "show the river"), (MANY_NAMED, "river 7")],
 )
-@pytest.mark.parametrize("heard", [False, True])
-def test_a_longer_ranking_begins_with_every_shorter_one(made: list[Entry], query: str, heard: bool) -> None:
+@pytest.mark.parametrize("tier_scores", [False, True])
+def test_a_longer_ranking_begins_with_every_shorter_one(
+    made: list[Entry], query: str, tier_scores: bool
+) -> None:
     index = index_of(*made)
-    said = TierScores({number: (number * 37 % 101) / 101 for number in range(len(made))} if heard else {})
+    said = TierScores(
+        {number: (number * 37 % 101) / 101 for number in range(len(made))} if tier_scores else {}
+    )
     longest = ranked(index, query, len(made), said)
     assert len(longest) > 2 * POOL
     for depth in (0, 1, 10, POOL - 1, POOL, POOL + 1, 2 * POOL):
@@ -169,11 +175,11 @@ def test_each_way_of_naming_a_tool_has_its_scores() -> None:
     known = searcher(*CHATS)
     assert known.search("slack__send_message", 1).hits[0].score == LITERAL_SCORE
     assert known.search("send_message", 1).hits[0].score == LITERAL_SCORE
-    assert known.search("message, send", 1).hits[0].score == SPOKEN_SCORES[1]
-    assert known.search("please send the message", 1).hits[0].score in SPOKEN_SCORES
+    assert known.search("message, send", 1).hits[0].score == SAME_WORDS_SCORES[1]
+    assert known.search("please send the message", 1).hits[0].score in SAME_WORDS_SCORES
     begun = known.search("slack send", 2).hits
     assert [hit.entry.tool for hit in begun] == ["send_message", "send_message_later"]
-    assert all(BEGUN_SCORES[0] <= hit.score <= BEGUN_SCORES[1] for hit in begun)
+    assert all(PREFIX_SCORES[0] <= hit.score <= PREFIX_SCORES[1] for hit in begun)
     assert known.search("a message to a channel", 1).hits[0].score <= HIGHEST_SCORE
 
 
@@ -256,15 +262,17 @@ def test_an_absence_is_told() -> None:
 def test_what_is_common_to_all_is_no_similarity(similarities: dict[int, float]) -> None:
     moved = above_background(similarities)
     assert moved.keys() == similarities.keys()
-    assert min(moved.values()) <= max(BACKGROUND, min(similarities.values())) + 1e-9
+    assert min(moved.values()) <= max(BACKGROUND_SIMILARITY, min(similarities.values())) + 1e-9
     assert max(moved.values()) <= 1 + 1e-9
     order = sorted(similarities, key=similarities.__getitem__)
     assert all(moved[one] <= moved[other] for one, other in pairwise(order))
 
 
 def test_the_background_of_another_model_is_taken_off() -> None:
-    assert above_background({0: 0.7, 1: 0.85, 2: 1.0}) == pytest.approx({0: BACKGROUND, 1: 0.575, 2: 1.0})
-    assert above_background({0: 1.0}) == {0: BACKGROUND}
+    assert above_background({0: 0.7, 1: 0.85, 2: 1.0}) == pytest.approx(
+        {0: BACKGROUND_SIMILARITY, 1: 0.575, 2: 1.0}
+    )
+    assert above_background({0: 1.0}) == {0: BACKGROUND_SIMILARITY}
     assert above_background({}) == {}
 
 
@@ -273,7 +281,7 @@ def test_several_needs_bring_each_need_its_best(made: list[Entry], words: list[s
     query = f"get the {' '.join(words)} file and then send a message to the user"
     results = searcher(*made).search(query, 50)
     best = [searcher(*made).search(need, 1).hits for need in split_query(query)]
-    several = all(hits and hits[0].score >= NEEDED for hits in best)
+    several = all(hits and hits[0].score >= MIN_NEED_SCORE for hits in best)
     assert tuple(need for need, _ in results.needs) == (split_query(query) if several else ())
     for need, quality in results.needs:
         alone = searcher(*made).search(need, 1)

@@ -24,10 +24,10 @@ from searching import (
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters, Searcher
-from mcpzip.search.analysis import Analysis, Analyst
+from mcpzip.search.analysis import Analysis, Analyzer
 from mcpzip.search.fusion import rank
-from mcpzip.search.index import LOOSE, Index
-from mcpzip.search.query import understand
+from mcpzip.search.index import MAX_UNPACKED, Index
+from mcpzip.search.query import analyze_query
 from mcpzip.search.semantic.table import Table
 
 
@@ -94,7 +94,7 @@ def test_so_does_one_that_changed_tool_by_tool(
 
 def story_of_changes(count: int) -> tuple[Index, list[Entry]]:
     """An index after ``count`` changes of one tool each, and its tools."""
-    analyst, held = Analyst(None), [tool("s", f"river_{number}", "a valley") for number in range(20)]
+    analyst, held = Analyzer(None), [tool("s", f"river_{number}", "a valley") for number in range(20)]
     index = Index().updated(held, analyst)
     for turn in range(count):
         held[turn % 7] = tool("s", f"river_{turn % 7}", f"a valley, changed {'again ' * (turn % 3)}w{turn}")
@@ -106,12 +106,15 @@ def test_what_is_loose_is_packed_before_it_is_much() -> None:
     for count in range(60):
         index, held = story_of_changes(count)
         assert len(index) == len(held)
-        assert len(index.documents) <= (1 + LOOSE) * len(held)
+        assert len(index.documents) <= (1 + MAX_UNPACKED) * len(held)
     _, rebuilt = story_of_changes(59)
     for query in ("valley", "river 3", "again changed", "w58", "w3", "rivers valleys w57"):
-        plans = [understand(query, Filters(), made) for made in (index, index_of(*rebuilt))]
+        plans = [analyze_query(query, Filters(), made) for made in (index, index_of(*rebuilt))]
         one, other = (
-            [(index_.document(each.document).name, each.score) for each in rank(index_, said.plan, 50).found]
+            [
+                (index_.document(each.document).name, each.score)
+                for each in rank(index_, said.plan, 50).documents
+            ]
             for index_, said in zip((index, index_of(*rebuilt)), plans, strict=True)
         )
         assert one == other
@@ -140,16 +143,16 @@ def test_a_word_stays_as_long_as_one_tool_has_it() -> None:
     assert made.search("teepots", 5).corrected == (("teepots", "teapots"),)
 
 
-class Counting(Analyst):
+class Counting(Analyzer):
     """Counts what is analysed."""
 
     def __init__(self) -> None:
         super().__init__(None)
         self.seen: list[str] = []
 
-    def analyse(self, entry: Entry, *, with_meaning: bool = True, brief: bool = False) -> Analysis:
+    def analyze(self, entry: Entry, *, with_vector: bool = True, name_only: bool = False) -> Analysis:
         self.seen.append(entry.tool)
-        return super().analyse(entry, with_meaning=with_meaning, brief=brief)
+        return super().analyze(entry, with_vector=with_vector, name_only=name_only)
 
 
 def test_only_what_is_new_or_gone_is_work() -> None:
@@ -167,13 +170,13 @@ def test_only_what_is_new_or_gone_is_work() -> None:
 
 @given(catalogs, catalogs, queries)
 def test_an_index_never_changes(before: list[Entry], after: list[Entry], query: str) -> None:
-    analyst = Analyst(None)
+    analyst = Analyzer(None)
     index = Index().updated(before, analyst)
-    plan = understand(query, Filters(), index).plan
+    plan = analyze_query(query, Filters(), index).plan
     ranking = rank(index, plan, 50)
     index.updated(after, analyst)
     index.updated([*before, *after], analyst)
-    assert understand(query, Filters(), index).plan == plan
+    assert analyze_query(query, Filters(), index).plan == plan
     assert rank(index, plan, 50) == ranking
 
 

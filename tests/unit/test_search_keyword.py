@@ -11,7 +11,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.index import Index
 from mcpzip.search.keyword import QueryTerms, max_score, score_documents
-from mcpzip.search.query import understand
+from mcpzip.search.query import analyze_query
 
 # Words that are no verbs, share no stem, and make no third word when joined.
 WORDS = ["river", "mountain", "forest", "island", "desert", "valley", "glacier", "canyon"]
@@ -31,10 +31,10 @@ def score(entries: list[Entry], query: str, name: str) -> float:
 
 def postings_of(index: Index, query: str) -> dict[str, float]:
     """What the words of ``query`` are worth, advantages and all, by tool."""
-    plan = understand(query, Filters(), index).plan
-    said = QueryTerms.of(index, plan)
+    plan = analyze_query(query, Filters(), index).plan
+    said = QueryTerms(index, plan)
     return {
-        index.document(number).name: worth * said.advantage(index.document(number))
+        index.document(number).name: worth * said.boost(index.document(number))
         for number, worth in score_documents(index, plan).items()
     }
 
@@ -99,7 +99,7 @@ def test_nor_puts_a_tool_that_has_it_behind_one_that_lacks_it(
 @given(catalogs, queries)
 def test_a_share_is_a_share(made: list[Entry], query: str) -> None:
     index = index_of(*made)
-    plan = understand(query, Filters(), index).plan
+    plan = analyze_query(query, Filters(), index).plan
     assert max_score(index, plan) > 0
     assert all(worth > 0 for worth in score_documents(index, plan).values())
     for hit in searcher(*made).search(query, 50).hits:
@@ -192,14 +192,14 @@ def test_what_is_said_of_a_name() -> None:
     by_name = {document.name: document for document in index.documents if document}
 
     def said(query: str) -> QueryTerms:
-        return QueryTerms.of(index, understand(query, Filters(), index).plan)
+        return QueryTerms(index, analyze_query(query, Filters(), index).plan)
 
     one, longer = by_name["slack__send_message"], by_name["slack__send_message_later"]
-    assert said("send message").coverage(one) == 1.0
-    assert 0.0 < said("send message").coverage(longer) < 1.0
-    assert said("slack send message").wholly(one)
-    assert not said("send message").wholly(longer)
-    assert said("send message").begins(longer)
-    assert said("slack send").begins(longer)
-    assert not said("message later").begins(longer)
-    assert said("slack send message").advantage(one) > said("send message").advantage(one)
+    assert said("send message").name_coverage(one) == 1.0
+    assert 0.0 < said("send message").name_coverage(longer) < 1.0
+    assert said("slack send message").is_exact_name(one)
+    assert not said("send message").is_exact_name(longer)
+    assert said("send message").is_name_prefix(longer)
+    assert said("slack send").is_name_prefix(longer)
+    assert not said("message later").is_name_prefix(longer)
+    assert said("slack send message").boost(one) > said("send message").boost(one)

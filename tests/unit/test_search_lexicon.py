@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.search import lexicon
-from mcpzip.search.lexicon import INFLECTIONS, NOTHING, gloss, gloss_text, spelled, synonyms
+from mcpzip.search.lexicon import INFLECTIONS, NOTHING, gloss, gloss_text, normalized, synonyms
 from mcpzip.search.tokenizer import STOP_WORDS, is_bigram, words
 from mcpzip.search.verbs import FAMILIES
 
@@ -169,10 +169,12 @@ def test_reading_takes_time_linear_in_the_text(part: str, monkeypatch: pytest.Mo
     asked: list[int] = []
     known = lexicon._lexicon()
     for times in (50, 100, 200):
-        meanings = Counted(known.meanings)
-        counting = lexicon._Lexicon(meanings, known.inflected, known.unspaced, known.phrases, known.synonyms)
+        meanings = Counted(known.glosses)
+        counting = lexicon._Lexicon(
+            meanings, known.inflected, known.max_unspaced, known.phrases, known.synonyms
+        )
         monkeypatch.setattr(lexicon, "_lexicon", lambda counting=counting: counting)
-        lexicon._glossed.cache_clear()
+        lexicon._gloss.cache_clear()
         gloss_text(part * times)
         asked.append(meanings.asked)
     assert all(more <= 2 * less + 100 for less, more in pairwise(asked))
@@ -214,7 +216,7 @@ def test_what_means_nothing_somewhere_means_nothing_elsewhere() -> None:
 
 def test_keys_are_spelled_as_they_are_looked_up() -> None:
     for language, key, _ in KEYS:
-        assert spelled(key) == key, (language, key)
+        assert normalized(key) == key, (language, key)
         if not any(map(is_bigram, key)):
             assert " ".join(word for word, _ in words(key)) == key, (language, key)
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from searching import names, searcher, tool
 
-from mcpzip.search.query_split import MOST, split_query
+from mcpzip.search.query_split import MAX_NEEDS, split_query
 from mcpzip.search.tokenizer import term_of, words
 
 
@@ -47,7 +47,7 @@ def test_several(text: str, parts: tuple[str, ...]) -> None:
         "Get the weather for St. Louis",
         "copy a.txt, b.txt and c.txt",
         "post something to the team",
-        " and ".join(["send a message"] * (MOST + 1)),
+        " and ".join(["send a message"] * (MAX_NEEDS + 1)),
     ],
 )
 def test_one(text: str) -> None:
@@ -81,7 +81,7 @@ pieces = st.lists(
 @given(st.text() | pieces)
 @example("A. \n")
 def test_never_raises_and_gives_no_or_several(text: str) -> None:
-    assert len(split_query(text)) in {0, *range(2, MOST + 1)}
+    assert len(split_query(text)) in {0, *range(2, MAX_NEEDS + 1)}
 
 
 JOINTS = {term_of(word) for word in ("and", "then", "afterwards", "after", "that", "finally", "next", "also")}
@@ -108,7 +108,7 @@ def test_every_part_says_something_and_is_one_need(text: str) -> None:
 def test_a_long_text_is_cut_in_one_go(unit: str) -> None:
     # Were this quadratic, it would take half a minute: so it was once, for white space.
     for text in (unit * 10_000, "a" + unit * 10_000 + "b", "send a mail," + unit * 10_000 + " and read it"):
-        assert len(split_query(text)) <= MOST
+        assert len(split_query(text)) <= MAX_NEEDS
 
 
 TOOLS = searcher(

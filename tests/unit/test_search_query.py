@@ -10,9 +10,17 @@ from searching import catalogs, concepts, filters, found, index_of, queries, sea
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters
 from mcpzip.search.index import Index
-from mcpzip.search.query import MOST_WORDS, RELATED, REPAIRED, TRANSLATED, Understanding, read, understand
+from mcpzip.search.query import (
+    CORRECTED_WEIGHT,
+    MAX_WORDS,
+    RELATED_WEIGHT,
+    TRANSLATED_WEIGHT,
+    QueryAnalysis,
+    analyze_query,
+    parse_truncated,
+)
 from mcpzip.search.query_syntax import parse_query
-from mcpzip.search.tokenizer import content, fold, is_bigram, words
+from mcpzip.search.tokenizer import content_words, fold, is_bigram, words
 
 KNOWN = index_of(
     tool("slack", "send_message", "Send a message to a channel"),
@@ -24,8 +32,8 @@ KNOWN = index_of(
 )
 
 
-def said(query: str, index: Index = KNOWN, wanted: Filters | None = None) -> Understanding:
-    return understand(query, wanted or Filters(), index)
+def said(query: str, index: Index = KNOWN, wanted: Filters | None = None) -> QueryAnalysis:
+    return analyze_query(query, wanted or Filters(), index)
 
 
 def meant(query: str, index: Index = KNOWN) -> dict[str, float]:
@@ -39,11 +47,11 @@ def meant(query: str, index: Index = KNOWN) -> dict[str, float]:
     [
         ("send a message", {"send": 1.0, "messag": 1.0}),
         ("sending messages", {"send": 1.0, "messag": 1.0}),
-        ("mesage", {"messag": REPAIRED}),
-        ("todolist", {"todo": REPAIRED, "list": REPAIRED}),
-        ("Nachricht", {"messag": TRANSLATED}),
-        ("datei lesen", {"file": TRANSLATED, "read": TRANSLATED}),
-        ("文件", {"file": TRANSLATED}),
+        ("mesage", {"messag": CORRECTED_WEIGHT}),
+        ("todolist", {"todo": CORRECTED_WEIGHT, "list": CORRECTED_WEIGHT}),
+        ("Nachricht", {"messag": TRANSLATED_WEIGHT}),
+        ("datei lesen", {"file": TRANSLATED_WEIGHT, "read": TRANSLATED_WEIGHT}),
+        ("文件", {"file": TRANSLATED_WEIGHT}),
         ("xylophone", {}),
         ("", {}),
     ],
@@ -53,8 +61,8 @@ def test_words_lead_to_terms(query: str, terms: dict[str, float]) -> None:
 
 
 def test_a_verb_that_stands_nowhere_leads_to_its_family() -> None:
-    assert meant("remove") == {"delet": RELATED}
-    assert meant("browse") == {"list": RELATED}
+    assert meant("remove") == {"delet": RELATED_WEIGHT}
+    assert meant("browse") == {"list": RELATED_WEIGHT}
 
 
 @pytest.mark.parametrize(
@@ -77,9 +85,9 @@ def test_what_is_told_of_words(
 def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
     made: list[Entry], query: str, wanted: Filters
 ) -> None:
-    understood = understand(query, wanted, index_of(*made))
+    understood = analyze_query(query, wanted, index_of(*made))
     led = {word for _, said_as in understood.words for word in said_as}
-    for word, _ in content(words(parse_query(query).text))[:MOST_WORDS]:
+    for word, _ in content_words(words(parse_query(query).text))[:MAX_WORDS]:
         if word.isascii():
             assert word in led or word in understood.unknown or word in dict(understood.corrected)
     assert led.isdisjoint(understood.unknown)
@@ -90,19 +98,21 @@ def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
 @given(catalogs, queries)
 def test_a_plan_is_the_same_again(made: list[Entry], query: str) -> None:
     index = index_of(*made)
-    assert understand(query, Filters(), index) == understand(query, Filters(), index)
-    assert hash(understand(query, Filters(), index).plan) == hash(understand(query, Filters(), index).plan)
+    assert analyze_query(query, Filters(), index) == analyze_query(query, Filters(), index)
+    assert hash(analyze_query(query, Filters(), index).plan) == hash(
+        analyze_query(query, Filters(), index).plan
+    )
 
 
 @given(st.text() | st.text(st.sampled_from("aAsS_ 天é'1-\":\u0301\ud800")), filters)
 def test_never_raises(query: str, wanted: Filters) -> None:
-    assert len(understand(query, wanted, KNOWN).plan.groups) >= 0
-    assert understand(query, wanted, Index()).plan.groups == ()
+    assert len(analyze_query(query, wanted, KNOWN).plan.groups) >= 0
+    assert analyze_query(query, wanted, Index()).plan.groups == ()
 
 
 def test_a_document_is_read_so_far() -> None:
     understood = said(" ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(500)))
-    assert len(understood.unknown) <= 2 * MOST_WORDS
+    assert len(understood.unknown) <= 2 * MAX_WORDS
 
 
 def test_a_bigram_that_stands_nowhere_is_no_unknown_word() -> None:
@@ -114,13 +124,13 @@ def test_a_bigram_that_stands_nowhere_is_no_unknown_word() -> None:
 
 def test_a_word_with_a_meaning_of_its_own_keeps_it_when_repaired(tmp_path: Path) -> None:
     table = table_of(tmp_path, concepts("massage"))
-    understood = understand("massage mesage", Filters(), KNOWN, table)
-    assert understood.plan.meaning == ("massage", "message")
+    understood = analyze_query("massage mesage", Filters(), KNOWN, table)
+    assert understood.plan.embedding_words == ("massage", "message")
 
 
 def test_stop_words_count_only_in_names() -> None:
-    assert said("who is the user").plan.asides
-    assert not said("the user").plan.asides
+    assert said("who is the user").plan.stop_word_terms
+    assert not said("the user").plan.stop_word_terms
     assert found(searcher(tool("a", "who_am_i"), tool("b", "users")), "who am I")[0] == "a__who_am_i"
 
 
@@ -191,5 +201,5 @@ def test_a_server_is_meant_by_its_name_or_a_word_of_it() -> None:
 
 def test_a_query_is_cut_after_it_has_grown_too() -> None:
     """A query of 60 KB became 360,000 characters to look up, 18 for each of its own."""
-    assert len(fold(read("\ufdfa" * 20_000).text)) <= 20_000
-    assert read("a" * 20_001).text == "a" * 20_000
+    assert len(fold(parse_truncated("\ufdfa" * 20_000).text)) <= 20_000
+    assert parse_truncated("a" * 20_001).text == "a" * 20_000

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
-from mcpzip.search.packed_matrix import FINE, PackedMatrix, rounded
-from mcpzip.search.remote.llm_cache import MOST, TTL, LlmCache, key_of
-from mcpzip.search.remote.prompt import BEGIN, END, picks, prompt, schema, scores
-from mcpzip.search.remote.semantic_tier import LONGEST_TEXT, texts_of
+from mcpzip.search.packed_matrix import INT8, PackedMatrix, quantize
+from mcpzip.search.remote.llm_cache import MAX_ANSWERS, TTL, LlmCache, key_of
+from mcpzip.search.remote.prompt import BEGIN, END, parse_selection, prompt, schema, scores
+from mcpzip.search.remote.semantic_tier import LONGEST_TEXT, texts_to_embed
 from mcpzip.search.remote.service import Service, Unavailable
 from mcpzip.search.remote.vector_file import VectorFile
 from mcpzip.search.remote.wordpiece import WordPieces
@@ -44,10 +44,10 @@ async def attempts(*outcomes: str | Unavailable, deadline: float = 60) -> tuple[
     ("outcomes", "said", "times"),
     [
         (["yes"], "yes", 1),
-        ([Unavailable("busy", passing=True), "yes"], "yes", 2),
-        ([Unavailable("busy", passing=True), Unavailable("still", passing=True), "yes"], "still", 2),
-        ([Unavailable("busy", passing=True, wait=0.0), "yes"], "yes", 2),
-        ([Unavailable("busy", passing=True, wait=3600), "yes"], "busy", 1),
+        ([Unavailable("busy", transient=True), "yes"], "yes", 2),
+        ([Unavailable("busy", transient=True), Unavailable("still", transient=True), "yes"], "still", 2),
+        ([Unavailable("busy", transient=True, retry_after=0.0), "yes"], "yes", 2),
+        ([Unavailable("busy", transient=True, retry_after=3600), "yes"], "busy", 1),
         ([Unavailable("no"), "yes"], "no", 1),
     ],
 )
@@ -63,15 +63,15 @@ async def test_there_is_no_second_try_after_the_deadline():
     service = Service()
     with pytest.raises(Unavailable, match=r"no answer within 0\.5 s") as raised:
         await service.ask(never, 0.5, spent=0.48)
-    assert raised.value.slow
-    assert (await attempts(Unavailable("busy", passing=True), "yes", deadline=0.1))[:2] == ("busy", 1)
+    assert raised.value.timed_out
+    assert (await attempts(Unavailable("busy", transient=True), "yes", deadline=0.1))[:2] == ("busy", 1)
 
 
 async def test_a_request_that_was_refused_says_nothing_about_the_service():
-    _, _, service = await attempts(Unavailable("too long", refused=True))
-    assert service.resting() is None
+    _, _, service = await attempts(Unavailable("too long", bad_request=True))
+    assert service.paused() is None
     _, _, service = await attempts(Unavailable("broken"))
-    assert service.resting() == "broken; left alone for a while"
+    assert service.paused() == "broken; not tried again for a while"
 
 
 def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
@@ -79,13 +79,13 @@ def test_the_rest_is_what_the_service_asked_for_if_that_is_longer():
     service = Service(clock=lambda: now)
     service.failed("over", 3_600)
     now = 3_599
-    assert service.resting()
+    assert service.paused()
     now = 3_600
-    assert service.resting() is None
+    assert service.paused() is None
     for _ in range(2_000):  # the doubling is bounded
         service.failed("over")
     now += 600
-    assert service.resting() is None
+    assert service.paused() is None
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_whatever_a_tool_is_called_its_name_leads_back_to_it(name):
     assert known == only.name
     assert len(tool_lines(asked.text)) == 1
     assert tool_lines(asked.text)[0].startswith(shown)
-    assert picks(json.dumps({"tools": [shown]}), asked, 5).names == (only.name,)
+    assert parse_selection(json.dumps({"tools": [shown]}), asked, 5).names == (only.name,)
 
 
 def test_the_budget_holds_lines_in_full_then_names_then_nothing():
@@ -159,8 +159,8 @@ def test_tools_that_would_look_alike_are_offered_once():
 )
 def test_only_what_was_offered_can_be_picked(answer, names, dropped):
     asked = prompt("x", [entry("a__b"), entry("c__d"), entry("e__f")], 2)
-    found = picks(answer, asked, 2)
-    assert (found.names, found.dropped) == (names, dropped)
+    found = parse_selection(answer, asked, 2)
+    assert (found.names, found.invalid) == (names, dropped)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_only_what_was_offered_can_be_picked(answer, names, dropped):
 )
 def test_an_answer_of_another_shape_is_none(answer):
     with pytest.raises(ValueError, match="not the JSON"):
-        picks(answer, prompt("x", [entry("a__b")], 2), 2)
+        parse_selection(answer, prompt("x", [entry("a__b")], 2), 2)
 
 
 def test_scores_fall_evenly_and_stay_above_a_half():
@@ -185,11 +185,11 @@ NUMBERS = st.floats(-1, 1, width=32)
 @given(st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=1, max_size=8))
 def test_lanes_give_the_cosines_of_the_packed_numbers(vectors):
     usable = [vector for vector in vectors if max(map(abs, vector)) > 1e-6]
-    kept = [rounded(vector, FINE) for vector in usable]
-    lanes = PackedMatrix(kept, 6, FINE)
+    kept = [quantize(vector, INT8) for vector in usable]
+    lanes = PackedMatrix(kept, 6, INT8)
     for query in kept:
         for cosine, other in zip(lanes.cosines(query), kept, strict=True):
-            a, b = ([number - FINE.zero for number in each] for each in (query, other))
+            a, b = ([number - INT8.zero_point for number in each] for each in (query, other))
             exact = sum(map(lambda x, y: x * y, a, b)) / (math.hypot(*a) * math.hypot(*b))
             assert cosine == pytest.approx(exact, abs=1e-12)
 
@@ -198,8 +198,8 @@ def test_eight_bits_cost_little():
     draw = random.Random(1)
     vectors = [[draw.gauss(0, 1) for _ in range(384)] for _ in range(50)]
     query = vectors[0]
-    found = PackedMatrix([rounded(vector, FINE) for vector in vectors], 384, FINE).cosines(
-        rounded(query, FINE)
+    found = PackedMatrix([quantize(vector, INT8) for vector in vectors], 384, INT8).cosines(
+        quantize(query, INT8)
     )
     for cosine, vector in zip(found, vectors, strict=True):
         exact = sum(map(lambda x, y: x * y, query, vector)) / (math.hypot(*query) * math.hypot(*vector))
@@ -208,21 +208,21 @@ def test_eight_bits_cost_little():
 
 
 def test_the_longest_vectors_overflow_no_lane():
-    worst = rounded([1.0] * FINE.most, FINE)
-    assert set(worst) == {FINE.zero + FINE.levels}
-    assert PackedMatrix([worst, worst], FINE.most, FINE).cosines(worst) == pytest.approx([1.0, 1.0])
+    worst = quantize([1.0] * INT8.max_dimension, INT8)
+    assert set(worst) == {INT8.zero_point + INT8.levels}
+    assert PackedMatrix([worst, worst], INT8.max_dimension, INT8).cosines(worst) == pytest.approx([1.0, 1.0])
 
 
 @pytest.mark.parametrize("vector", [[0.0, 0.0], [math.inf, 1.0], [1e-320, 0.0]])
 def test_a_vector_needs_a_direction(vector):
     with pytest.raises(ValueError, match="without a direction"):
-        rounded(vector, FINE)
+        quantize(vector, INT8)
 
 
 def test_vectors_of_two_dimensions_are_not_compared():
     with pytest.raises(ValueError, match="one dimension"):
-        PackedMatrix([b"ab", b"abc"], 2, FINE)
-    assert PackedMatrix([], 1, FINE).cosines(b"a") == []
+        PackedMatrix([b"ab", b"abc"], 2, INT8)
+    assert PackedMatrix([], 1, INT8).cosines(b"a") == []
 
 
 @given(st.dictionaries(st.binary(min_size=32, max_size=32), st.binary(min_size=5, max_size=5), max_size=6))
@@ -259,18 +259,18 @@ def test_a_disk_that_refuses_is_no_error(tmp_path):
 def test_a_tool_is_embedded_by_what_it_says_of_itself():
     tool = entry("slack__send_message", "Send a\nmessage.", channel={"type": "string"}, thread_ts={})
     titled = Entry.parse("s", b'{"name": "getX-y", "title": "The X", "description": "Does x v1.5"}')
-    assert texts_of([tool, titled]) == [
+    assert texts_to_embed([tool, titled]) == [
         "slack send message",
         "s get X y",
         "slack send message: Send a message. channel thread ts",
         "s get X y: The X. Does x v1.5",
     ]
-    assert max(map(len, texts_of([entry("a__b", "word " * 5_000)]))) <= LONGEST_TEXT
+    assert max(map(len, texts_to_embed([entry("a__b", "word " * 5_000)]))) <= LONGEST_TEXT
 
 
 @given(st.text(max_size=200))
 def test_every_text_can_be_sent(description):
-    assert all(text.encode() for text in texts_of([entry("a__b", description)]))
+    assert all(text.encode() for text in texts_to_embed([entry("a__b", description)]))
 
 
 # --- the model's answers ------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_two_processes_keep_their_answers_in_one_file(tmp_path):
 def test_the_youngest_answers_are_kept(tmp_path):
     now = 0.0
     answers = LlmCache(str(tmp_path / "llm-answers.json"), lambda: now)
-    for number in range(MOST + 10):
+    for number in range(MAX_ANSWERS + 10):
         now += 1
         answers.put(str(number), ["a__b"])
     assert answers.get("9") is None

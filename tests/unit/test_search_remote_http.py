@@ -126,10 +126,10 @@ async def test_many_texts_go_in_batches():
         (httpx.ConnectError("secret"), "it can't be reached: is it running?", 2),
         (httpx.ConnectTimeout("secret"), "it can't be reached: is it running?", 2),
         (httpx.ReadTimeout("secret"), "no answer in time", 1),
-        (httpx.ReadError("secret"), "the connection broke off", 2),
-        (httpx.RemoteProtocolError("secret"), "the connection broke off", 2),
+        (httpx.ReadError("secret"), "the connection was closed", 2),
+        (httpx.RemoteProtocolError("secret"), "the connection was closed", 2),
         (httpx.LocalProtocolError("secret"), "the address or the key can't be sent", 1),
-        (httpx.DecodingError("secret"), "it answered something that isn't embeddings", 1),
+        (httpx.DecodingError("secret"), "its response has no embeddings", 1),
     ],
 )
 @respx.mock
@@ -234,8 +234,8 @@ async def test_gemini_is_asked_as_it_wants_to_be():
     [
         ([httpx.ConnectError("k-1")] * 2, "it can't be reached"),
         ([httpx.ReadTimeout("k-1")], "no answer in time"),
-        ([httpx.RemoteProtocolError("k-1")] * 2, "the connection broke off"),
-        ([httpx.Response(200, json=said("42"))], "its answer is not the JSON that was asked for"),
+        ([httpx.RemoteProtocolError("k-1")] * 2, "the connection was closed"),
+        ([httpx.Response(200, json=said("42"))], "its answer is not the JSON of the schema"),
         ([httpx.Response(418, json={"error": {"message": "k-1"}})], "it refused the request (418)"),
         ([httpx.Response(400, text="k-1")], "it refused the request (400)"),
     ],
@@ -256,9 +256,9 @@ async def test_gemini_says_itself_when_to_come_back():
     route = respx.post(host="generativelanguage.googleapis.com").respond(429, json=error)
     now = 0.0
     gemini = Gemini(Secret("k-1"), deadline=20, clock=lambda: now)
-    assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", "over its limit (429)")
+    assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", "rate limit exceeded (429)")
     now = 3_599.0
-    assert gemini.service.resting()
+    assert gemini.service.paused()
     assert len(route.calls) == 1
     await gemini.aclose()
 
@@ -273,7 +273,7 @@ async def test_without_google_genai_the_extra_is_named(monkeypatch):
     told = "pip install 'mcpzip[gemini]'"
     assert await gemini.rank("add", TOOLS, 5) == TierAbsence("llm", "gemini", told)
     again = await gemini.rank("add", TOOLS, 5)
-    assert again == TierAbsence("llm", "gemini", f"{told}; left alone for a while")
+    assert again == TierAbsence("llm", "gemini", f"{told}; not tried again for a while")
     await gemini.aclose()
 
 

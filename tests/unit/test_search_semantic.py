@@ -1,6 +1,7 @@
 """Word vectors and the tools nearest to a query: as good as arithmetic without shortcuts."""
 
 from collections.abc import Callable
+from math import sqrt
 from operator import mul
 from pathlib import Path
 from random import Random
@@ -12,15 +13,15 @@ from searching import DIMENSION, concepts, found, searcher, table_bytes, table_o
 
 from mcpzip.search import Searcher
 from mcpzip.search.fields import Fields
-from mcpzip.search.packed_matrix import COARSE
+from mcpzip.search.packed_matrix import INT4
 from mcpzip.search.semantic import local_table, vectors
-from mcpzip.search.semantic.table import Table, mixed, unit
-from mcpzip.search.semantic.tool_vectors import ToolEmbedder, spoken
+from mcpzip.search.semantic.table import Table, weighted_sum
+from mcpzip.search.semantic.tool_vectors import ToolEmbedder, spaced
 from mcpzip.search.semantic.vectors import Vectors, packed, unpacked
 
 
 def cosine(left: list[float], right: list[float]) -> float:
-    return sum(map(mul, unit(left, len(left)), unit(right, len(right))))
+    return sum(map(mul, left, right)) / sqrt(sum(map(mul, left, left)) * sum(map(mul, right, right)) or 1.0)
 
 
 def drawn(seed: int, dimension: int = 256) -> list[float]:
@@ -51,12 +52,12 @@ def test_four_bits_cost_a_hundredth_of_a_cosine() -> None:
 
 @given(st.lists(small, max_size=6), small)
 def test_they_are_exactly_those_of_the_packed_numbers(made: list[list[int]], query: list[int]) -> None:
-    def levels(vector: list[int]) -> list[float]:
-        return [float(number - COARSE.zero) for number in unpacked(packed(vector))]
+    def quantized(vector: list[int]) -> list[float]:
+        return [float(number - INT4.zero_point) for number in unpacked(packed(vector))]
 
     got = Vectors([packed(one) for one in made], DIMENSION).cosines(query, range(len(made)))
     assert got == pytest.approx(
-        {number: cosine(levels(one), levels(query)) for number, one in enumerate(made)}, abs=1e-9
+        {number: cosine(quantized(one), quantized(query)) for number, one in enumerate(made)}, abs=1e-9
     )
 
 
@@ -69,13 +70,13 @@ def test_no_lane_overflows(extreme: list[float]) -> None:
 
 @given(small)
 def test_packing_keeps_the_direction(vector: list[int]) -> None:
-    numbers = [number - COARSE.zero for number in unpacked(packed(vector))]
+    numbers = [number - INT4.zero_point for number in unpacked(packed(vector))]
     assert len(packed(vector)) == DIMENSION // 2
-    assert all(abs(number) <= COARSE.levels for number in numbers)
+    assert all(abs(number) <= INT4.levels for number in numbers)
     highest = max(map(abs, vector))
     if highest:
         assert all(
-            abs(n / COARSE.levels - v / highest) <= 0.5 / COARSE.levels + 1e-9
+            abs(n / INT4.levels - v / highest) <= 0.5 / INT4.levels + 1e-9
             for n, v in zip(numbers, vector, strict=True)
         )
     else:
@@ -99,7 +100,7 @@ def test_a_dimension_that_lanes_cannot_hold_is_refused(dimension: int) -> None:
 @pytest.fixture
 def clustered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Vectors of forty themes, more than are compared one and all."""
-    monkeypatch.setattr(vectors, "WHOLE", 100)
+    monkeypatch.setattr(vectors, "MAX_EXHAUSTIVE", 100)
     themes = [drawn(number, 32) for number in range(40)]
     return [
         packed([3 * a + b for a, b in zip(themes[number % 40], drawn(1000 + number, 32), strict=True)])
@@ -110,7 +111,7 @@ def clustered(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_clusters_find_what_is_nearly_the_same(clustered: list[bytes]) -> None:
     made = Vectors(clustered, 32)
     for number in range(0, 800, 7):
-        asked = [level - COARSE.zero for level in unpacked(clustered[number])]
+        asked = [level - INT4.zero_point for level in unpacked(clustered[number])]
         got = made.cosines(asked, range(800))
         assert len(got) < 400
         best = max(got.values())
@@ -124,7 +125,7 @@ def test_clusters_give_true_cosines_whatever_the_order(
     shuffled = list(enumerate(clustered))
     Random(1).shuffle(shuffled)
     one, other = Vectors(clustered, 32), Vectors([vector for _, vector in shuffled], 32)
-    monkeypatch.setattr(vectors, "WHOLE", 10_000)
+    monkeypatch.setattr(vectors, "MAX_EXHAUSTIVE", 10_000)
     whole = Vectors(clustered, 32)
     for seed in range(20):
         asked = drawn(seed, 32)
@@ -135,7 +136,7 @@ def test_clusters_give_true_cosines_whatever_the_order(
 
 
 def test_many_alike_are_one_cluster_and_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "WHOLE", 3)
+    monkeypatch.setattr(vectors, "MAX_EXHAUSTIVE", 3)
     same = Vectors([packed([1.0] * DIMENSION)] * 50, DIMENSION)
     assert list(same.cosines([1.0] * DIMENSION, range(50)).values()) == pytest.approx([1.0] * 50)
 
@@ -154,7 +155,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def direction(table: Table, text: str) -> list[int] | None:
     """What ``text`` means, in numbers of 4 bits."""
     vector = table.embed(text)
-    return None if vector is None else [number // COARSE.levels for number in vector][:8]
+    return None if vector is None else [number // INT4.levels for number in vector][:8]
 
 
 def test_a_text_is_the_sum_of_its_words_pieces_and_pairs(table: Table) -> None:
@@ -230,16 +231,18 @@ def test_a_tool_means_its_name_before_all(table: Table) -> None:
     describe = ToolEmbedder(table).vector
     vector = describe(Fields.of(tool("live", "deployRelease", "A dog. A cat and another cat.")))
     assert vector is not None
-    numbers = [number - COARSE.zero for number in unpacked(vector)]
+    numbers = [number - INT4.zero_point for number in unpacked(vector)]
     assert max(numbers) == numbers[0] > numbers[3] > 0
     assert numbers[1] > 0
     assert describe(Fields.of(tool("x", "y", "zebra 天气"))) is None
-    assert spoken("getHTTPServer_2") == "get http server 2"
+    assert spaced("getHTTPServer_2") == "get http server 2"
 
 
 def test_mixing_goes_by_direction() -> None:
-    assert mixed([(1.0, [2.0, 0.0]), (0.5, [0.0, 9.0]), (3.0, None), (1.0, [0.0, 0.0])], 2) == [1.0, 0.5]
-    assert unit(None, 3) == [0.0] * 3
+    assert weighted_sum([(1.0, [2.0, 0.0]), (0.5, [0.0, 9.0]), (3.0, None), (1.0, [0.0, 0.0])], 2) == [
+        1.0,
+        0.5,
+    ]
 
 
 def test_a_paraphrase_finds_what_no_word_of_it_stands_in(table: Table) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searching import found, names, searcher, tool
 
-from mcpzip.search.signals import FAILING, NO_SIGNALS, STALE, USED, Signals
+from mcpzip.search.signals import FAILING_FACTOR, MAX_USAGE_BONUS, NO_SIGNALS, STALE_FACTOR, Signals
 
 ALIKE = searcher(
     *(tool(server, "send_note", f"Send a note ({server})") for server in ("alpha", "beta", "gamma"))
@@ -63,19 +63,19 @@ def test_no_signal_puts_a_tool_before_one_called_what_is_asked() -> None:
 def test_more_use_is_never_less_and_ends_somewhere(one: float, other: float) -> None:
     low, high = sorted((one, other))
     factors = [Signals(uses={"s__t": uses}).factor("s", "s__t") for uses in (low, high)]
-    assert 1 <= factors[0] <= factors[1] <= 1 + USED
+    assert 1 <= factors[0] <= factors[1] <= 1 + MAX_USAGE_BONUS
 
 
 def test_a_factor_is_the_product_of_its_parts() -> None:
     signals = Signals({"s": 2.0}, {"s__t": 3.0}, frozenset({"s"}), frozenset({"s", "r"}))
-    parts = signals.parts("s", "s__t")
+    parts = signals.factors("s", "s__t")
     assert [reason for reason, _ in parts] == ["boost", "used before", "failing"]
-    assert signals.factor("s", "s__t") == pytest.approx(2.0 * (1 + USED / 2) * FAILING)
-    assert signals.factor("r", "r__t") == STALE
+    assert signals.factor("s", "s__t") == pytest.approx(2.0 * (1 + MAX_USAGE_BONUS / 2) * FAILING_FACTOR)
+    assert signals.factor("r", "r__t") == STALE_FACTOR
     assert NO_SIGNALS.factor("s", "s__t") == 1.0
 
 
 def test_a_hit_says_what_moved_it() -> None:
     results = ALIKE.search("note", 3, signals=Signals(boosts={"beta": 1.5}, stale=frozenset({"beta"})))
     moved = {hit.entry.server: hit.moved for hit in results.hits}
-    assert moved == {"alpha": (), "gamma": (), "beta": (("boost", 1.5), ("stale", STALE))}
+    assert moved == {"alpha": (), "gamma": (), "beta": (("boost", 1.5), ("stale", STALE_FACTOR))}

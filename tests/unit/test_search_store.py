@@ -37,20 +37,20 @@ def test_what_was_kept_answers_as_it_did(
     for made in story:
         before.index(made, "1")
     after = Searcher(table)
-    changed = after.index(reversed(story[-1]), "1", before.kept())
+    changed = after.index(reversed(story[-1]), "1", before.to_bytes())
     assert not changed
     same_answers(after, searcher(*story[-1], table=table), query, wanted=wanted)
 
 
 @given(st.lists(catalogs, min_size=3, max_size=6), queries)
 def test_and_goes_on_from_there(story: list[list[Entry]], query: str) -> None:
-    kept = searcher(*story[0]).kept()
+    kept = searcher(*story[0]).to_bytes()
     made = Searcher()
     for before, now in pairwise(story):
         made.index([*before, *now], "1", kept)
         made.index(now, "1")
         same_answers(made, searcher(*now), query)
-        kept = made.kept()
+        kept = made.to_bytes()
 
 
 SOME = [
@@ -60,32 +60,32 @@ SOME = [
 
 def test_tools_that_were_added_are_taken_in() -> None:
     made = Searcher()
-    assert made.index(SOME, "1", searcher(*SOME[:20]).kept())
+    assert made.index(SOME, "1", searcher(*SOME[:20]).to_bytes())
     same_answers(made, searcher(*SOME), "river 25", "forest")
 
 
 def test_tools_that_are_gone_are_gone() -> None:
     made = Searcher()
-    made.index(SOME[:10], "1", searcher(*SOME).kept())
+    made.index(SOME[:10], "1", searcher(*SOME).to_bytes())
     same_answers(made, searcher(*SOME[:10]), "river 25", "forest")
 
 
 def test_one_kept_with_other_vectors_is_not_used(directory: Path, tmp_path: Path) -> None:
     old, new = table_of(directory, ROWS), table_of(tmp_path, scattered(reversed(SPELLED)))
-    kept = searcher(*SOME, table=old).kept()
+    kept = searcher(*SOME, table=old).to_bytes()
     assert len(from_bytes(kept, SOME, old)) == len(SOME)
     assert len(from_bytes(kept, SOME, new)) == len(from_bytes(kept, SOME, None)) == 0
 
 
-KEPT = searcher(*SOME).kept()
+SAVED = searcher(*SOME).to_bytes()
 damages = (
-    st.builds(lambda size: KEPT[:size], st.integers(0, len(KEPT) - 1))
+    st.builds(lambda size: SAVED[:size], st.integers(0, len(SAVED) - 1))
     | st.builds(
-        lambda place, byte: KEPT[:place] + bytes([KEPT[place] ^ byte]) + KEPT[place + 1 :],
-        st.integers(0, len(KEPT) - 1),
+        lambda place, byte: SAVED[:place] + bytes([SAVED[place] ^ byte]) + SAVED[place + 1 :],
+        st.integers(0, len(SAVED) - 1),
         st.integers(1, 255),
     )
-    | st.builds(lambda data: KEPT + data, st.binary(min_size=1, max_size=20))
+    | st.builds(lambda data: SAVED + data, st.binary(min_size=1, max_size=20))
     | st.binary(max_size=40)
     | st.builds(lambda data: MAGIC + data, st.binary(max_size=40))
 )
@@ -103,12 +103,12 @@ def test_nothing_kept_is_nothing_lost() -> None:
     assert made.index(SOME, "1", b"")
     assert not made.index(SOME, "2")
     empty = Searcher()
-    empty.index([], "1", Searcher().kept())
+    empty.index([], "1", Searcher().to_bytes())
     assert len(empty) == 0
 
 
 def test_the_same_tools_are_kept_as_the_same_bytes() -> None:
     shuffled = SOME[:]
     Random(3).shuffle(shuffled)
-    assert len(searcher(*shuffled).kept()) == len(KEPT)
-    assert searcher(*SOME).kept() == KEPT
+    assert len(searcher(*shuffled).to_bytes()) == len(SAVED)
+    assert searcher(*SOME).to_bytes() == SAVED

@@ -56,7 +56,7 @@ def test_signs(
 )
 def test_plain_english_has_none(query: str) -> None:
     said = parse_query(query)
-    assert (said.servers, said.without, said.phrases) == ((), (), ())
+    assert (said.servers, said.excluded_words, said.phrases) == ((), (), ())
     assert said.text.split() == query.split()
 
 
@@ -64,7 +64,7 @@ def test_plain_english_has_none(query: str) -> None:
 def test_never_raises_and_makes_nothing_up(query: str) -> None:
     said = parse_query(query)
     assert said.written == query
-    for part in (*said.text.split(), *said.servers, *said.without, *said.phrases):
+    for part in (*said.text.split(), *said.servers, *said.excluded_words, *said.phrases):
         assert part in query
 
 
@@ -72,9 +72,9 @@ def test_never_raises_and_makes_nothing_up(query: str) -> None:
 def test_a_sign_may_stand_anywhere(words: list[str], server: str) -> None:
     for place in range(len(words) + 1):
         said = parse_query(" ".join([*words[:place], f"server:{server}", *words[place:], "-draft"]))
-        assert (said.text, said.servers, said.without) == (" ".join(words), (server,), ("draft",))
+        assert (said.text, said.servers, said.excluded_words) == (" ".join(words), (server,), ("draft",))
         said = parse_query(" ".join(["-draft", *words[:place], f"server:{server}", *words[place:]]))
-        assert (said.text, said.servers, said.without) == (" ".join(words), (server,), ("draft",))
+        assert (said.text, said.servers, said.excluded_words) == (" ".join(words), (server,), ("draft",))
 
 
 def test_more_signs_than_anybody_writes_are_none() -> None:

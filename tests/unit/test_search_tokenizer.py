@@ -4,13 +4,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcpzip.search.tokenizer import STOP_WORDS, by_rules, content, fold, is_bigram, term_of, words
+from mcpzip.search.tokenizer import STOP_WORDS, by_rules, content_words, fold, is_bigram, term_of, words
 
 
 def tokenize(text: str, *, keep_stop_words: bool = False) -> list[str]:
     """The terms of ``text``. Stop words are left out unless nothing else is there, or they are kept."""
     pairs = words(text)
-    return [term for _, term in (pairs if keep_stop_words else content(pairs))]
+    return [term for _, term in (pairs if keep_stop_words else content_words(pairs))]
 
 
 TABLE = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.search.vocabulary import TWO_MISTAKES_FROM, Measure, Repair, Vocabulary, slipped
+from mcpzip.search.vocabulary import TWO_EDITS_LENGTH, Correction, EditDistance, Vocabulary, is_keyboard_slip
 
 KNOWN = Vocabulary(
     {
@@ -49,7 +49,7 @@ few_letters = st.text("abcé", max_size=9)
 
 @given(few_letters, few_letters)
 def test_distance_is_the_textbooks(left: str, right: str) -> None:
-    assert Measure(left).distance(right) == by_table(left, right)
+    assert EditDistance(left).distance(right) == by_table(left, right)
 
 
 @pytest.mark.parametrize(
@@ -66,38 +66,38 @@ def test_distance_is_the_textbooks(left: str, right: str) -> None:
     ],
 )
 def test_distance(left: str, right: str, mistakes: int) -> None:
-    assert Measure(left).distance(right) == mistakes
+    assert EditDistance(left).distance(right) == mistakes
 
 
 @pytest.mark.parametrize(
     ("word", "repair"),
     [
-        ("calednar", Repair("typo", ("calendar",))),
-        ("mesage", Repair("typo", ("message",))),
-        ("repostory", Repair("typo", ("repository",))),
-        ("cacuate", Repair("typo", ("calculate",))),
-        ("authentificate", Repair("typo", ("authenticate",))),
-        ("todolist", Repair("split", ("todo", "list"))),
-        ("temp", Repair("beginning", ("template", "temperature"))),
-        ("tem", Repair("beginning", ("template", "temperature"))),
-        ("contxxt", Repair("typo", ("context",))),
-        ("contaxt", Repair("typo", ("contact", "context"))),
+        ("calednar", Correction("typo", ("calendar",))),
+        ("mesage", Correction("typo", ("message",))),
+        ("repostory", Correction("typo", ("repository",))),
+        ("cacuate", Correction("typo", ("calculate",))),
+        ("authentificate", Correction("typo", ("authenticate",))),
+        ("todolist", Correction("split", ("todo", "list"))),
+        ("temp", Correction("prefix", ("template", "temperature"))),
+        ("tem", Correction("prefix", ("template", "temperature"))),
+        ("contxxt", Correction("typo", ("context",))),
+        ("contaxt", Correction("typo", ("contact", "context"))),
     ],
 )
-def test_repairs(word: str, repair: Repair) -> None:
-    assert KNOWN.repair(word) == repair
+def test_repairs(word: str, repair: Correction) -> None:
+    assert KNOWN.correct(word) == repair
 
 
 @pytest.mark.parametrize("word", ["", "x", "zz", "ca", "blue", "kubernetes", "x1y2", "a" * 100, "天天"])
 def test_nothing_near(word: str) -> None:
-    assert KNOWN.repair(word) is None
+    assert KNOWN.correct(word) is None
 
 
 @given(st.text())
 def test_never_raises_and_only_offers_what_is_known(word: str) -> None:
-    repair = KNOWN.repair(word)
+    repair = KNOWN.correct(word)
     assert repair is None or all(known in KNOWN for known in repair.alternatives)
-    assert KNOWN.repair(word) == repair
+    assert KNOWN.correct(word) == repair
 
 
 vocabulary_words = st.lists(st.text("abcd", min_size=3, max_size=9), min_size=1, max_size=12, unique=True)
@@ -105,19 +105,19 @@ vocabulary_words = st.lists(st.text("abcd", min_size=3, max_size=9), min_size=1,
 
 @given(vocabulary_words, st.text("abcd", min_size=4, max_size=9))
 def test_no_nearer_word_is_missed(known: list[str], word: str) -> None:
-    most = 2 if len(word) >= TWO_MISTAKES_FROM else 1
+    most = 2 if len(word) >= TWO_EDITS_LENGTH else 1
     distances = {candidate: by_table(word, candidate) for candidate in known if candidate != word}
     least = min(distances.values(), default=99)
     nearest = {candidate for candidate, mistakes in distances.items() if mistakes == least}
     found = [near for near in Vocabulary(dict.fromkeys(known, 1)).nearest(word, most) if near != word]
     assert set(found) == (nearest if least <= most else set())
-    assert found == sorted(found, key=lambda near: (not slipped(near, word), near))
+    assert found == sorted(found, key=lambda near: (not is_keyboard_slip(near, word), near))
 
 
 @given(vocabulary_words)
 def test_words_come_most_frequent_first(known: list[str]) -> None:
     frequencies = {word: place for place, word in enumerate(known)}
-    begun = Vocabulary(frequencies).beginning_with("a")
+    begun = Vocabulary(frequencies).with_prefix("a")
     assert begun == sorted(
         (word for word in known if word.startswith("a")), key=lambda word: -frequencies[word]
     )
@@ -127,5 +127,5 @@ def test_forgets_and_answers_alike() -> None:
     vocabulary = Vocabulary({"calendar": 1})
     letters = "abcdefghijklmnopqrstuvwxyz"
     strange = [f"{a}{b}qqqq" for a in letters for b in letters]
-    assert [vocabulary.repair(word) for word in strange] == [None] * len(strange)
-    assert vocabulary.repair("calndar") == Repair("typo", ("calendar",))
+    assert [vocabulary.correct(word) for word in strange] == [None] * len(strange)
+    assert vocabulary.correct("calndar") == Correction("typo", ("calendar",))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("tools/semantic", "mcpzip/search/semantic/words.bin")
+MIN_NEED_SCORE = ("tools/semantic", "mcpzip/search/semantic/words.bin")
 
 
 def checked(root: Path) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,7 @@ def test_table_requests_pins_and_settings_belong_together() -> None:
 
 
 def test_a_table_of_other_inputs_is_told(tmp_path: Path) -> None:
-    for name in NEEDED:
+    for name in MIN_NEED_SCORE:
         source, target = ROOT / name, tmp_path / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,8 +1,7 @@
-"""The tiers that run elsewhere, or need more than mcpzip brings: Gemini, embedding servers, a transformer.
+"""The remote tiers, and those that need an extra: Gemini, embedding servers, a local transformer.
 
-The rule: they are asked side by side, each within its own deadline, and whoever can't answer is named with
-a reason. What isn't configured isn't there: without a key and without an embedder nothing of this is imported
-but this file.
+The rule: tiers are queried concurrently, each with its own deadline; a tier without an answer is reported
+with a reason. Where no such tier is configured, only this module is imported.
 """
 
 import asyncio
@@ -12,38 +11,44 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mcpzip.config import Config, snapshot_path
+from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.search.tiers import LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
+    from mcpzip.search.remote.embeddings import Embedder
     from mcpzip.search.remote.gemini import Gemini
     from mcpzip.search.remote.llm_cache import LlmCache
     from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
-LEAST_PICKS = 10
-"""Tools a model is asked for at least, so that a longer answer later needs no other question."""
+MIN_SELECTED = 10
+"""The least limit for the model, so that its cached answer also serves a larger limit later."""
 
 _GRACE = 0.25
-"""Seconds a tier may take beyond its deadline to say that it is over."""
+"""Seconds after its own deadline until a tier is cancelled, so that it can report the reason itself."""
 
 _EMBEDDERS = ("onnx", "ollama", "openai")
 
-Outcome = tuple[list[TierAnswer], list[TierAbsence]]
+TierResults = tuple[list[TierAnswer], list[TierAbsence]]
 
 
 def remote_tiers(config: Config) -> "RemoteTiers | None":
-    """The tiers that ``config`` asks for; None when it asks for none of them."""
+    """The remote tiers of ``config``; None where it has none."""
     wanted = config.search.semantic.provider in _EMBEDDERS or (config.gemini_api_key and config.search.model)
     return RemoteTiers(config) if wanted else None
 
 
 class RemoteTiers:
-    """The remote tiers of one config. What they remember is kept beside its snapshot.
+    """The remote tiers of one config. Their caches are files beside its snapshot.
 
-    clock: monotonic seconds, of the rests after failures. now: seconds since 1970, of the age of answers.
+    clock: monotonic seconds, for pauses after failures. now: seconds since 1970, for the age of answers.
     """
+
+    gemini: "Gemini | None" = None
+    semantic: "RemoteSemanticTier | None" = None
+    _llm_cache: "LlmCache | None" = None
 
     def __init__(
         self,
@@ -55,49 +60,57 @@ class RemoteTiers:
         search = config.search
         self._deadlines = {SEMANTIC: search.semantic.deadline, LLM: search.llm_deadline}
         self._version = ""
-        self.gemini = _gemini(config, clock)
-        self.meaning = _meaning(config, clock)
-        self._answers = _answers(config, now) if self.gemini else None
         self._saving = DelayedSave(self._save, "llm answers")
+        if config.gemini_api_key and search.model:
+            from mcpzip.search.remote.gemini import Gemini
+            from mcpzip.search.remote.llm_cache import LlmCache
+
+            self.gemini = Gemini(config.gemini_api_key, search.model, search.llm_deadline, clock=clock)
+            self._llm_cache = LlmCache(cache_path(config.path, "llm-answers.json"), now)
+        if search.semantic.provider in _EMBEDDERS:
+            from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
+
+            path = cache_path(config.path, "embeddings.bin")
+            self.semantic = RemoteSemanticTier(embedder(search.semantic, clock), path)
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Which tiers there are."""
-        there = ((SEMANTIC, self.meaning), (LLM, self.gemini))
-        return tuple(tier for tier, it in there if it is not None)
+        """The configured tiers."""
+        configured = ((SEMANTIC, self.semantic), (LLM, self.gemini))
+        return tuple(tier for tier, it in configured if it is not None)
 
     def index(self, entries: Sequence[Entry], version: str) -> None:
-        """The catalog is these now, in this version. Call it from the event loop; it returns at once."""
+        """Set the catalog. Must be called on the event loop; returns at once."""
         self._version = version
-        if self.meaning is not None:
-            self.meaning.index(entries)
+        if self.semantic is not None:
+            self.semantic.index(entries)
 
-    async def ask(self, query: str, shortlist: Sequence[Entry], limit: int) -> Outcome:
-        """What each tier makes of ``query``: the answers, and who is absent and why, in the order of `tiers`.
+    async def ask(self, query: str, shortlist: Sequence[Entry], limit: int) -> TierResults:
+        """The answers of the tiers to ``query``, and the absent tiers, in the order of `tiers`.
 
-        shortlist: the tools to choose among for the LLM, best first; the semantic tier looks at all of them.
-        Raises nothing; to cancel it cancels its requests.
+        shortlist: the tools that the LLM chooses from, best first; the semantic tier compares all. Never
+        raises; a cancellation cancels the requests.
         """
-        asked: list[Awaitable[TierAnswer | TierAbsence]] = []
-        if self.meaning is not None:
-            asked.append(self._in_time(SEMANTIC, self.meaning.method, self.meaning.ask(query)))
+        queried: list[Awaitable[TierAnswer | TierAbsence]] = []
+        if self.semantic is not None:
+            queried.append(self._in_time(SEMANTIC, self.semantic.method, self.semantic.ask(query)))
         if self.gemini is not None:
-            asked.append(self._in_time(LLM, "gemini", self._choose(self.gemini, query, shortlist, limit)))
-        said = await asyncio.gather(*asked)
+            queried.append(self._in_time(LLM, "gemini", self._choose(self.gemini, query, shortlist, limit)))
+        results = await asyncio.gather(*queried)
         return (
-            [each for each in said if isinstance(each, TierAnswer)],
-            [each for each in said if isinstance(each, TierAbsence)],
+            [each for each in results if isinstance(each, TierAnswer)],
+            [each for each in results if isinstance(each, TierAbsence)],
         )
 
     async def settled(self) -> None:
-        """When nothing is embedded any more: all of it is, or it failed."""
-        if self.meaning is not None:
-            await self.meaning.settled()
+        """Wait until the catalog is embedded, or has failed to be."""
+        if self.semantic is not None:
+            await self.semantic.settled()
 
     async def aclose(self) -> None:
-        """End what goes on in the background, keep what is new, close the connections."""
-        if self.meaning is not None:
-            await self.meaning.aclose()
+        """Cancel background tasks, close connections, save new answers."""
+        if self.semantic is not None:
+            await self.semantic.aclose()
         if self.gemini is not None:
             await self.gemini.aclose()
         await self._saving.flush()
@@ -105,26 +118,26 @@ class RemoteTiers:
     async def _choose(
         self, gemini: "Gemini", query: str, shortlist: Sequence[Entry], limit: int
     ) -> TierAnswer | TierAbsence:
-        """Gemini's choice, or the one it made before."""
+        """Gemini's answer, from the cache where it is there."""
         from mcpzip.search.remote.llm_cache import key_of
         from mcpzip.search.remote.prompt import scores
 
-        limit = max(limit, LEAST_PICKS)
-        answers = self._answers
-        assert answers is not None
+        limit = max(limit, MIN_SELECTED)
+        cache = self._llm_cache
+        assert cache is not None
         key = key_of(self._version, gemini.model, query, limit, (entry.name for entry in shortlist))
-        kept = answers.get(key)
-        if kept is not None:
-            return TierAnswer(LLM, "gemini", scores(kept))
+        names = cache.get(key)
+        if names is not None:
+            return TierAnswer(LLM, "gemini", scores(names))
         answer = await gemini.rank(query, shortlist, limit)
         if isinstance(answer, TierAnswer) and answer.scores:
-            answers.put(key, tuple(answer.scores))
+            cache.put(key, tuple(answer.scores))
             self._saving.want(0.0)
         return answer
 
     async def _save(self) -> None:
-        if self._answers is not None:
-            await in_thread(self._answers.save, "llm answers")
+        if self._llm_cache is not None:
+            await in_thread(self._llm_cache.save, "llm answers")
 
     async def _in_time(
         self, tier: str, method: str, answer: Awaitable[TierAnswer | TierAbsence]
@@ -136,32 +149,18 @@ class RemoteTiers:
             return TierAbsence(tier, method, f"no answer within {deadline:g} s")
 
 
-def _gemini(config: Config, clock: Callable[[], float]) -> "Gemini | None":
-    if not config.gemini_api_key or not config.search.model:
-        return None
-    from mcpzip.search.remote.gemini import Gemini
+def embedder(config: SemanticConfig, clock: Callable[[], float]) -> "Embedder":
+    """The embedder of the provider "onnx", "ollama" or "openai"."""
+    if config.provider == "onnx":
+        from mcpzip.search.remote.onnx import Transformer
 
-    return Gemini(config.gemini_api_key, config.search.model, config.search.llm_deadline, clock=clock)
+        return Transformer(clock, config.deadline)
+    from mcpzip.search.remote.embeddings import EmbeddingServer
 
-
-def _answers(config: Config, now: Callable[[], float]) -> "LlmCache":
-    from mcpzip.search.remote.llm_cache import LlmCache
-
-    return LlmCache(cache_path(config.path, "llm-answers.json"), now)
-
-
-def _meaning(config: Config, clock: Callable[[], float]) -> "RemoteSemanticTier | None":
-    if config.search.semantic.provider not in _EMBEDDERS:
-        return None
-    from mcpzip.search.remote.embedders import embedder
-    from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
-
-    return RemoteSemanticTier(
-        embedder(config.search.semantic, clock), cache_path(config.path, "embeddings.bin")
-    )
+    return EmbeddingServer(config, clock)
 
 
 def cache_path(config_path: str, name: str) -> str:
-    """Where a cache called ``name`` is kept for this config: beside its snapshot, under its name."""
+    """The path of the cache ``name`` of a config: beside its snapshot, with the same prefix."""
     folder, snapshot = os.path.split(snapshot_path(config_path))
     return os.path.join(folder, snapshot.removesuffix("tools.json") + name)

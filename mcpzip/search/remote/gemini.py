@@ -1,7 +1,7 @@
-"""The LLM tier: Gemini, through google-genai, chooses among the tools that were found nearby.
+"""The LLM tier: Gemini, called with google-genai, chooses among the best tools of the other tiers.
 
-The rule: whatever it answers, nothing comes of it but an order of real candidates (`prompt`); whatever goes
-wrong is one sentence, in time, and without the key in it.
+The rule: whatever the model answers, the result is only an order of candidates (`prompt`); any failure is
+reported within the deadline as one sentence without the key.
 """
 
 import asyncio
@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING
 from mcpzip.config.schema import GEMINI_MODEL, LLM_DEADLINE, Secret
 from mcpzip.model.entry import Entry
 from mcpzip.model.retry_after import LONGEST, retry_after
-from mcpzip.search.remote.prompt import INSTRUCTIONS, Picks, Prompt, picks, prompt, schema, scores
-from mcpzip.search.remote.service import REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.prompt import (
+    INSTRUCTIONS,
+    Prompt,
+    Selection,
+    parse_selection,
+    prompt,
+    schema,
+    scores,
+)
+from mcpzip.search.remote.service import REFUSED_PAUSE, Clock, Service, Unavailable, overloaded
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 from mcpzip.system.threads import in_thread
 
@@ -26,18 +34,18 @@ if TYPE_CHECKING:
 METHOD = "gemini"
 INSTALL = "pip install 'mcpzip[gemini]'"
 
-_OUTPUT = 2_048
-"""Tokens an answer may have, a model's thoughts included."""
+_MAX_OUTPUT = 2_048
+"""Tokens of an answer, thoughts included."""
 
 _STATUS = re.compile(r"[A-Z_]{1,40}")
-_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")  # as protobuf writes it in JSON
+_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")  # google.protobuf.Duration in JSON
 
 
 class Gemini:
-    """One key and one model of Gemini.
+    """A key and a model of Gemini.
 
-    dropped: how many names it has invented, or said twice, so far. base_url: None for Google's, or what
-    GOOGLE_GEMINI_BASE_URL says.
+    invalid_names: the number of names so far that did not exist or were repeated. base_url: None for
+    GOOGLE_GEMINI_BASE_URL, or else Google's.
     """
 
     def __init__(
@@ -51,20 +59,20 @@ class Gemini:
     ) -> None:
         self.service = Service(clock)
         self.model = model
-        self.dropped = 0
+        self.invalid_names = 0
         self._key, self._deadline, self._base_url = key, deadline, base_url
         self._opening: asyncio.Task[Client] | None = None
 
     async def rank(self, query: str, candidates: Sequence[Entry], limit: int) -> TierAnswer | TierAbsence:
-        """At most ``limit`` of ``candidates``, which stand best first, for ``query``. Raises nothing."""
+        """The ``limit`` best of ``candidates``, which are best first, for ``query``. Never raises."""
         try:
-            found = await self._rank(query, candidates, limit)
+            selection = await self._rank(query, candidates, limit)
         except Unavailable as error:
             return TierAbsence(LLM, METHOD, error.reason)
-        return TierAnswer(LLM, METHOD, scores(found.names))
+        return TierAnswer(LLM, METHOD, scores(selection.names))
 
     async def aclose(self) -> None:
-        """Close the connections it has."""
+        """Close the connections."""
         opening, self._opening = self._opening, None
         if opening is None or not opening.done() or opening.cancelled() or opening.exception():
             return
@@ -72,26 +80,26 @@ class Gemini:
         await client.aio.aclose()
         client.close()
 
-    async def _rank(self, query: str, candidates: Sequence[Entry], limit: int) -> Picks:
+    async def _rank(self, query: str, candidates: Sequence[Entry], limit: int) -> Selection:
         if self._key is None:
             raise Unavailable("no key: set gemini_api_key, or GEMINI_API_KEY in the environment")
         if not query.strip() or not candidates:
-            return Picks((), 0)
-        reason = self.service.resting()
+            return Selection((), 0)
+        reason = self.service.paused()
         if reason:
             raise Unavailable(reason)
-        begun = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         client = await self._client(self._key)
-        asked = prompt(query, candidates, limit)
-        spent = asyncio.get_running_loop().time() - begun
+        request = prompt(query, candidates, limit)
+        spent = asyncio.get_running_loop().time() - started
 
-        async def attempt() -> Picks:
-            return self._picks(await self._generate(client, asked, limit), asked, limit)
+        async def attempt() -> Selection:
+            return self._selection(await self._generate(client, request, limit), request, limit)
 
         return await self.service.ask(attempt, self._deadline, spent=spent)
 
     async def _client(self, key: Secret) -> "Client":
-        """The client, once google-genai is imported, which takes half a second of a thread."""
+        """The client. Opened in a thread, because importing google-genai takes half a second."""
         if self._opening is None:
             self._opening = asyncio.create_task(in_thread(lambda: self._open(key), METHOD))
         try:
@@ -101,11 +109,11 @@ class Gemini:
             raise Unavailable("google-genai is still being loaded") from error
         except ImportError as error:
             self._opening = None
-            self.service.failed(INSTALL, REST_REFUSED)
+            self.service.failed(INSTALL, REFUSED_PAUSE)
             raise Unavailable(INSTALL) from error
-        except Exception as error:  # what a foreign constructor may raise is not for us to list
+        except Exception as error:  # the exceptions of the library's constructor are not documented
             self._opening = None
-            self.service.failed("google-genai can't be used", REST_REFUSED)
+            self.service.failed("google-genai can't be used", REFUSED_PAUSE)
             raise Unavailable(f"google-genai can't be used ({type(error).__name__})") from error
 
     def _open(self, key: Secret) -> "Client":
@@ -114,17 +122,17 @@ class Gemini:
 
         return Client(
             api_key=key.reveal(),
-            vertexai=False,  # whatever the environment says: the key is for the Gemini API
+            vertexai=False,  # overrides the environment: the key is for the Gemini API
             http_options=HttpOptions(
                 base_url=self._base_url,
                 timeout=max(1, int(self._deadline * 1_000)),  # ms
                 retry_options=HttpRetryOptions(attempts=1),  # `service` retries, within the deadline
-                # The key travels in a header that a redirect would take to another host.
+                # The key is in a header, which a redirect would send to another host.
                 async_client_args={"follow_redirects": False},
             ),
         )
 
-    async def _generate(self, client: "Client", asked: Prompt, limit: int) -> "GenerateContentResponse":
+    async def _generate(self, client: "Client", request: Prompt, limit: int) -> "GenerateContentResponse":
         from google.genai.errors import APIError
         from google.genai.types import GenerateContentConfig
 
@@ -132,25 +140,25 @@ class Gemini:
             system_instruction=INSTRUCTIONS,
             response_mime_type="application/json",
             response_json_schema=schema(limit),
-            max_output_tokens=_OUTPUT,
+            max_output_tokens=_MAX_OUTPUT,
         )
         try:
             return await client.aio.models.generate_content(
-                model=self.model, contents=asked.text, config=config
+                model=self.model, contents=request.text, config=config
             )
         except APIError as error:
-            raise self._refusal(error) from error
-        except Exception as error:  # of one of two HTTP libraries, pydantic, or the package itself
-            raise _broken(error) from error
+            raise self._api_failure(error) from error
+        except Exception as error:  # of httpx or httpx2, of pydantic, or of google-genai itself
+            raise _transport_failure(error) from error
 
-    def _picks(self, response: "GenerateContentResponse", asked: Prompt, limit: int) -> Picks:
+    def _selection(self, response: "GenerateContentResponse", request: Prompt, limit: int) -> Selection:
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason:
-            raise Unavailable(f"it blocked the request ({_name(feedback.block_reason)})", refused=True)
+            raise Unavailable(f"it blocked the request ({_name(feedback.block_reason)})", bad_request=True)
         if not response.candidates:
-            raise Unavailable("it gave an empty answer")
-        ended = _name(response.candidates[0].finish_reason)
-        if ended == "MAX_TOKENS":
+            raise Unavailable("its answer is empty")
+        finish_reason = _name(response.candidates[0].finish_reason)
+        if finish_reason == "MAX_TOKENS":
             raise Unavailable("its answer was too long")
         text = "".join(
             part.text
@@ -158,67 +166,66 @@ class Gemini:
             if part.text and not part.thought
         )
         if not text.strip():
-            why = f" ({ended})" if ended not in ("", "STOP") else ""
-            raise Unavailable(f"it gave an empty answer{why}", refused=bool(why))
+            why = f" ({finish_reason})" if finish_reason not in ("", "STOP") else ""
+            raise Unavailable(f"its answer is empty{why}", bad_request=bool(why))
         try:
-            found = picks(text, asked, limit)
+            selection = parse_selection(text, request, limit)
         except ValueError as error:
             raise Unavailable(f"its answer is {error}") from error
-        self.dropped += found.dropped
-        if found.dropped and not found.names:
-            raise Unavailable("it named no tool that exists")
-        return found
+        self.invalid_names += selection.invalid
+        if selection.invalid and not selection.names:
+            raise Unavailable("it chose only tools that don't exist")
+        return selection
 
-    def _refusal(self, error: "APIError") -> Unavailable:
+    def _api_failure(self, error: "APIError") -> Unavailable:
         code, status = error.code, _name(error.status)
         details: object = error.details
         if code in (401, 403) or (code == 400 and "API_KEY_INVALID" in _reasons(details)):
-            told = f" {status}" if status else ""
-            return Unavailable(f"the key is refused ({code}{told}); see gemini_api_key", rest=REST_REFUSED)
+            shown = f"{code} {status}" if status else f"{code}"
+            return Unavailable(f"the key is refused ({shown}); see gemini_api_key", pause=REFUSED_PAUSE)
         if code == 404:
-            return Unavailable(f"there is no model {self.model!r} (404); see search.model", rest=REST_REFUSED)
-        headers = getattr(error.response, "headers", None)
-        wait = retry_after(headers.get("retry-after"), time.time()) if isinstance(headers, Mapping) else None
-        if wait is None:
-            wait = _retry_delay(details)
-        if code == 429:
-            return Unavailable("over its limit (429)", passing=True, wait=wait, rest=wait or 0.0)
-        if code >= 500:
-            return Unavailable(f"it has an error ({code})", passing=True, wait=wait, rest=wait or 0.0)
+            return Unavailable(
+                f"there is no model {self.model!r} (404); see search.model", pause=REFUSED_PAUSE
+            )
+        if code == 429 or code >= 500:
+            headers = getattr(error.response, "headers", None)
+            header = headers.get("retry-after") if isinstance(headers, Mapping) else None
+            wait = retry_after(header, time.time())
+            return overloaded(code, _retry_delay(details) if wait is None else wait)
         return Unavailable(f"it refused the request ({code})")
 
 
-def _broken(error: Exception) -> Unavailable:
-    """What became of a request that got no answer: httpx and httpx2 call their errors alike."""
+def _transport_failure(error: Exception) -> Unavailable:
+    """The failure of a request without a response. By class names, which httpx and httpx2 have in common."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if kinds & {"ConnectError", "ConnectTimeout"}:
-        return Unavailable("it can't be reached", passing=True)
+        return Unavailable("it can't be reached", transient=True)
     if "TimeoutException" in kinds:
-        return Unavailable("no answer in time", slow=True)
+        return Unavailable("no answer in time", timed_out=True)
     if "TransportError" in kinds:
-        return Unavailable("the connection broke off", passing=True)
+        return Unavailable("the connection was closed", transient=True)
     return Unavailable("its answer can't be read")
 
 
 def _name(value: object) -> str:
-    """An enum's value, or a status, if it looks like one."""
+    """The value of an enum, or a status; "" where it is no upper-case identifier."""
     text = str(getattr(value, "value", value) or "")
     return text if _STATUS.fullmatch(text) else ""
 
 
 def _details(body: object) -> list[dict[str, object]]:
-    """``error.details`` of Google's error shape (google.rpc.Status)."""
+    """``error.details`` of an error response of Google's APIs (google.rpc.Status)."""
     error = body.get("error", body) if isinstance(body, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
     return [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
 
 
 def _reasons(body: object) -> set[object]:
-    """The reasons in it (google.rpc.ErrorInfo)."""
+    """The reasons in an error response (google.rpc.ErrorInfo)."""
     return {str(each.get("reason")) for each in _details(body)}
 
 
 def _retry_delay(body: object) -> float | None:
-    """The seconds it asks to wait (google.rpc.RetryInfo)."""
+    """The seconds to wait before a retry, of an error response (google.rpc.RetryInfo)."""
     found = (_DURATION.fullmatch(str(each.get("retryDelay"))) for each in _details(body))
     return next((min(float(each[1]), LONGEST) for each in found if each), None)

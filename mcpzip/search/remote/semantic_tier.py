@@ -1,14 +1,14 @@
-"""The semantic tier on vectors that somebody else makes: the catalog's are kept, a query's is asked for.
+"""The remote semantic tier: the cosines of an embedder's vectors.
 
 The rules:
 
-1. The catalog is embedded in the background, only what isn't known yet, and while that lasts the tier is
-   absent and says how far it is. Nobody waits for it.
-2. A tool has two vectors, of its name and of all it says of itself, and is as near as the nearer of them: a
-   long description drowns the name that a request says (nDCG@10 +.025 for MiniLM on 919 tools).
-3. A vector is known by the text it is of. One of another dimension is of another model: then all are made
-   anew.
-4. After a failure nothing goes on by itself. The next question after the rest starts it again.
+1. The catalog is embedded in the background, new texts only. Until that is done the tier is absent, with its
+   progress as the reason; no search waits for it.
+2. A tool has two vectors, of its name and of its whole text; its similarity is the higher cosine of the two,
+   because a long description hides the name (nDCG@10 +.025 for MiniLM on 919 tools).
+3. Vectors are stored under a hash of their text. A vector of another dimension comes from another model; then
+   all texts are embedded again.
+4. After a failure nothing is retried in the background. The next query after the pause starts it again.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from heapq import nsmallest
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
-from mcpzip.search.packed_matrix import FINE, PackedMatrix, rounded
+from mcpzip.search.packed_matrix import INT8, PackedMatrix, quantize
 from mcpzip.search.remote.embeddings import Embedder
 from mcpzip.search.remote.service import Unavailable
 from mcpzip.search.remote.vector_file import VectorFile
@@ -29,67 +29,63 @@ from mcpzip.search.tiers import SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.system.threads import in_thread
 
 NEAREST = 200
-"""Tools an answer has."""
+"""Tools of an answer."""
 
-MOST_TOOLS = 20_000
-"""Tools that are embedded; with 1,024 dimensions they take 160 MB."""
+MAX_TOOLS = 20_000
+"""Tools of the largest catalog that is embedded; with 1,024 dimensions they take 160 MB."""
 
 LONGEST_TEXT = 1_000
-"""Characters of a tool that are embedded, about 250 tokens: the least that common models read."""
+"""Characters of a tool that are embedded, about 250 tokens: the shortest input limit of common models."""
 
-_LONGEST_QUERY = 1_000
-_QUERIES = 256  # whose vectors are kept
+_MAX_QUERY = 1_000  # characters
+_CACHED_QUERIES = 256
 _SAVED_EVERY = 16  # batches
-_FORMER = 2_000  # vectors that are kept of tools that aren't in the catalog any more
+_MAX_FORMER = 2_000  # vectors of removed tools that are stored, because a server may come back
+_MAX_MODEL_CHANGES = 2  # in a row
 
-_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|[_/]+|(?<=\w)[-.](?=\w)")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|[_/]+|(?<=\w)[-.](?=\w)")
 
 Key = bytes
 Packed = bytes
-"""A vector in 8 bits a number (`FINE`)."""
+"""A vector in 8 bits per number (`INT8`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """The catalog, all of it embedded. names: of the entries; the vectors are in their order, the first of
-    each entry and then the second of each.
-    """
+class _EmbeddedCatalog:
+    """names: of the entries. vectors: those of all names, then those of all whole texts, in this order."""
 
     names: tuple[str, ...]
     vectors: PackedMatrix
 
 
 class RemoteSemanticTier:
-    """Finds the tools that are nearest in meaning to a query, by an embedder's vectors.
-
-    path: where they are kept; "" keeps none.
-    """
+    """Finds the tools nearest to a query by an embedder's vectors. path: of their file; "" stores none."""
 
     def __init__(self, embedder: Embedder, path: str) -> None:
         self._embedder = embedder
         self._file = VectorFile(path, embedder.identity)
         self._entries: Sequence[Entry] = ()
-        self._known: dict[Key, Packed] | None = None
-        self._ready: _Ready | None = None
+        self._vectors: dict[Key, Packed] | None = None
+        self._ready: _EmbeddedCatalog | None = None
         self._stale = False
         self._done, self._all = 0, 0
-        self._mistaken = 0  # how often in a row the dimensions were others than before
-        self._work: asyncio.Task[None] | None = None
-        self._waking: asyncio.Task[None] | None = None
+        self._model_changes = 0  # in a row
+        self._embedding: asyncio.Task[None] | None = None
+        self._warming_up: asyncio.Task[None] | None = None
         self._queries: OrderedDict[str, Packed] = OrderedDict()
 
     @property
     def method(self) -> str:
-        """What makes the vectors."""
+        """The embedder's name."""
         return self._embedder.method
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many tools are embedded, of how many."""
+        """The number of embedded tools, and of all tools."""
         return self._done, self._all
 
     def index(self, entries: Sequence[Entry]) -> None:
-        """The catalog is these now. Embedding begins at once if there is an event loop, else with a query."""
+        """Set the catalog. Embedding starts now if there is an event loop, else with the first query."""
         if self._entries == (fresh := tuple(entries)) and self._ready:
             return
         self._entries, self._stale, self._ready = fresh, True, None
@@ -98,53 +94,53 @@ class RemoteSemanticTier:
             asyncio.get_running_loop()
         except RuntimeError:
             return
-        if self._all <= MOST_TOOLS:
-            self._begin()
+        if self._all <= MAX_TOOLS:
+            self._start()
 
     async def ask(self, query: str) -> TierAnswer | TierAbsence:
-        """The tools nearest to ``query``, and their cosines, best first. Raises nothing."""
+        """The cosines of the tools nearest to ``query``, best first. Never raises."""
         try:
             ready = self._ready
-            if self._all > MOST_TOOLS:
-                raise Unavailable(f"the catalog is too large to embed (more than {MOST_TOOLS:,} tools)")
+            if self._all > MAX_TOOLS:
+                raise Unavailable(f"the catalog is too large to embed (more than {MAX_TOOLS:,} tools)")
             if ready is None:
-                reason = self._embedder.service.resting()
+                reason = self._embedder.service.paused()
                 if reason:
                     raise Unavailable(reason)
-                self._begin()
+                self._start()
                 raise Unavailable(f"embedding the catalog ({self._done} of {self._all})")
             return await self._nearest(ready, query)
         except Unavailable as error:
             return TierAbsence(SEMANTIC, self._embedder.method, error.reason)
 
     async def settled(self) -> None:
-        """When nothing is embedded any more: all of it is, or it failed."""
-        while self._work is not None and not self._work.done():
-            await asyncio.wait([self._work])
+        """Wait until the catalog is embedded, or has failed to be."""
+        while self._embedding is not None and not self._embedding.done():
+            await asyncio.wait([self._embedding])
 
     async def aclose(self) -> None:
-        """End what goes on in the background, and let go of the embedder."""
-        for task in (self._work, self._waking):
+        """Cancel background tasks, and close the embedder."""
+        for task in (self._embedding, self._warming_up):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         await self._embedder.aclose()
 
-    async def _nearest(self, ready: _Ready, query: str) -> TierAnswer:
-        vector = await self._query_vector(_spread(query)[:_LONGEST_QUERY])
+    async def _nearest(self, ready: _EmbeddedCatalog, query: str) -> TierAnswer:
+        vector = await self._query_vector(_spaced(query)[:_MAX_QUERY])
         if self._ready is not ready:
             raise Unavailable("the catalog has just changed")
         if not ready.names:
             return TierAnswer(SEMANTIC, self._embedder.method, {})
         if len(vector) != ready.vectors.dimension:
-            told = f"vectors have {len(vector)} dimensions now, not {ready.vectors.dimension}"
-            self._forget()
-            if self._mistaken > 1:
-                self._embedder.service.failed(told)
-                raise Unavailable(told)
-            self._begin()
-            raise Unavailable(f"{told}; embedding the catalog again")
-        self._mistaken = 0
+            reason = f"vectors have {len(vector)} dimensions now, not {ready.vectors.dimension}"
+            self._discard_vectors()
+            if self._model_changes >= _MAX_MODEL_CHANGES:
+                self._embedder.service.failed(reason)
+                raise Unavailable(reason)
+            self._start()
+            raise Unavailable(f"{reason}; embedding the catalog again")
+        self._model_changes = 0
         both = ready.vectors.cosines(vector)
         count = len(ready.names)
         cosines = map(max, both[:count], both[count:])
@@ -155,85 +151,78 @@ class RemoteSemanticTier:
     async def _query_vector(self, query: str) -> Packed:
         if not query:
             raise Unavailable("the query is empty")
-        kept = self._queries.get(query)
-        if kept is not None:
+        cached = self._queries.get(query)
+        if cached is not None:
             self._queries.move_to_end(query)
-            return kept
+            return cached
         try:
             (vector,) = await self._embedder.embed([query], query=True)
         except Unavailable as error:
-            if error.slow:
-                self._wake()
+            if error.timed_out and (self._warming_up is None or self._warming_up.done()):
+                self._warming_up = asyncio.create_task(self._warm_up())  # it may be loading its model
             raise
-        found = self._queries[query] = _packed(vector)
-        while len(self._queries) > _QUERIES:
+        packed = self._queries[query] = _packed(vector)
+        while len(self._queries) > _CACHED_QUERIES:
             self._queries.popitem(last=False)
-        return found
+        return packed
 
-    def _wake(self) -> None:
-        """Try, with patience, to have the embedder answer the next query: it may be loading its model."""
-        if self._waking is None or self._waking.done():
-            self._waking = asyncio.create_task(self._embedder_wakes())
-
-    async def _embedder_wakes(self) -> None:
+    async def _warm_up(self) -> None:
         try:
-            await self._embedder.wake()
+            await self._embedder.warm_up()
         except Unavailable:
-            pass  # the service remembers the reason, and the next question is told
+            pass  # the service has the reason, which the next query reports
 
-    def _forget(self) -> None:
-        """Another model answers now: what the last one made is of no use."""
-        self._known, self._ready, self._stale = {}, None, True
+    def _discard_vectors(self) -> None:
+        """Another model answers now, so the vectors of the former one are useless."""
+        self._vectors, self._ready, self._stale = {}, None, True
         self._queries.clear()
         self._done = 0
-        self._mistaken += 1
+        self._model_changes += 1
 
     # --- the catalog ----------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Embed the catalog, unless that is under way."""
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._embed_all())
+    def _start(self) -> None:
+        """Start to embed the catalog, unless that is running."""
+        if self._embedding is None or self._embedding.done():
+            self._embedding = asyncio.create_task(self._embed_catalog())
 
-    async def _embed_all(self) -> None:
-        """Rounds, until the catalog hasn't changed under one."""
+    async def _embed_catalog(self) -> None:
+        """Embed the catalog; again where it changed meanwhile."""
         try:
             while self._stale:
                 self._stale = False
                 try:
-                    await self._round(self._entries)
-                except _AnotherModel:
-                    self._forget()
-                    if self._mistaken > 2:
+                    await self._embed_entries(self._entries)
+                except _ModelChangedError:
+                    self._discard_vectors()
+                    if self._model_changes > _MAX_MODEL_CHANGES:
                         raise
         except Unavailable:
-            self._stale = True  # the service remembers the reason, and the next question starts again
+            self._stale = True  # the service has the reason, and the next query starts again
         except Exception as error:
             self._stale = True
-            why = (
-                "its vectors keep changing their dimensions"
-                if isinstance(error, _AnotherModel)
-                else type(error).__name__
-            )
+            changed = isinstance(error, _ModelChangedError)
+            why = "the dimension of its vectors keeps changing" if changed else type(error).__name__
             self._embedder.service.failed(f"the catalog can't be embedded: {why}")
 
-    async def _round(self, entries: Sequence[Entry]) -> None:
-        if self._known is None:
-            self._known = await in_thread(self._file.load, "embeddings")
-        texts = await in_thread(lambda: texts_of(entries), "embeddings")
+    async def _embed_entries(self, entries: Sequence[Entry]) -> None:
+        """Embed the texts of ``entries`` that have no vector yet. Returns early where the catalog changes."""
+        if self._vectors is None:
+            self._vectors = await in_thread(self._file.load, "embeddings")
+        texts = await in_thread(lambda: texts_to_embed(entries), "embeddings")
         keys = [_key(text) for text in texts]
-        known = self._known
-        # Texts of a length go together: a transformer takes as long for each of a batch as for its longest.
+        known = self._vectors
+        # Sorted by length, because a transformer takes as long for each text of a batch as for the longest.
         unknown = {text: key for key, text in zip(keys, texts, strict=True) if key not in known}
         missing = {unknown[text]: text for text in sorted(unknown, key=lambda text: (len(text), text))}
         self._count(keys, known)
-        batch, unsaved = self._embedder.batch, 0
+        batch_size, unsaved = self._embedder.batch, 0
         try:
             while missing and not self._stale:
-                some = dict(list(missing.items())[:batch])
-                for key, vector in zip(some, await self._embed(list(some.values())), strict=True):
+                batch = dict(list(missing.items())[:batch_size])
+                for key, vector in zip(batch, await self._embed(list(batch.values())), strict=True):
                     if known and len(vector) != len(next(iter(known.values()))):
-                        raise _AnotherModel
+                        raise _ModelChangedError
                     known[key] = vector
                     del missing[key]
                 self._count(keys, known)
@@ -246,16 +235,18 @@ class RemoteSemanticTier:
                 await self._save(known, keys)
         if missing or self._stale:
             return
-        ready = await in_thread(lambda: _assemble(entries, keys, known), "embeddings")
+        ready = await in_thread(lambda: _assembled(entries, keys, known), "embeddings")
         if not self._stale:
             self._ready = ready
 
     async def _embed(self, texts: list[str]) -> list[Packed]:
-        """The vectors of ``texts``. One that the server won't have spoils no others, and is cut for it."""
+        """The vectors of ``texts``. Where the server refuses a batch, it is halved, down to single texts; a
+        text that is refused alone is shortened.
+        """
         try:
             return [_packed(vector) for vector in await self._embedder.embed(texts, query=False)]
         except Unavailable as error:
-            if not error.refused:
+            if not error.bad_request:
                 raise
             if len(texts) > 1:
                 half = len(texts) // 2
@@ -271,41 +262,41 @@ class RemoteSemanticTier:
             self._done = sum(key in known for key in keys) // 2
 
     async def _save(self, known: dict[Key, Packed], keys: Sequence[Key]) -> None:
-        """Keep what the catalog needs, and some of what it needed before: a server may come back."""
+        """Save the vectors of the catalog and the newest former ones; the other former ones are deleted."""
         current = set(keys)
         former = [key for key in known if key not in current]
-        for key in former[: -max(_FORMER, len(current))]:
+        for key in former[: -max(_MAX_FORMER, len(current))]:
             del known[key]
-        kept = {key: known[key] for key in (*dict.fromkeys(keys), *former) if key in known}
-        await in_thread(lambda: self._file.save(kept), "embeddings")
+        saved = {key: known[key] for key in (*dict.fromkeys(keys), *former) if key in known}
+        await in_thread(lambda: self._file.save(saved), "embeddings")
 
 
-class _AnotherModel(Exception):
-    """The vectors that come now aren't comparable to those that came before."""
+class _ModelChangedError(Exception):
+    """A vector has another dimension than the known ones."""
 
 
-def texts_of(entries: Sequence[Entry]) -> list[str]:
-    """What of ``entries`` is embedded: the names of all, and then of all ``server name: title. description.
-    parameters``, cut.
+def texts_to_embed(entries: Sequence[Entry]) -> list[str]:
+    """The names of all ``entries``, then the whole text of each, cut: ``server name: title. description.
+    parameters``.
     """
     fields = [Fields.of(entry) for entry in entries]
-    names = [_spread(f"{each.server} {each.name}") for each in fields]
-    said = [
+    names = [_spaced(f"{each.server} {each.name}") for each in fields]
+    summaries = [
         f"{each.title}. {each.description}"
         if each.title and each.title not in each.description
         else each.description
         for each in fields
     ]
     texts = [
-        f"{name}: {text} {_spread(each.parameters)}"
-        for name, text, each in zip(names, said, fields, strict=True)
+        f"{name}: {summary} {_spaced(each.parameters)}"
+        for name, summary, each in zip(names, summaries, fields, strict=True)
     ]
     return [_sendable(text) for text in (*names, *texts)]
 
 
-def _spread(text: str) -> str:
-    """``text`` with the names in it as words: ``sendMessage`` and ``send_message`` as ``send message``."""
-    return " ".join(_JOINT.sub(" ", text).split())
+def _spaced(text: str) -> str:
+    """``text`` with identifiers split: ``sendMessage`` and ``send_message`` become ``send message``."""
+    return " ".join(_WORD_BOUNDARY.sub(" ", text).split())
 
 
 def _sendable(text: str) -> str:
@@ -318,13 +309,12 @@ def _key(text: str) -> Key:
 
 def _packed(vector: Sequence[float]) -> Packed:
     try:
-        return rounded(vector, FINE)
+        return quantize(vector, INT8)
     except ValueError as error:
-        raise Unavailable(f"it answered {error}") from error
+        raise Unavailable(f"it returned {error}") from error
 
 
-def _assemble(entries: Sequence[Entry], keys: Sequence[Key], known: dict[Key, Packed]) -> _Ready:
+def _assembled(entries: Sequence[Entry], keys: Sequence[Key], known: dict[Key, Packed]) -> _EmbeddedCatalog:
     vectors = [known[key] for key in keys]
-    return _Ready(
-        tuple(entry.name for entry in entries), PackedMatrix(vectors, len(vectors[0]) if vectors else 1, FINE)
-    )
+    matrix = PackedMatrix(vectors, len(vectors[0]) if vectors else 1, INT8)
+    return _EmbeddedCatalog(tuple(entry.name for entry in entries), matrix)

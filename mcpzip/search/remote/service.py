@@ -1,79 +1,84 @@
-"""A service that answers from elsewhere, as we call it.
+"""Calls to a remote service: deadlines, one retry, and a circuit breaker.
 
-The rule: it never costs more than its deadline, and one that is known to be away costs nothing. Within the
-deadline there is one retry, of what may pass by itself; after a failure the service is left alone, 30 s at
-first and twice as long each time, up to 10 min.
+The rule: a call never takes longer than its deadline, and a service that is known to be down costs no time.
+Within the deadline there is one retry, of a transient failure. After a failure the service is paused: for
+30 s at first, and twice as long after each further one, up to 10 min.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 from mcpzip.system.backoff import Backoff
 
 T = TypeVar("T")
 Clock = Callable[[], float]
-"""Seconds, from any beginning, that never go back."""
+"""Monotonic seconds."""
 
-FIRST_REST, LONGEST_REST = 30.0, 600.0
-REST_REFUSED = 300.0
-"""Seconds before a service that knows us and won't have us, or not this model, is asked again."""
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+REFUSED_PAUSE = 300.0
+"""Seconds of the pause after a failure of the configuration: a refused key, an unknown model, no extra."""
 DOCUMENTS_DEADLINE = 120.0
-"""Seconds a batch of tools may take: a laptop may have to load the model first."""
+"""Seconds for a batch of tools: the service may have to load the model first."""
 
-_RETRY_PAUSE = 0.1
-_ROOM = 0.05
-"""Seconds: before a retry, if the service names no time of its own; and that a retry must have."""
+_RETRY_DELAY = 0.1
+_MIN_TIME = 0.05
+"""Seconds: before a retry where the service named no delay, and left for the retry itself."""
 
 
+@dataclass(eq=False)
 class Unavailable(Exception):
-    """There is no answer, and this is why.
+    """A service gave no answer.
 
-    reason: a short sentence for people, no secrets in it. passing: whether a second try may do. wait: seconds
-    the service asked for before it. rest: seconds to leave it alone, at least. refused: it was the request
-    that the service did not want, and another might do.
+    reason: a short sentence without secrets. transient: whether a retry may succeed. retry_after: the seconds
+    that the service asked to wait before it. pause: seconds to pause the service, at least. bad_request:
+    whether only this request failed, so that the service is not paused. timed_out: whether there was no
+    answer in time.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        passing: bool = False,
-        wait: float | None = None,
-        rest: float = 0.0,
-        refused: bool = False,
-        slow: bool = False,
-    ) -> None:
-        self.reason, self.passing, self.wait, self.rest = reason, passing, wait, rest
-        self.refused, self.slow = refused, slow
-        super().__init__(reason)
+    reason: str
+    _: KW_ONLY
+    transient: bool = False
+    retry_after: float | None = None
+    pause: float = 0.0
+    bad_request: bool = False
+    timed_out: bool = False
+
+
+def overloaded(status: int, retry_after: float | None) -> Unavailable:
+    """The failure of an HTTP status 429 or 5xx."""
+    reason = "rate limit exceeded" if status == 429 else "server error"
+    return Unavailable(
+        f"{reason} ({status})", transient=True, retry_after=retry_after, pause=retry_after or 0.0
+    )
 
 
 class Service:
-    """What is known of one service: whether it may be asked, and how it failed last."""
+    """The state of one service: whether it is paused, and its last failure."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._backoff = Backoff(FIRST_REST, LONGEST_REST)
-        self._rests_until = 0.0
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        self._paused_until = 0.0
         self._reason = ""
 
-    def resting(self) -> str | None:
-        """Why it is left alone now; None when it may be asked."""
-        if self._backoff.taken and self._clock() < self._rests_until:
-            return f"{self._reason}; left alone for a while"
+    def paused(self) -> str | None:
+        """Why the service is paused; None where it is not."""
+        if self._backoff.taken and self._clock() < self._paused_until:
+            return f"{self._reason}; not tried again for a while"
         return None
 
-    def failed(self, reason: str, rest: float = 0.0) -> None:
-        """It failed: leave it alone, for ``rest`` seconds at least."""
-        self._rests_until = self._clock() + max(self._backoff.next(), rest)
+    def failed(self, reason: str, pause: float = 0.0) -> None:
+        """Pause the service after a failure, for ``pause`` seconds at least."""
+        self._paused_until = self._clock() + max(self._backoff.next(), pause)
         self._reason = reason
 
     def succeeded(self) -> None:
-        """It is back."""
+        """End the pause, and forget the failures."""
         self._backoff.reset()
-        self._rests_until, self._reason = 0.0, ""
+        self._paused_until, self._reason = 0.0, ""
 
     async def ask(
         self,
@@ -81,38 +86,38 @@ class Service:
         deadline: float,
         *,
         spent: float = 0.0,
-        though_resting: bool = False,
+        though_paused: bool = False,
     ) -> T:
-        """What ``attempt`` gives, tried twice at most. Raises Unavailable.
+        """The result of ``attempt``, which is called at most twice. Raises Unavailable.
 
-        deadline: seconds from the question to the answer, of which some may be ``spent``.
+        deadline: seconds for the whole call, of which ``spent`` are over already.
         """
-        reason = None if though_resting else self.resting()
+        reason = None if though_paused else self.paused()
         if reason:
             raise Unavailable(reason)
         try:
-            async with asyncio.timeout(deadline - spent) as until:
-                answer = await self._twice(attempt, until)
+            async with asyncio.timeout(deadline - spent) as timeout:
+                answer = await self._with_retry(attempt, timeout)
         except TimeoutError:
-            failure = Unavailable(f"no answer within {deadline:g} s", slow=True)
+            failure = Unavailable(f"no answer within {deadline:g} s", timed_out=True)
         except Unavailable as error:
             failure = error
         else:
             self.succeeded()
             return answer
-        if not failure.refused:
-            self.failed(failure.reason, failure.rest)
+        if not failure.bad_request:
+            self.failed(failure.reason, failure.pause)
         raise failure
 
-    async def _twice(self, attempt: Callable[[], Awaitable[T]], until: asyncio.Timeout) -> T:
+    async def _with_retry(self, attempt: Callable[[], Awaitable[T]], timeout: asyncio.Timeout) -> T:
         try:
             return await attempt()
         except Unavailable as error:
-            if not error.passing:
+            if not error.transient:
                 raise
-            pause = _RETRY_PAUSE if error.wait is None else error.wait
-            left = (until.when() or 0.0) - asyncio.get_running_loop().time()
-            if pause + _ROOM > left:
+            delay = _RETRY_DELAY if error.retry_after is None else error.retry_after
+            left = (timeout.when() or 0.0) - asyncio.get_running_loop().time()
+            if delay + _MIN_TIME > left:
                 raise
-        await asyncio.sleep(pause)
+        await asyncio.sleep(delay)
         return await attempt()

@@ -1,8 +1,8 @@
-"""Texts as BERT reads them: numbers of word pieces (pure).
+"""BERT's WordPiece tokenizer: text into numbers of word pieces (pure).
 
-The rules (J. Devlin et al., "BERT", NAACL 2019): letters lose their case and accents; spaces part words;
-punctuation and Chinese characters are words by themselves; of a word the longest piece is taken, and again of
-the rest. `wordpieces.txt` is BERT's uncased vocabulary (Google, Apache-2.0), a piece a line, numbered from 0.
+The rule (J. Devlin et al., "BERT", NAACL 2019): case and accents are removed; words are separated by spaces;
+each punctuation mark and Chinese character is a word; words are split greedily into the longest known pieces.
+`wordpieces.txt` is BERT's uncased vocabulary (Google, Apache-2.0), a piece per line, numbered from 0.
 """
 
 import unicodedata
@@ -11,8 +11,8 @@ from pathlib import Path
 
 VOCABULARY = Path(__file__).with_name("wordpieces.txt")
 
-_LONGEST_WORD = 100  # characters; a longer one is unknown
-_NOTHING = ("Mn", "Cc", "Cf", "Co")  # accents, and what shows nothing
+_MAX_WORD = 100  # characters; a longer word is unknown
+_REMOVED = ("Mn", "Cc", "Cf", "Co")  # accents and invisible characters
 _CHINESE = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -36,16 +36,16 @@ class WordPieces:
         )
 
     def numbers(self, text: str, most: int) -> list[int]:
-        """The numbers of the pieces of ``text``, with those that begin and end it, ``most`` in all."""
+        """At most ``most`` numbers: those of [CLS], of the pieces of ``text``, and of [SEP]."""
         found = [self._begin]
-        for word in "".join(map(_read, unicodedata.normalize("NFD", text))).lower().split():
+        for word in "".join(map(_cleaned, unicodedata.normalize("NFD", text))).lower().split():
             if len(found) >= most:
                 break
             found += self._pieces(word)
         return [*found[: most - 1], self._end]
 
     def _pieces(self, word: str) -> list[int]:
-        if len(word) > _LONGEST_WORD:
+        if len(word) > _MAX_WORD:
             return [self._unknown]
         found: list[int] = []
         start = 0
@@ -63,17 +63,17 @@ class WordPieces:
 
 
 @lru_cache(maxsize=4_096)
-def _read(character: str) -> str:
-    """How one character is read: not at all, as a space, as a word by itself, or as part of a word."""
+def _cleaned(character: str) -> str:
+    """``character``, or what replaces it: nothing, a space, or itself between spaces."""
     if character in "\t\n\r":
         return " "
     category = unicodedata.category(character)
     if category[0] == "Z":
         return " "
-    if category in _NOTHING or character == "\ufffd":
+    if category in _REMOVED or character == "\ufffd":
         return ""
     code = ord(character)
-    symbol = code < 128 and not character.isalnum()  # BERT calls all of these punctuation, "$" and "+" too
+    symbol = code < 128 and not character.isalnum()  # BERT also treats symbols such as "$" as punctuation
     if category[0] == "P" or symbol or any(first <= code <= last for first, last in _CHINESE):
         return f" {character} "
     return character

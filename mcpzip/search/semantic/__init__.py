@@ -1,4 +1,4 @@
-"""Meaning without a model to run: a table of word vectors, and the tools nearest to a query."""
+"""The local semantic tier: embeddings from a table of word vectors, and the tools nearest to a query."""
 
 from functools import cache
 
@@ -7,5 +7,5 @@ from mcpzip.search.semantic.table import Table
 
 @cache
 def local_table() -> Table:
-    """The table that comes with the package, read once. Raises ValueError or OSError if it is damaged."""
+    """The package's table, read at the first call. Raises ValueError or OSError where it is damaged."""
     return Table()

@@ -1,13 +1,13 @@
-"""The table of word vectors, and what a text means by it.
+"""The table of word vectors, and the embeddings of texts.
 
-The rule: a text is the sum of the rows of its words, its word pieces where a word has no row, and its pairs
-of neighbours that have one. That is all: no network, nothing but this file (`tools/semantic` makes it and
-says how). Rows are numbers of 4 bits; a row is kept as one big integer of 16-bit lanes, so that adding rows
-is adding integers (SWAR; L. Lamport, "Multiple byte processing with full-word instructions", CACM 18, 1975).
+The rule: the embedding of a text is the sum of the rows of its words, of the word pieces of words without a
+row, and of its pairs of neighbouring words that have a row. Rows have 4 bits per number. A row becomes one
+big integer of 16-bit lanes, so that adding integers adds rows (SWAR; L. Lamport, "Multiple byte processing
+with full-word instructions", CACM 18, 1975). `tools/semantic` makes the file:
 
     words.bin   b"MZW1" · <IHI rows, dimension, bytes of the vocabulary · the vocabulary: zlib of its words in
                 order of their rows, a line each ("##" begins a piece inside a word, a space makes a pair)
-                · rows: two numbers a byte, the even one below, 8 stands for 0
+                · rows: two numbers a byte, the even one in the lower bits, 8 stands for 0
 """
 
 import mmap
@@ -19,16 +19,16 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from mcpzip.search.packed_matrix import COARSE
+from mcpzip.search.packed_matrix import INT4
 from mcpzip.search.semantic.vectors import HIGH, LOW
 
 MAGIC = b"MZW1"
 _HEAD = struct.Struct("<IHI")
-LONGEST = 10_000
-_LONGEST_WORD = 64  # characters
-_MOST_ROWS = 4_000  # of one text: 16-bit lanes hold 4,369 numbers of at most 15
-_REMEMBERED = 20_000  # words
-_STEM = 3  # letters that a word must share with a known one, and two thirds of its own, to mean anything
+MAX_TEXT = 10_000  # characters
+_MAX_WORD = 64  # characters
+_MAX_ROWS = 4_000  # of one text: the sum of 4,369 numbers of at most 15 fits in 16 bits
+_CACHED_WORDS = 20_000
+_MIN_STEM = 3  # letters of the first piece, which also has two thirds of the word, of a word with a meaning
 _WORD = re.compile(r"[a-z0-9]+")
 
 FILE = Path(__file__).with_name("words.bin")
@@ -36,12 +36,11 @@ FILE = Path(__file__).with_name("words.bin")
 Vector = Sequence[float]
 
 _Word = tuple[int, int, bool]
-"""The sum of the rows of a word, its own or those of its pieces; how many they are; whether they mean
-anything."""
+"""The sum of the rows of a word or of its pieces; the number of rows; whether the word has a meaning."""
 
 
 class Table:
-    """Word vectors. Safe between threads: what it remembers may be lost, never wrong.
+    """Word vectors. Safe between threads, which may at worst lose cached words.
 
     Raises ValueError for a file that is no table, OSError for one that can't be read.
     """
@@ -73,63 +72,63 @@ class Table:
 
     @cached_property
     def checksum(self) -> int:
-        """Of the whole file: tables that differ have different ones."""
+        """The CRC-32 of the whole file."""
         return zlib.crc32(self._data)
 
     def embed(self, text: str) -> list[int] | None:
-        """What ``text`` means, its first `LONGEST` characters: `dimension` numbers, of any length together;
-        None when no word is known.
+        """The embedding of the first `MAX_TEXT` characters of ``text``: `dimension` numbers, not normalised;
+        None where no word is known.
         """
-        text = text[:LONGEST].lower()
+        text = text[:MAX_TEXT].lower()
         if not text.isascii():
             decomposed = unicodedata.normalize("NFKD", text)
             text = "".join([letter for letter in decomposed if not unicodedata.combining(letter)])
         return self.embed_words(_WORD.findall(text))
 
     def embed_words(self, words: Iterable[str]) -> list[int] | None:
-        """`embed` of words that are split, folded and in lower case already. Of pieces
-        that are no words, such as those of "xyzzy", nobody knows what they mean.
+        """`embed` of words that are split, folded and in lower case. None where no word has a meaning: single
+        letters have none, nor have most word pieces, such as those of "xyzzy".
         """
         known, pairs = self._words, self._pairs
         total = count = 0
         before = ""
-        meant = False
+        meaningful = False
         for word in words:
             lanes, rows, means = known.get(word) or self._word(word)
-            if count + rows >= _MOST_ROWS:
+            if count + rows >= _MAX_ROWS:
                 break
             pair = f"{before} {word}"
             total += lanes
             count += rows
-            meant = meant or means
+            meaningful = meaningful or means
             if pair in self._rows:
                 total += pairs.get(pair) or self._pair(pair)
                 count += 1
             before = word
-        if not meant:
+        if not meaningful:
             return None
-        zero = count * COARSE.zero
+        zero = count * INT4.zero_point
         lanes16 = memoryview(total.to_bytes(2 * self.dimension, "little")).cast("H")
         return [number - zero for number in lanes16]
 
     def _word(self, word: str) -> _Word:
-        if len(self._words) >= _REMEMBERED:
+        if len(self._words) >= _CACHED_WORDS:
             self._words = {}
-        found = self._words[word] = self._pieces(word)
+        found = self._words[word] = self._compute_word(word)
         return found
 
-    def _pieces(self, word: str) -> _Word:
-        word = word[:_LONGEST_WORD]
+    def _compute_word(self, word: str) -> _Word:
+        word = word[:_MAX_WORD]
         row = self._rows.get(word)
         if row is not None:
             return self._row(row), 1, len(word) > 1
         means = False
         total = count = start = 0
-        while start < len(word):  # the longest piece at every place (M. Schuster & K. Nakajima, ICASSP 2012)
+        while start < len(word):  # the longest piece at each position (Schuster & Nakajima, ICASSP 2012)
             for end in range(len(word), start, -1):
                 row = self._rows.get(word[start:end] if start == 0 else "##" + word[start:end])
                 if row is not None:
-                    means = means or (start == 0 and end >= _STEM and 3 * end >= 2 * len(word))
+                    means = means or (start == 0 and end >= _MIN_STEM and 3 * end >= 2 * len(word))
                     total += self._row(row)
                     count += 1
                     start = end
@@ -139,7 +138,7 @@ class Table:
         return total, count, means
 
     def _pair(self, pair: str) -> int:
-        if len(self._pairs) >= _REMEMBERED:
+        if len(self._pairs) >= _CACHED_WORDS:
             self._pairs = {}
         lanes = self._pairs[pair] = self._row(self._rows[pair])
         return lanes
@@ -154,15 +153,7 @@ class Table:
         return int.from_bytes(lanes, "little")
 
 
-def unit(vector: Vector | None, dimension: int) -> list[float]:
-    """``vector`` at length 1; zeros when there is none."""
-    if vector is None:
-        return [0.0] * dimension
-    length = sum([number * number for number in vector]) ** 0.5 or 1.0
-    return [number / length for number in vector]
-
-
-def mixed(parts: Iterable[tuple[float, Vector | None]], dimension: int) -> list[float]:
+def weighted_sum(parts: Iterable[tuple[float, Vector | None]], dimension: int) -> list[float]:
     """The sum of the unit vectors of ``parts``, each times its weight."""
     total = [0.0] * dimension
     for weight, vector in parts:

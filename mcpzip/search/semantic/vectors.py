@@ -1,10 +1,9 @@
-"""The tools nearest in meaning to a query: exact cosines of many vectors at once, with the standard library.
+"""Nearest-neighbour search over the vectors of tools, with the standard library alone.
 
-The rule: vectors are kept as numbers of 4 bits and compared as such (`packed_matrix`), query and tool
-alike.
-
-Beyond `WHOLE` vectors they are kept in clusters around leaders (cluster pruning: Manning, Raghavan & Schütze,
-"Introduction to Information Retrieval", 7.1.6) and only the nearest clusters are looked into.
+The rule: the vectors of tools and of queries are quantized to 4 bits, and cosines are computed from these
+(`packed_matrix`). Above `MAX_EXHAUSTIVE` vectors the search is approximate: vectors are clustered around
+leaders, and only the nearest clusters are searched (cluster pruning: Manning, Raghavan & Schütze,
+"Introduction to Information Retrieval", 7.1.6).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,32 +12,32 @@ from heapq import nlargest
 from math import isqrt
 
 from mcpzip.search import packed_matrix
-from mcpzip.search.packed_matrix import COARSE, PackedMatrix, rounded
+from mcpzip.search.packed_matrix import INT4, PackedMatrix, quantize
 
-WHOLE = 16_384  # vectors that are compared one and all: 3 ms. From there on the nearest clusters
-PROBED = 0.08  # of the clusters
+MAX_EXHAUSTIVE = 16_384  # vectors that are all compared with a query, which takes 3 ms
+PROBED = 0.08  # share of the clusters that are searched
 
 LOW = bytes(number & 15 for number in range(256))
 HIGH = bytes(number >> 4 for number in range(256))
-"""What `bytes.translate` makes of two numbers in a byte: the even one, the odd one."""
+"""Tables for `bytes.translate`: the lower and the upper number of a byte."""
 
 Packed = bytes
-"""A vector in 4 bits a number: two a byte, the even one below."""
+"""A vector in 4 bits per number: two in a byte, the one with the even position in the lower bits."""
 
 
 def packed(vector: Sequence[float]) -> Packed:
-    """``vector`` in 4 bits a number, its direction kept. One without a direction is all zeros."""
-    numbers = levels(vector)
+    """``vector``, quantized and packed. A vector of zeros becomes one of zero points."""
+    numbers = quantize_int4(vector)
     return bytes([low | high << 4 for low, high in zip(numbers[::2], numbers[1::2], strict=True)])
 
 
-def levels(vector: Sequence[float]) -> bytes:
-    """The numbers of ``vector`` that `packed` keeps, one a byte."""
-    return rounded(vector, COARSE) if any(vector) else bytes([COARSE.zero]) * len(vector)
+def quantize_int4(vector: Sequence[float]) -> bytes:
+    """``vector``, quantized: a byte per dimension. A vector of zeros becomes one of zero points."""
+    return quantize(vector, INT4) if any(vector) else bytes([INT4.zero_point]) * len(vector)
 
 
 def unpacked(vector: Packed) -> bytes:
-    """The numbers of ``vector``, one a byte."""
+    """``vector`` with a byte per dimension."""
     numbers = bytearray(2 * len(vector))
     numbers[::2] = vector.translate(LOW)
     numbers[1::2] = vector.translate(HIGH)
@@ -46,81 +45,82 @@ def unpacked(vector: Packed) -> bytes:
 
 
 class Vectors:
-    """Many vectors of one dimension, comparable to a query. Never changes; threads may share it.
+    """Vectors of one dimension. Immutable; safe between threads.
 
-    leaders: of the clusters, none if there are none. followers: of every vector, the leader it follows.
+    leaders: of the clusters; none where there are no clusters. followers: the number of each vector's leader.
     """
 
     def __init__(
         self, vectors: Sequence[Packed], dimension: int, known: Mapping[Packed, Packed] | None = None
     ) -> None:
-        """known: of vectors that were clustered before, the leaders they followed: finding them is nearly all
-        of the work. Raises ValueError for a dimension that is odd or too high.
+        """known: the leaders of vectors that were clustered before, because finding them takes nearly all of
+        the time. Raises ValueError for a dimension that is odd or too high.
         """
-        if dimension % 2 or dimension > COARSE.most:
-            raise ValueError(f"vectors have an even number of dimensions, at most {COARSE.most}")
+        if dimension % 2 or dimension > INT4.max_dimension:
+            raise ValueError(f"vectors have an even number of dimensions, at most {INT4.max_dimension}")
         self.leaders: list[Packed] = []
         self.followers: list[int] = []
         self._clusters: list[tuple[list[int], PackedMatrix]] = []
-        self._leaders: PackedMatrix | None = None
-        if len(vectors) <= WHOLE:
-            self._clusters.append((list(range(len(vectors))), _lanes(vectors, dimension)))
+        self._leader_matrix: PackedMatrix | None = None
+        if len(vectors) <= MAX_EXHAUSTIVE:
+            self._clusters.append((list(range(len(vectors))), _matrix(vectors, dimension)))
         else:
             self._cluster(vectors, dimension, known or {})
 
-    def cosines(self, query: Sequence[float], names: Sequence[int]) -> dict[int, float]:
-        """The cosines of ``query`` with the vectors, by their ``names``; of many, of the nearest clusters."""
-        numbers = levels(query)
-        if self._leaders is None:
-            return dict(zip(names, self._clusters[0][1].cosines(numbers), strict=True))
-        near = self._leaders.cosines(numbers)
+    def cosines(self, query: Sequence[float], documents: Sequence[int]) -> dict[int, float]:
+        """The cosines of ``query`` with all vectors, or those of the nearest clusters (see `exhaustive`).
+
+        documents: of the vectors, in their order; the keys of the result.
+        """
+        numbers = quantize_int4(query)
+        if self._leader_matrix is None:
+            return dict(zip(documents, self._clusters[0][1].cosines(numbers), strict=True))
+        near = self._leader_matrix.cosines(numbers)
         probed = nlargest(max(1, int(PROBED * len(near))), range(len(near)), key=near.__getitem__)
         found: dict[int, float] = {}
         for cluster in probed:
-            members, block = self._clusters[cluster]
-            found.update(zip([names[member] for member in members], block.cosines(numbers), strict=True))
+            members, matrix = self._clusters[cluster]
+            found.update(zip([documents[i] for i in members], matrix.cosines(numbers), strict=True))
         return found
 
     @property
-    def whole(self) -> bool:
-        """Whether `cosines` gives those of all vectors."""
-        return self._leaders is None
+    def exhaustive(self) -> bool:
+        """Whether `cosines` returns those of all vectors."""
+        return self._leader_matrix is None
 
     def _cluster(self, vectors: Sequence[Packed], dimension: int, known: Mapping[Packed, Packed]) -> None:
-        """Every vector follows the nearest leader; without a new leader it goes on following its own."""
+        """Assign every vector to the nearest leader, or to its ``known`` one where no leader is new."""
         self.leaders = leaders_of(vectors)
-        self._leaders = _lanes(self.leaders, dimension)
-        places = {leader: place for place, leader in enumerate(self.leaders)}
-        if not places.keys() <= set(known.values()):
+        self._leader_matrix = _matrix(self.leaders, dimension)
+        leader_numbers = {leader: number for number, leader in enumerate(self.leaders)}
+        if not leader_numbers.keys() <= set(known.values()):
             known = {}
         members: list[list[int]] = [[] for _ in self.leaders]
-        for number, vector in enumerate(vectors):
-            place = places.get(known.get(vector, b""))
-            if place is None:
-                near = self._leaders.cosines(unpacked(vector))
-                place = near.index(max(near))
-            self.followers.append(place)
-            members[place].append(number)
-        self._clusters = [
-            (those, _lanes([vectors[number] for number in those], dimension)) for those in members
-        ]
+        for i, vector in enumerate(vectors):
+            leader = leader_numbers.get(known.get(vector, b""))
+            if leader is None:
+                near = self._leader_matrix.cosines(unpacked(vector))
+                leader = near.index(max(near))
+            self.followers.append(leader)
+            members[leader].append(i)
+        self._clusters = [(those, _matrix([vectors[i] for i in those], dimension)) for those in members]
 
 
 def leaders_of(vectors: Iterable[Packed]) -> list[Packed]:
-    """As many of ``vectors`` as the root of their number, drawn by a hash: the same whatever their order."""
+    """√n of the n distinct ``vectors``, chosen by their hashes: the same ones whatever the order."""
     distinct = sorted(set(vectors), key=hash_of)
     return distinct[: isqrt(len(distinct))]
 
 
 def cosine(one: Packed, other: Packed) -> float:
-    """The cosine of two packed vectors, −1…1: the very number that `Vectors.cosines` gives."""
-    return packed_matrix.cosine(unpacked(one), unpacked(other), COARSE)
+    """The cosine of two packed vectors, −1…1; exactly equal to that of `Vectors.cosines`."""
+    return packed_matrix.cosine(unpacked(one), unpacked(other), INT4)
 
 
 def hash_of(vector: Packed) -> bytes:
-    """A sort key that scatters vectors, the same on every machine."""
+    """A hash that is the same in every process and on every machine."""
     return blake2b(vector, digest_size=8).digest()
 
 
-def _lanes(vectors: Sequence[Packed], dimension: int) -> PackedMatrix:
-    return PackedMatrix([unpacked(vector) for vector in vectors], dimension, COARSE)
+def _matrix(vectors: Sequence[Packed], dimension: int) -> PackedMatrix:
+    return PackedMatrix([unpacked(vector) for vector in vectors], dimension, INT4)
