@@ -18,6 +18,8 @@ from pathlib import Path
 from json_client import Json
 from mcpzip_conformance.listening import free_port
 
+from mcpzip.system.environment import server_environment
+
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
 NPM_CI = "npm ci --prefix tests/e2e"
@@ -118,6 +120,7 @@ class RealWorld:
             # It prints its environment: what one starter might add and another not is settled here.
             "env": {
                 **{name: os.environ.get(name, "") for name in _PASSED_ON},
+                **server_environment(os.environ, {}),
                 **_SETTLED,
                 "HOME": str(self.home),
             },
