@@ -13,7 +13,7 @@ import httpcore
 import httpx
 
 from mcpzip.http.network import Network, head_limited
-from mcpzip.system.network import environment_proxy, tls
+from mcpzip.system.network import environment_proxy, tls_context
 
 _KEPT_OPEN = 20
 """Connections that stay open unused."""
@@ -70,7 +70,7 @@ class _Body(httpx.AsyncByteStream):
 def _pool(proxy: str | None) -> httpcore.AsyncConnectionPool:
     """Connections without a limit on how many are in use. Raises ValueError for a proxy that can't be."""
     common: dict[str, Any] = {
-        "ssl_context": tls(),
+        "ssl_context": tls_context(),
         "max_connections": None,
         "max_keepalive_connections": _KEPT_OPEN,
         "keepalive_expiry": 5.0,

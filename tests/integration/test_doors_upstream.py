@@ -15,7 +15,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
 from mcpzip.proxy.counterpart import Counterpart
 from mcpzip.proxy.exchange import Client
-from mcpzip.system.process import Guardian
+from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import ChannelClosedError, Incoming, Origin
 from mcpzip.transport.stdio import StdioChannel, open_stdio
 from mcpzip.wire import Era
@@ -55,13 +55,13 @@ class Waits(Answers):
 
 @asynccontextmanager
 async def opened(program: str, ear: Incoming) -> AsyncIterator[StdioChannel]:
-    guardian, argv = Guardian(), [sys.executable, "-c", program]
+    reaper, argv = Reaper(), [sys.executable, "-c", program]
     env = {"PATH": os.defpath}
     try:
-        async with open_stdio(argv, env, None, ear, guardian, grace=lambda: 0.1) as channel:
+        async with open_stdio(argv, env, None, ear, reaper, grace=lambda: 0.1) as channel:
             yield channel
     finally:
-        guardian.close()
+        reaper.close()
 
 
 async def test_a_server_that_floods_pings_and_reads_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
