@@ -89,7 +89,7 @@ def kind(event: Event) -> str:
     """What an event is, as finely as coverage is counted."""
     match event:
         case Unmatched(kind=about):
-            return f"Stray {about}"
+            return f"Unmatched {about}"
         case Error(ours=True):
             return "Error of ours"
         case Invalid(id=None):
@@ -190,7 +190,7 @@ def check_answers(random: Random, role: Role, data: bytes) -> None:
             )
             assert _said(answer)["id"] == _loads(id)
             assert peer.result(id, b"{}") == b""
-    assert sorted(peer.owed) == sorted(open)
+    assert sorted(peer.unanswered) == sorted(open)
 
 
 def _said(line: bytes) -> dict[str, object]:
