@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import ssl
 import sys
 from functools import cache
@@ -50,6 +51,17 @@ def environment_proxy(url: str) -> str | None:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def is_socket_readable(fd: int) -> bool:
+    """Whether the socket ``fd`` has data or was closed by the peer. Windows has ``select`` only, which on
+    POSIX can't watch descriptors above 1,023.
+    """
+    if sys.platform == "win32":
+        return bool(select.select([fd], (), (), 0)[0])
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def is_confidential(url: str) -> bool:
