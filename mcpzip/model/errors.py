@@ -12,10 +12,8 @@
     ├── InvalidArgumentsError    the arguments of execute_tool don't fit: correct what it names
     ├── OverloadedError          too many computations wait: try again later
     ├── LoginError               signing in or out failed: follow the remedy in its text
-    │   (auth.failures)
-    ├── BusyError                another process signs in to the same server: try again
-    │   (proxy.counterpart)
-    ├── RefusedError             a client's request is answered with a JSON-RPC error: read its text
+    ├── BusyError                (auth.failures) another process uses the same sign-in: try again
+    ├── RefusedError             (proxy.counterpart) a request is refused with a JSON-RPC error: read it
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
         ├── UpstreamUnavailableError   there is no connection, nothing was sent: check the server's config
         │   └── LoginNeededError       run the command in its text to sign in

@@ -34,7 +34,7 @@ SHOWN_WORDS = 2_000
 SHOWN_MARKS = 8
 """Combining marks on one character. The rest are left out."""
 
-# --- a list and what stands in it ---------------------------------------------------------------------------
+# --- lists and their items ----------------------------------------------------------------------------------
 
 LIST_PAGES = 1_000
 """Pages of one list of one server (tools, prompts, resources or templates). With more, listing fails and the
