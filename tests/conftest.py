@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that is only this test's, no proxies, no secrets of other tests. Gives the home."""
-    monkeypatch.setattr(redaction, "_OURS", redaction.Secrets())
+    monkeypatch.setattr(redaction, "_REGISTER", redaction.Secrets())
     home = tmp_path_factory.mktemp("home")
     for name in _HOMES:
         monkeypatch.delenv(name, raising=False)

@@ -17,7 +17,7 @@ from mcpzip.model import limits
 from mcpzip.system import locks
 from mcpzip.system.files import remove_drafts, remove_file, write_atomic
 from mcpzip.system.formats import UnusableError
-from mcpzip.system.private_files import Private, Rights, private_folder, read_private
+from mcpzip.system.private_files import PrivateFile, Rights, private_folder, read_private
 from mcpzip.system.state_files import write_gitignore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.json")
@@ -117,7 +117,7 @@ class Folder:
         """The path of the lock of the file called ``name``."""
         return os.path.join(self._path, f"{name}.lock")
 
-    def _read(self, name: str) -> Private | None:
+    def _read(self, name: str) -> PrivateFile | None:
         path = self.place(name)
         try:
             self._look(private_folder(self._path, make=False), self._path)
@@ -139,7 +139,7 @@ class Folder:
         elif rights == "open":
             self.tell(f"{path} is open to other users, and its file system has no rights to close it with.")
 
-    def _unlink(self, name: str, found: Private) -> None:
+    def _unlink(self, name: str, found: PrivateFile) -> None:
         try:
             with locks.locked_if_free(self.lock(name)) as held:
                 # Whoever holds the lock saves, and that is a file of its own as well.

@@ -172,7 +172,7 @@ def _ours(path: str, data: bytes, config_path: str) -> Loaded:
 
 def _original(path: str, data: bytes) -> Loaded:
     servers: dict[str, _Server] = {}
-    for tool in FORMAT.shaped(data, list[_OriginalTool]):
+    for tool in FORMAT.decode_as(data, list[_OriginalTool]):
         raw = msgspec.json.encode(_Tool(tool.original_name, tool.input_schema, tool.description))
         servers.setdefault(tool.server_name, _Server([])).tools.append(msgspec.Raw(raw))
     return _catalog(path, servers)

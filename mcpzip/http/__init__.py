@@ -1,4 +1,4 @@
-"""HTTP as a client: connections, bodies and redirects, within the limits of `model.limits`.
+"""The HTTP client: connections, bodies, event streams and redirects, within `model.limits`.
 
-The rule: what comes over HTTP from a server is counted before anything is made of it, here and nowhere else.
+All input that servers send over HTTP is counted here, before it is parsed.
 """

@@ -1,7 +1,7 @@
-"""How much of the body of an HTTP response is read, and how.
+"""Reads the bodies of HTTP responses within limits.
 
-The rules: bytes are counted after decompression, while they are read; what is too long is not read to its
-end, and its connection is closed; the event loop has its turn while a body comes, however it is cut.
+Bytes are counted after decompression, while they are read. A body that is too long is not read to its end,
+and its connection is closed. Reading lets other tasks run, however small the chunks are.
 """
 
 import asyncio
@@ -14,72 +14,76 @@ from mcpzip.model.limits import MESSAGE, REFUSAL, REFUSAL_TIME
 from mcpzip.wire.content_coding import ContentCodingError, decoder
 
 _TURN = 16
-"""Pieces after which others have their turn. Of a body in chunks of one byte 64 KiB come at once."""
-_OF_THE_BODY = (b"content-encoding", b"transfer-encoding", b"content-length")
+"""Pieces after which other tasks run. A body in chunks of one byte arrives 64 KiB at a time."""
+_BODY_HEADERS = (b"content-encoding", b"transfer-encoding", b"content-length")
 
 
 class BodyTooLongError(Exception):
-    """A body is longer than is taken in."""
+    """A body is longer than the caller's limit."""
 
 
 async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The body of ``response`` without its coding, in short pieces. Raises UnfitAnswerError,
-    httpx.TransportError.
+    """Yields the decoded body of ``response`` in short pieces.
+
+    Raises ContentCodingError, httpx.TransportError.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
     coding = decoder(response.headers.get("content-encoding", ""))
-    turns = unanswered = 0
-    async for sent in response.stream:
-        unanswered += len(sent)
-        for piece in coding.feed(sent):
-            unanswered = 0
+    count = without_output = 0
+    async for chunk in response.stream:
+        without_output += len(chunk)
+        for piece in coding.feed(chunk):
+            without_output = 0
             yield piece
-            turns += 1
-            if turns % _TURN == 0:
+            count += 1
+            if count % _TURN == 0:
                 await asyncio.sleep(0)
-        if unanswered > MESSAGE:
-            raise ContentCodingError("its answer is compressed, and is nothing but that")
-        turns += 1
-        if turns % _TURN == 0:
+        if without_output > MESSAGE:
+            raise ContentCodingError("its answer is compressed, but decodes to nothing")
+        count += 1
+        if count % _TURN == 0:
             await asyncio.sleep(0)
 
 
 async def whole(response: httpx.Response, most: int) -> bytes:
-    """The body of ``response``, which is closed then. Raises BodyTooLongError, and what `pieces` raises."""
-    held = BytesIO()  # whose value is no copy
+    """The decoded body of ``response``, which is closed afterwards.
+
+    Raises BodyTooLongError for more than ``most`` bytes, and what `pieces` raises.
+    """
+    body = BytesIO()  # its `getvalue` makes no copy
     try:
         async for piece in pieces(response):
-            if held.tell() + len(piece) > most:
+            if body.tell() + len(piece) > most:
                 raise BodyTooLongError(f"a body of more than {most} bytes")
-            held.write(piece)
+            body.write(piece)
     finally:
         await response.aclose()
     await asyncio.sleep(0)
-    return held.getvalue()
+    return body.getvalue()
 
 
 async def beginning(response: httpx.Response, patience: float | None = REFUSAL_TIME) -> bytes:
-    """What ``response`` begins with, as far as it comes within ``patience`` (s); it is closed then.
+    """Up to `limits.REFUSAL` bytes of the body of ``response``, which is closed afterwards.
 
-    Never fails: what has come by then is all that is known of it.
+    After ``patience`` seconds or an error, returns what was read until then.
     """
-    held = bytearray()
+    body = bytearray()
     try:
         async with asyncio.timeout(patience):
             async for piece in pieces(response):
-                held += piece[: REFUSAL - len(held)]
-                if len(held) >= REFUSAL:
+                body += piece[: REFUSAL - len(body)]
+                if len(body) >= REFUSAL:
                     break
     except (TimeoutError, ContentCodingError, httpx.TransportError):
         pass
     finally:
         await response.aclose()
-    return bytes(held)
+    return bytes(body)
 
 
 def read_response(response: httpx.Response, body: bytes) -> httpx.Response:
-    """``response`` with ``body``, which was read of it, as its content."""
-    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_BODY]
+    """A copy of ``response`` with the decoded ``body`` as its content."""
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _BODY_HEADERS]
     return httpx.Response(
         response.status_code,
         headers=headers,

@@ -1,8 +1,7 @@
 """The HTTP connections to one server: a transport for `httpx` on `httpcore`'s connection pool.
 
-The rule: what comes before an answer has a limit. httpcore passes over interim answers (1xx; RFC 9110, 15.2)
-for as long as they come, thousands of them without giving the event loop a turn. So a read brings little
-while the head of an answer is awaited, and what it brings is counted (`network`).
+httpcore skips interim responses (1xx; RFC 9110, 15.2) without a limit, and thousands of them without letting
+other tasks run. So `network` limits the bytes before a response, and reads few of them at a time.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -13,17 +12,17 @@ import httpcore
 import httpx
 
 from mcpzip.http.network import Network, head_limited
-from mcpzip.system.network import environment_proxy, tls
+from mcpzip.system.network import environment_proxy, tls_context
 
-_KEPT_OPEN = 20
-"""Connections that stay open unused."""
+_IDLE_CONNECTIONS = 20
+"""Maximum idle connections that stay open."""
 
 
 class Connections(httpx.AsyncBaseTransport):
-    """The connections to the server at ``url``, through the proxy that the environment names for it.
+    """The connections to the server at ``url``, through the proxy that the environment sets for it.
 
-    A request fails with HeadTooLongError when more than `limits.HEAD` bytes come before its answer, and with
-    what httpx's own transport raises.
+    A request raises HeadTooLongError for a response whose interim responses and head exceed `limits.HEAD`,
+    and what httpx's own transport raises.
     """
 
     def __init__(self, url: str) -> None:
@@ -39,7 +38,7 @@ class Connections(httpx.AsyncBaseTransport):
             content=cast(httpx.AsyncByteStream, request.stream),
             extensions=request.extensions,
         )
-        with head_limited(), _named_by_httpx():
+        with head_limited(), _httpx_errors():
             response = await self._pool.handle_async_request(outgoing)
         return httpx.Response(
             response.status,
@@ -49,7 +48,7 @@ class Connections(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Closes them all, with what is under way on them."""
+        """Closes all connections, also those in use."""
         await self._pool.aclose()
 
 
@@ -58,43 +57,44 @@ class _Body(httpx.AsyncByteStream):
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _named_by_httpx():
+        with _httpx_errors():
             async for piece in self._inner:
                 yield piece
 
     async def aclose(self) -> None:
-        with _named_by_httpx():
+        with _httpx_errors():
             await self._inner.aclose()
 
 
 def _pool(proxy: str | None) -> httpcore.AsyncConnectionPool:
-    """Connections without a limit on how many are in use. Raises ValueError for a proxy that can't be."""
+    """A pool without a limit on the connections in use. Raises ValueError for an invalid proxy."""
     common: dict[str, Any] = {
-        "ssl_context": tls(),
+        "ssl_context": tls_context(),
         "max_connections": None,
-        "max_keepalive_connections": _KEPT_OPEN,
+        "max_keepalive_connections": _IDLE_CONNECTIONS,
         "keepalive_expiry": 5.0,
         "network_backend": Network(),
     }
     if proxy is None:
         return httpcore.AsyncConnectionPool(**common)
-    said = httpx.Proxy(proxy)
-    where = httpcore.URL(
-        scheme=said.url.raw_scheme, host=said.url.raw_host, port=said.url.port, target=said.url.raw_path
+    parsed = httpx.Proxy(proxy)
+    parts = parsed.url
+    url = httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path)
+    if parts.scheme in ("socks5", "socks5h"):
+        return httpcore.AsyncSOCKSProxy(url, proxy_auth=parsed.raw_auth, **common)
+    return httpcore.AsyncHTTPProxy(
+        url, proxy_auth=parsed.raw_auth, proxy_headers=parsed.headers.raw, **common
     )
-    if said.url.scheme in ("socks5", "socks5h"):
-        return httpcore.AsyncSOCKSProxy(where, proxy_auth=said.raw_auth, **common)
-    return httpcore.AsyncHTTPProxy(where, proxy_auth=said.raw_auth, proxy_headers=said.headers.raw, **common)
 
 
 @contextmanager
-def _named_by_httpx() -> Iterator[None]:
-    """An error of httpcore becomes that of httpx of the same name."""
+def _httpx_errors() -> Iterator[None]:
+    """Raises the exceptions of httpcore as those of httpx, which have the same names."""
     try:
         yield
     except Exception as error:
-        for kind in type(error).__mro__:
-            same = getattr(httpx, kind.__name__, None)
-            if kind.__module__.startswith("httpcore") and same is not None:
-                raise same(str(error)) from error
+        for base in type(error).__mro__:
+            equivalent = getattr(httpx, base.__name__, None)
+            if base.__module__.startswith("httpcore") and equivalent is not None:
+                raise equivalent(str(error)) from error
         raise

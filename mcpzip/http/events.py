@@ -1,4 +1,4 @@
-"""The events of a response that is an event stream (HTML standard, "Server-sent events")."""
+"""Reads server-sent events from a response (HTML standard, "Server-sent events")."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,51 +9,51 @@ from mcpzip.http.bodies import pieces
 from mcpzip.model.limits import MESSAGE, RETRY_LONGEST, RETRY_SHORTEST
 from mcpzip.wire.event_stream import EventReader, StreamEvent
 
-_STEP = 8 * 1024
-"""Bytes of a stream that are cut into events at a time."""
+_CHUNK = 8 * 1024
+"""Bytes of a stream that are parsed at a time."""
 _TURN = 200
-"""Lines and events of a stream after which others have their turn."""
-_AN_EVENT = 10
-"""What an event counts in lines."""
+"""Lines after which other tasks run."""
+_EVENT_WORK = 10
+"""The number of lines that an event counts as."""
 
 
 def is_event_stream(response: httpx.Response) -> bool:
-    """Whether its body is one."""
+    """Whether the body is an event stream, by its Content-Type."""
     return content_type(response) == "text/event-stream"
 
 
 def content_type(response: httpx.Response) -> str:
-    """The media type of its body, in small letters, without parameters; "" when it has none."""
-    kind: str = response.headers.get("content-type", "")
-    return kind.partition(";")[0].strip().lower()
+    """The media type of the body, in lower case, without parameters; "" if there is none."""
+    value: str = response.headers.get("content-type", "")
+    return value.partition(";")[0].strip().lower()
 
 
 async def events(response: httpx.Response) -> AsyncGenerator[StreamEvent, None]:
-    """The events of ``response`` as they come. The event loop has its turn, however they are cut.
+    """Yields the events of ``response``. Lets other tasks run, however small the events are.
 
-    Raises EventTooLongError for one longer than `limits.MESSAGE`: no later one can be found then; and what
-    `bodies.pieces` raises.
+    Raises EventTooLongError for an event longer than `limits.MESSAGE`, after which the stream can't be read
+    on; and what `bodies.pieces` raises.
     """
-    reader, rested = EventReader(MESSAGE), 0
+    reader, paused_at = EventReader(MESSAGE), 0
     async for piece in pieces(response):
-        for at in range(0, len(piece), _STEP):
-            for event in reader.feed(piece[at : at + _STEP]):
+        for start in range(0, len(piece), _CHUNK):
+            for event in reader.feed(piece[start : start + _CHUNK]):
                 yield event
-                del event  # it may be large, and the next may be hours away
-                reader.work += _AN_EVENT
-                if reader.work - rested > _TURN:
-                    rested = reader.work
+                del event  # frees its memory; the next event may come hours later
+                reader.work += _EVENT_WORK
+                if reader.work - paused_at > _TURN:
+                    paused_at = reader.work
                     await asyncio.sleep(0)
-            if reader.work - rested > _TURN:
-                rested = reader.work
+            if reader.work - paused_at > _TURN:
+                paused_at = reader.work
                 await asyncio.sleep(0)
 
 
 class Cursor:
-    """How far a stream was read, so that it can be resumed.
+    """The position in a stream from which it can be resumed.
 
-    id: of its last event that had one, as `Last-Event-ID` repeats it; b"" without any. retry: seconds after
-    which the server wants it opened again, within limits; None when it doesn't say.
+    id: the last event id, for the header ``Last-Event-ID``; b"" if there was none. retry: the server's
+    reconnection time in seconds, within limits; None if the server sent none.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Cursor:
         self.retry: float | None = None
 
     def note(self, event: StreamEvent) -> str:
-        """``event`` was read. Returns its type, "message" where it says none."""
+        """Updates the position with ``event``. Returns the event's type, by default "message"."""
         kind = "message"
         for line in event.fields:
             name, _, value = line.partition(b":")
@@ -76,5 +76,5 @@ class Cursor:
 
 
 def _fits_header(value: bytes) -> bool:
-    """Whether it comes out of a header as it was put in (RFC 9110, 5.5)."""
+    """Whether a header carries ``value`` unchanged (RFC 9110, 5.5)."""
     return value == value.strip() and all(byte >= 0x20 and byte != 0x7F for byte in value)

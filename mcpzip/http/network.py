@@ -1,16 +1,12 @@
-"""The network as httpcore sees it, on asyncio.
+"""A network backend for httpcore on asyncio.
 
-httpcore's own backend goes through anyio, which takes as long for a small request as the rest of httpcore.
-
-The rule: of the head of a response, which httpcore reads without limit, interim responses included, only so
-much is handed on, in small pieces (`head_limited`).
+httpcore's own backend uses anyio, which doubles the time of a small request. This backend also limits the
+head of a response with its interim responses, which httpcore reads without a limit (`head_limited`).
 """
 
 import asyncio
-import select
 import socket
 import ssl
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,48 +17,47 @@ from typing import Any
 import httpcore
 
 from mcpzip.model.limits import HEAD
+from mcpzip.system.network import is_socket_readable
 from mcpzip.wire.content_coding import ContentCodingError
 
 _HEAD_READ = 4 * 1024
-"""Bytes that are read at a time of the head of a response: 256 interim ones at most."""
+"""Bytes of a head that are read at a time: at most 256 interim responses."""
 _BODY_READ = 32 * 1024
-"""The same of a body. What stands behind the body is read with it, and may be interim responses to the next
-request.
-"""
+"""Bytes of a body that are read at a time. The last may have interim responses to the next request."""
 _NEXT_ADDRESS = 0.25
-"""Seconds after which the next address of a host is tried as well."""
-_TOGETHER = 16 * 1024
-"""Bytes up to which what is written waits until something is read."""
-_HELD = 256 * 1024
-"""Bytes that are held unread; past it the socket isn't read."""
+"""Seconds before the next address of a host is tried in parallel (RFC 8305, 5)."""
+_WRITE_BUFFER = 16 * 1024
+"""Bytes of a request that are buffered until it is complete and the response is read."""
+_READ_BUFFER = 256 * 1024
+"""Bytes that are buffered unread; with more, reading from the socket pauses."""
 
 
 class HeadTooLongError(ContentCodingError):
-    """Too much came before a response began."""
+    """The interim responses and the head of a response exceed `limits.HEAD`."""
 
 
 class _Head:
-    """What has come of one response whose head is awaited."""
+    """The number of bytes that were read of one head."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
 
-_awaited: ContextVar[_Head | None] = ContextVar("_awaited", default=None)
+_current_head: ContextVar[_Head | None] = ContextVar("_current_head", default=None)
 
 
 @contextmanager
 def head_limited() -> Iterator[None]:
-    """What is read in here is the head of one response. Reading raises HeadTooLongError beyond the limit."""
-    before = _awaited.set(_Head())
+    """All that is read in this context is one head; reading too much of it raises HeadTooLongError."""
+    token = _current_head.set(_Head())
     try:
         yield
     finally:
-        _awaited.reset(before)
+        _current_head.reset(token)
 
 
 class Network(httpcore.AsyncNetworkBackend):
-    """Makes connections, with asyncio."""
+    """The backend. Its methods are documented in httpcore."""
 
     async def connect_tcp(
         self,
@@ -72,20 +67,19 @@ class Network(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """As httpcore has it; ``local_address`` and ``socket_options``, which nobody passes, do nothing."""
+        """``local_address`` and ``socket_options``, which our pool doesn't set, are ignored."""
         loop = asyncio.get_running_loop()
-        with _mapped(httpcore.ConnectError, httpcore.ConnectTimeout):
+        with _httpcore_errors(httpcore.ConnectError, httpcore.ConnectTimeout):
             async with asyncio.timeout(timeout):
-                connected = await _connected(await _addresses(host, port))
+                connection = await _connect(await _addresses(host, port))
                 try:
-                    _, stream = await loop.create_connection(_Stream, sock=connected)
+                    _, stream = await loop.create_connection(_Stream, sock=connection)
                 except BaseException:
-                    connected.close()
+                    connection.close()
                     raise
         return stream
 
     async def sleep(self, seconds: float) -> None:
-        """As httpcore has it."""
         await asyncio.sleep(seconds)
 
 
@@ -93,18 +87,18 @@ _Address = tuple[socket.AddressFamily, Any]
 
 
 async def _addresses(host: str, port: int) -> list[_Address]:
-    """The addresses of ``host``, in turns of IPv6 and IPv4 (RFC 8305, 4). Raises OSError."""
-    if (literal := _literal(host, port)) is not None:  # which takes no thread to look up
+    """The addresses of ``host``, alternating between IPv6 and IPv4 (RFC 8305, 4). Raises OSError."""
+    if (literal := _literal_address(host, port)) is not None:  # needs no thread
         return [literal]
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    known = [(family, address) for family, _, _, _, address in found]
-    first = [each for each in known if each[0] == known[0][0]]
-    others = [each for each in known if each[0] != known[0][0]]
+    addresses = [(family, address) for family, _, _, _, address in found]
+    first = [each for each in addresses if each[0] == addresses[0][0]]
+    others = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for pair in zip_longest(first, others) for each in pair if each is not None]
 
 
-def _literal(host: str, port: int) -> _Address | None:
-    """The address that ``host`` is; None for a name, and an address with a zone."""
+def _literal_address(host: str, port: int) -> _Address | None:
+    """``host`` if it is an IP address; None for a name, and for an address with a zone."""
     try:
         version = ip_address(host).version
     except ValueError:
@@ -114,22 +108,24 @@ def _literal(host: str, port: int) -> _Address | None:
     return (socket.AF_INET, (host, port)) if version == 4 else (socket.AF_INET6, (host, port, 0, 0))
 
 
-async def _connected(addresses: Sequence[_Address]) -> socket.socket:
-    """A socket that is connected to one of them: each is tried when those before it have failed, or say
-    nothing for a moment (RFC 8305, 5). Raises OSError. asyncio's own way loses a socket if it is cancelled.
+async def _connect(addresses: Sequence[_Address]) -> socket.socket:
+    """A socket that is connected to one of ``addresses``. The next is tried when the others have failed or
+    `_NEXT_ADDRESS` seconds have passed ("Happy Eyeballs", RFC 8305, 5). Raises OSError.
+
+    asyncio's own implementation leaks a socket if it is cancelled.
     """
     loop = asyncio.get_running_loop()
-    trying: list[asyncio.Task[socket.socket]] = []
-    left, failure = list(addresses), OSError("it has no address")
+    attempts: list[asyncio.Task[socket.socket]] = []
+    remaining, failure = list(addresses), OSError("it has no address")
     try:
-        while left or trying:
-            if left:
-                trying.append(loop.create_task(_tried(*left.pop(0))))
+        while remaining or attempts:
+            if remaining:
+                attempts.append(loop.create_task(_connect_to(*remaining.pop(0))))
             done, _ = await asyncio.wait(
-                trying, timeout=_NEXT_ADDRESS if left else None, return_when=asyncio.FIRST_COMPLETED
+                attempts, timeout=_NEXT_ADDRESS if remaining else None, return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
-                trying.remove(task)
+                attempts.remove(task)
                 error = task.exception()
                 if error is None:
                     return task.result()
@@ -138,25 +134,24 @@ async def _connected(addresses: Sequence[_Address]) -> socket.socket:
                 failure = error
         raise failure
     finally:
-        for task in trying:
+        for task in attempts:
             task.cancel()
-            task.add_done_callback(_discard)
+            task.add_done_callback(_close_result)
 
 
-async def _tried(family: socket.AddressFamily, address: Any) -> socket.socket:
-    connecting = socket.socket(family, socket.SOCK_STREAM)
+async def _connect_to(family: socket.AddressFamily, address: Any) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
     try:
-        connecting.setblocking(False)
-        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(connecting, address)
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connection, address)
     except BaseException:
-        connecting.close()
+        connection.close()
         raise
-    return connecting
+    return connection
 
 
-def _discard(task: "asyncio.Task[socket.socket]") -> None:
-    """Nobody wants what it connected to."""
+def _close_result(task: "asyncio.Task[socket.socket]") -> None:
     if not task.cancelled() and task.exception() is None:
         task.result().close()
 
@@ -166,22 +161,22 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
-        self._held, self._unsent = bytearray(), b""
-        self._ended = self._stopped = False
+        self._received, self._unsent = bytearray(), b""
+        self._ended = self._paused = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
 
-    # ---- what asyncio calls
+    # ---- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._held += data
-        if len(self._held) > _HELD and not self._stopped:
-            self._stopped = True
+        self._received += data
+        if len(self._received) > _READ_BUFFER and not self._paused:
+            self._paused = True
             self._transport.pause_reading()
         _wake(self._reader)
 
@@ -202,10 +197,10 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
         _wake(self._writer)
         self._writer = None
 
-    # ---- what httpcore calls
+    # ---- called by httpcore
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        head = _awaited.get()
+        head = _current_head.get()
         if head is not None:
             if head.bytes >= HEAD:
                 raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
@@ -214,17 +209,17 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
             max_bytes = min(max_bytes, _BODY_READ)
         if self._unsent:
             await self._flush(timeout)
-        if not self._held and not self._ended:
+        if not self._received and not self._ended:
             self._reader = asyncio.get_running_loop().create_future()
-            with _mapped(httpcore.ReadError, httpcore.ReadTimeout):
+            with _httpcore_errors(httpcore.ReadError, httpcore.ReadTimeout):
                 async with asyncio.timeout(timeout):
                     await self._reader
         elif head is not None:
-            await asyncio.sleep(0)  # interim responses may be many, and nothing else waits for anything
-        data = bytes(self._held[:max_bytes])
-        del self._held[:max_bytes]
-        if self._stopped and len(self._held) <= _HELD // 2:
-            self._stopped = False
+            await asyncio.sleep(0)  # httpcore skips interim responses without letting other tasks run
+        data = bytes(self._received[:max_bytes])
+        del self._received[:max_bytes]
+        if self._paused and len(self._received) <= _READ_BUFFER // 2:
+            self._paused = False
             self._transport.resume_reading()
         if not data and self._error is not None:
             raise httpcore.ReadError(str(self._error)) from self._error
@@ -236,22 +231,22 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
         if self._ended and self._transport.is_closing():
             raise httpcore.WriteError(str(self._error or "the connection was closed"))
         self._unsent += buffer
-        if len(self._unsent) > _TOGETHER:
+        if len(self._unsent) > _WRITE_BUFFER:
             await self._flush(timeout)
 
     async def _flush(self, timeout: float | None) -> None:
-        """Sends what was written and not sent: the head of a request and a short body go together."""
+        """Sends the buffered part of a request: its head and a short body in one packet."""
         unsent, self._unsent = self._unsent, b""
         self._transport.write(unsent)
         if self._writer is not None:
-            with _mapped(httpcore.WriteError, httpcore.WriteTimeout):
+            with _httpcore_errors(httpcore.WriteError, httpcore.WriteTimeout):
                 async with asyncio.timeout(timeout):
                     await self._writer
             if self._error is not None:
                 raise httpcore.WriteError(str(self._error)) from self._error
 
     async def aclose(self) -> None:
-        # What it has not taken by now, and the good-bye of TLS, nobody waits for.
+        # Do not wait until unsent data is sent, nor for the peer's TLS close_notify.
         if self._transport.get_write_buffer_size() or self._transport.get_extra_info("ssl_object"):
             self._transport.abort()
         else:
@@ -262,10 +257,10 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
     ) -> httpcore.AsyncNetworkStream:
         loop = asyncio.get_running_loop()
         try:
-            # What a proxy sent in the clear would be taken for what the server says under TLS.
-            if self._held or self._ended:
-                raise httpcore.ConnectError("something was said before TLS began")
-            with _mapped(httpcore.ConnectError, httpcore.ConnectTimeout):
+            # Plain text that a proxy has already sent would be read as if the server had sent it over TLS.
+            if self._received or self._ended:
+                raise httpcore.ConnectError("data was received before TLS began")
+            with _httpcore_errors(httpcore.ConnectError, httpcore.ConnectTimeout):
                 async with asyncio.timeout(timeout):
                     secured = await loop.start_tls(
                         self._transport, self, ssl_context, server_hostname=server_hostname
@@ -279,8 +274,8 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
 
     def get_extra_info(self, info: str) -> Any:
         match info:
-            case "is_readable":  # unused, it is to have nothing to say: not even its end
-                return bool(self._held) or self._ended or _is_readable(self._transport)
+            case "is_readable":  # httpcore drops an idle connection that has data or was closed
+                return bool(self._received) or self._ended or _is_readable(self._transport)
             case "server_addr":
                 return self._transport.get_extra_info("peername")
             case "client_addr":
@@ -290,15 +285,9 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
 
 
 def _is_readable(transport: asyncio.Transport) -> bool:
-    """Whether something came, or it ended, that asyncio has not told of yet."""
-    number = transport.get_extra_info("socket").fileno()
-    if number < 0:
-        return True
-    if sys.platform == "win32":
-        return bool(select.select([number], (), (), 0)[0])
-    poll = select.poll()
-    poll.register(number, select.POLLIN)
-    return bool(poll.poll(0))
+    """Whether the socket has data, or was closed, and asyncio has not reported that yet."""
+    number: int = transport.get_extra_info("socket").fileno()
+    return number < 0 or is_socket_readable(number)
 
 
 def _wake(future: "asyncio.Future[None] | None") -> None:
@@ -307,11 +296,11 @@ def _wake(future: "asyncio.Future[None] | None") -> None:
 
 
 @contextmanager
-def _mapped(failed: type[Exception], late: type[Exception]) -> Iterator[None]:
-    """An error of the network is one of httpcore's."""
+def _httpcore_errors(failure: type[Exception], timeout: type[Exception]) -> Iterator[None]:
+    """Raises OSError as ``failure`` and TimeoutError as ``timeout``, which are exceptions of httpcore."""
     try:
         yield
     except TimeoutError as error:
-        raise late(str(error)) from error
-    except OSError as error:  # ssl.SSLError too
-        raise failed(str(error)) from error
+        raise timeout(str(error)) from error
+    except OSError as error:  # also ssl.SSLError
+        raise failure(str(error)) from error

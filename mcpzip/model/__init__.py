@@ -1,1 +1,1 @@
-"""What everything else speaks of: names, entries, signatures, errors. Pure; imports nothing of ours."""
+"""Names, catalog entries, signatures, errors and limits. Pure, except for the register of `redaction`."""

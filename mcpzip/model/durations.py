@@ -1,4 +1,4 @@
-"""Spans of time, as people say them."""
+"""Formats durations for the user."""
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 

@@ -1,8 +1,8 @@
-"""One tool of one upstream, exactly as it was received.
+"""A tool in the catalog.
 
-The rule: ``raw`` is the JSON text of the tool as the upstream sent it and is never rewritten; everything else
-here is read from it. A field of the wrong type is treated as absent: a sloppy server loses a description,
-never its tool.
+``raw`` is the JSON text of the tool as the server sent it, and is never changed; the other fields are read
+from it. A field of the wrong type counts as missing, so that a server's mistake in a description doesn't cost
+it the tool.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ JsonObject = dict[str, object]
 class Entry:
     """A tool in the catalog.
 
-    server, tool: who has it, and the upstream's own name for it, verbatim.
-    raw: the tool object as JSON text, as received (unknown fields, key order and number spelling kept).
-    title, description: for people and for search; empty when the upstream gave none.
-    read_only, idempotent: the upstream's hints (`ToolAnnotations`); False when absent. Only these two allow a
-        call to be sent twice.
+    server, tool: the names of the server and of the tool there.
+    raw: the tool object as JSON text, as received.
+    title, description: "" if missing.
+    read_only, idempotent: the hints of `ToolAnnotations`; False if missing. Only with one of them may a call
+        be sent twice.
     """
 
     server: str
@@ -38,15 +38,15 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The name a client calls it by: ``{server}__{tool}``."""
+        """The name by which clients call it: ``{server}__{tool}``."""
         return join(self.server, self.tool)
 
     @classmethod
     def parse(cls, server: str, raw: bytes) -> "Entry":
-        """The entry for one element of a `tools/list` result.
+        """The entry for one item of a `tools/list` result.
 
-        Raises InvalidToolError when ``raw`` is not a JSON object with a string ``name`` of `limits.NAME`
-        characters at most and `limits.MEMBERS` members.
+        Raises InvalidToolError unless ``raw`` is a JSON object of at most `limits.MEMBERS` members whose
+        ``name`` is a string of 1 to `limits.NAME` characters.
         """
         try:
             tool = msgspec.json.decode(raw)
@@ -76,11 +76,11 @@ class Entry:
         )
 
     def definition(self) -> JsonObject:
-        """The tool object, decoded anew on every call (it is big and seldom needed)."""
+        """The decoded tool object. It is not cached, because it is large and rarely needed."""
         return cast(JsonObject, msgspec.json.decode(self.raw))
 
     def input_schema(self) -> JsonObject:
-        """``inputSchema`` decoded; ``{}`` when the upstream gave none or not an object."""
+        """The decoded ``inputSchema``; ``{}`` if it is missing or no object."""
         return _object(self.definition().get("inputSchema"))
 
 

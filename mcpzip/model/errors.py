@@ -1,32 +1,33 @@
-"""The errors whose text reaches a person or a model.
+"""The exceptions whose text reaches the user or a model.
 
     McpzipError
-    ├── ConfigError            the config file can't be used: file, key path, what was found, what would do
-    ├── InvalidToolError       an upstream listed something that isn't a tool
-    ├── InvalidOfferError      an upstream listed something that isn't a prompt, a resource or a template
-    ├── InvalidCursorError     a cursor that no page ended with
-    ├── UnknownToolError       no such tool: the nearest names
-    ├── UnknownOfferError      nobody, or more than one server, has it: the names that would do
-    │   ├── UnknownPromptError
-    │   └── UnknownResourceError
-    ├── InvalidArgumentsError  the arguments can't be made to fit without guessing
-    ├── CrowdedError           too much is being computed for clients already
-    ├── LoginError             nobody could be signed in: why, and what to do
-    └── UpstreamError          names its server
-        ├── UpstreamUnavailableError   no connection could be made; nothing was sent
-        │   └── LoginNeededError       a person has to sign in first
-        ├── UpstreamTimeoutError       no answer in time; the request was cancelled upstream
-        ├── UpstreamListError          a list is larger than any may be: asked again soon it would be as large
-        ├── UpstreamLostError          the connection ended under a request: it may have run
-        └── UpstreamRpcError           the upstream answered with a JSON-RPC error: passed on as it is
+    ├── ConfigError              the config is invalid: change the key that it names
+    ├── InvalidToolError         a server listed an invalid tool: tell the server's author
+    ├── InvalidOfferError        a server listed an invalid prompt, resource or template: tell its author
+    ├── InvalidCursorError       a client sent an unknown cursor: list again without a cursor
+    ├── UnknownToolError         no such tool: use one of the nearest names, or search
+    ├── UnknownOfferError        no such prompt or resource, or several servers have it
+    │   ├── UnknownPromptError   use one of the names it gives, or list the prompts
+    │   └── UnknownResourceError use one of the URIs it gives, or list the resources
+    ├── InvalidArgumentsError    the arguments of execute_tool don't fit: correct what it names
+    ├── OverloadedError          too many computations wait: try again later
+    ├── LoginError               signing in or out failed: follow the remedy in its text
+    ├── BusyError                (auth.failures) another process uses the same sign-in: try again
+    ├── RefusedError             (proxy.counterpart) a request is refused with a JSON-RPC error: read it
+    └── UpstreamError            something is wrong with one server: follow its ``remedy``
+        ├── UpstreamUnavailableError   there is no connection, nothing was sent: check the server's config
+        │   └── LoginNeededError       run the command in its text to sign in
+        ├── UpstreamTimeoutError       no answer in time, a call may have run: check before you repeat it
+        ├── UpstreamListError          a list of the server is over a limit: make the server list less
+        ├── UpstreamLostError          the connection ended during a request: repeat it if it can't have run
+        └── UpstreamRpcError           the server answered with a JSON-RPC error: read its text
 
-The rules: an error's text is one sentence (or two) a person can act on, and the last part says what to do.
-It is one line of printable characters, whatever is put in it; no secret is in it, whoever said what it
-quotes; what an upstream said in it is in quotation marks and cut. An upstream's own JSON-RPC error is passed
-on as it came, by its ``code``, ``message``, ``data`` and whatever else it has.
+A text is one or two sentences on one line of printable characters; it contains no secret, and ends with what
+to do. Text of a server inside it is in quotation marks and cut. A JSON-RPC error of a server is also passed
+on unchanged, by its ``code``, ``message``, ``data`` and ``more``.
 
-An error that one floor raises for the next (`transport.base.ChannelClosedError`, `wire.NotAnObject`) stands
-where it is raised, and becomes one of these on its way up.
+Exceptions that are caught inside mcpzip (`transport.base.ChannelClosedError`, `wire.NotAnObject` …) are
+defined where they are raised, and are no `McpzipError`.
 """
 
 from collections.abc import Sequence
@@ -38,17 +39,17 @@ from mcpzip.model.sanitize import spaced
 
 
 class McpzipError(Exception):
-    """The root: whoever catches it has a sentence to show."""
+    """The root. Its text can be shown to the user."""
 
     def __init__(self, sentence: str = "") -> None:
         super().__init__(spaced(redact(sentence)))
 
 
 class ConfigError(McpzipError):
-    """The config can't be used.
+    """The config is invalid.
 
-    file: the path; path: the key path inside it (``mcpServers.slack.url``), or "" for the whole file;
-    found: what stands there; remedy: what would do.
+    file: its path. path: the key path inside it (``mcpServers.slack.url``), "" for the whole file. found:
+    what is wrong there. remedy: what to write instead.
     """
 
     def __init__(self, file: str, path: str, found: str, remedy: str) -> None:
@@ -58,37 +59,37 @@ class ConfigError(McpzipError):
 
 
 class InvalidToolError(McpzipError):
-    """An element of a `tools/list` result that can't be called by any name."""
+    """An item of a `tools/list` result that is no valid tool."""
 
 
 class InvalidOfferError(McpzipError):
-    """An element of a list of prompts, resources or resource templates that can't be asked for."""
+    """An item of a list that is no valid prompt, resource or resource template."""
 
 
 class InvalidCursorError(McpzipError):
-    """A cursor that no page of this list ended with (spec: server/utilities/pagination, "Error Handling")."""
+    """A cursor that we did not issue for this list (spec: server/utilities/pagination, "Error Handling")."""
 
     def __init__(self) -> None:
-        super().__init__("This cursor is none that a page of this list ended with. Begin again without one.")
+        super().__init__("This list has no page with this cursor. Begin again without one.")
 
 
 class UnknownToolError(McpzipError):
-    """A name the catalog doesn't have, and the names nearest to it (best first)."""
+    """No tool has this name. nearest: the most similar names, best first."""
 
     def __init__(
         self, name: str, nearest: Sequence[str] = (), otherwise: str = "Find tools with search_tools."
     ) -> None:
-        """otherwise: what to do where no name is near."""
+        """otherwise: what to do if no name is similar."""
         self.name, self.nearest = name, tuple(nearest)
         hint = f"The nearest: {names(self.nearest)}." if self.nearest else otherwise
         super().__init__(f"There is no tool {shortened(name)!r}. {hint}")
 
 
 class UnknownOfferError(McpzipError):
-    """A prompt or a resource that can't be told whose it is.
+    """No server, or more than one, has this prompt or resource.
 
-    name: as it was asked for. nearest: names that can be, best first. several: whether more than one server
-    may have it; ``nearest`` then tells them apart.
+    name: the requested name or URI. nearest: the most similar names, best first. several: whether more than
+    one server may have it; ``nearest`` then are its unambiguous names.
     """
 
     word = "offer"
@@ -106,35 +107,36 @@ class UnknownOfferError(McpzipError):
 
 
 class UnknownPromptError(UnknownOfferError):
-    """A name that leads to no prompt of one server."""
+    """No server, or more than one, has a prompt with this name."""
 
     word = "prompt"
 
 
 class UnknownResourceError(UnknownOfferError):
-    """A URI that leads to no one server."""
+    """No server, or more than one, has a resource with this URI."""
 
     word = "resource"
 
 
 class InvalidArgumentsError(McpzipError):
-    """Arguments that would have to be guessed at."""
+    """Arguments that can't be repaired without guessing what they mean."""
 
 
 class OverloadedError(McpzipError):
-    """So much waits to be computed for clients that this was not begun."""
+    """Too many computations for clients wait, so this one was not started."""
 
     def __init__(self) -> None:
         super().__init__("Too much is being looked up already. Nothing was done: try again later.")
 
 
 class LoginError(McpzipError):
-    """Signing in to a server, or out of it, did not come about."""
+    """Signing in to a server, or out of it, failed."""
 
 
 class UpstreamError(McpzipError):
-    """Something about one upstream. ``reason`` is one line. ``remedy`` is what its user can do about it, as a
-    sentence, or "".
+    """A problem with one upstream server.
+
+    reason: one line. remedy: what the user can do about it, as a sentence, or "".
     """
 
     def __init__(self, server: str, reason: str, remedy: str = "") -> None:
@@ -144,20 +146,20 @@ class UpstreamError(McpzipError):
 
 
 RUN = "Run: "
-"""What follows is a command, to be copied as it stands: no full stop after it."""
+"""A command follows, which the user copies: there is no full stop after it."""
 NEEDS_LOGIN = "it needs a login"
-"""How the reason of a `LoginNeededError` begins."""
+"""The first words of the reason of a `LoginNeededError`."""
 
 
 class UpstreamUnavailableError(UpstreamError):
-    """No connection; nothing was sent, so nothing ran."""
+    """There is no connection. Nothing was sent, so nothing ran."""
 
 
 class LoginNeededError(UpstreamUnavailableError):
-    """A person has to sign in to the server first. Nothing ran.
+    """The user has to sign in to the server first. Nothing ran.
 
-    command: the one that does it. otherwise: what would do instead, as a sentence, or "". lasting: whether
-    nothing at all can be asked of the server before.
+    command: signs in. otherwise: an alternative to it, as a sentence, or "". lasting: whether the server
+    refuses every request until then.
     """
 
     def __init__(
@@ -170,18 +172,17 @@ class LoginNeededError(UpstreamUnavailableError):
 
 
 class UpstreamTimeoutError(UpstreamError):
-    """No answer in time. The request was cancelled upstream; a call may have run."""
+    """No response in time. The request was cancelled upstream; a call may have run."""
 
 
 class UpstreamListError(UpstreamError):
-    """A list of the server is over a limit; nothing of it is kept. Asking again soon would bring the same."""
+    """A list of the server exceeds a limit and is not used. Listing again soon would not help."""
 
 
 class UpstreamLostError(UpstreamError):
-    """The connection ended while a request was under way.
+    """The connection ended during a request.
 
-    may_have_run: whether its bytes may have left us. When False nothing ran and the request may be sent
-    again.
+    may_have_run: False if the request was not sent, so that it can be sent again.
     """
 
     def __init__(self, server: str, reason: str, *, may_have_run: bool, remedy: str = "") -> None:
@@ -190,9 +191,7 @@ class UpstreamLostError(UpstreamError):
 
 
 class UpstreamRpcError(UpstreamError):
-    """The upstream's own JSON-RPC error. ``data`` is its JSON text as received, or None when it had none;
-    ``more`` a JSON object of the members that JSON-RPC doesn't know, or None likewise.
-    """
+    """A JSON-RPC error of the server. code, message, data, more: as in `wire.RpcError`."""
 
     def __init__(
         self, server: str, code: int, message: str, data: bytes | None = None, more: bytes | None = None

@@ -1,10 +1,9 @@
-"""The budget for hostile input: how much of anything that comes from outside is taken in.
+"""The limits on input of servers, clients and files.
 
-The rule: a limit on what a server, a client or a file may have us hold or compute stands here and nowhere
-else. A row says what is counted, in which unit, and what happens at the limit. ``docs/security.md`` has the
-same table for people; a test holds the two together.
+Each docstring says what is counted, in which unit, and what happens at the limit. The table in
+``docs/security.md`` has the same constants; a test compares the two.
 
-Sizes are in bytes, times in seconds, unless a row says otherwise.
+Sizes are in bytes, times in seconds, unless a docstring says otherwise.
 """
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -12,231 +11,237 @@ KiB, MiB = 1 << 10, 1 << 20
 # --- a message ----------------------------------------------------------------------------------------------
 
 MESSAGE = 64 * MiB
-"""One message, from a server or a client: a line, an HTTP body after decompression, the data of an SSE event.
-A longer one is dropped while it arrives, and the request that it answers fails with a sentence that says so.
-"""
+"""One message of a server or client: a line, an HTTP body after decompression, or the data of an SSE event. A
+longer one is dropped while it arrives, and the request that it answers fails with an error."""
 DROPPED = 256 * MiB
-"""What a stdio server writes of a line that is too long, before it ends the line. More, and the server is
-ended."""
+"""Bytes of one too long line of a stdio server. If it goes on, the server is ended."""
 MEMBERS = 1_024
-"""Members of one object that we look into or change: a message, its params or result, an offer, ``_meta``.
-One with more is no object to us: it passes as it is, or what can't be done without it fails and says so. What
-tools and their callers say to each other (arguments, content) isn't looked into and may have any number."""
+"""Members of a JSON object that mcpzip reads or changes: a message, its params or result, a listed item,
+``_meta``. An object with more passes unchanged, or fails with an error if that is impossible. The arguments
+and content of calls are not read and may have any number."""
 ECHO = 200
-"""Characters of any text from outside that a sentence of ours repeats. The rest is cut with ``…``."""
+"""Characters of a text of a server, client or file that one of our sentences quotes. The rest is cut with
+``…``."""
 
-# --- what a person is shown ---------------------------------------------------------------------------------
+# --- what the user is shown ---------------------------------------------------------------------------------
 
 SHOWN_TEXT = 1_000_000
-"""Characters of one text (a description, a result) that a terminal is given. The rest is counted."""
+"""Characters of one text (a description, a result) that a terminal shows. Of the rest the number is shown."""
 SHOWN_LINE = 10_000
-"""Characters of one line of it. The rest is counted."""
+"""Characters of one line of such a text. Of the rest the number is shown."""
 SHOWN_WORDS = 2_000
 """Characters of a name, a reason or a warning in a sentence or a table. The rest is cut with ``…``."""
 SHOWN_MARKS = 8
 """Combining marks on one character. The rest are left out."""
 
-# --- a list and what stands in it ---------------------------------------------------------------------------
+# --- lists and their items ----------------------------------------------------------------------------------
 
 LIST_PAGES = 1_000
-"""Pages of one list of one server (its tools, prompts, resources or templates). More is a failed listing."""
+"""Pages of one list of one server (tools, prompts, resources or templates). With more, listing fails and the
+last good list is kept."""
 LIST_ITEMS = 50_000
-"""Items of one such list, over all pages. More is a failed listing: the last good one is kept."""
+"""Items of one such list, over all pages. With more, listing fails and the last good list is kept."""
 LIST_BYTES = 12 * MiB
 """Bytes of all tools of one server, over all pages; and of its prompts, resources and templates together.
-More is a failed listing: the last good one is kept."""
+With more, listing fails and the last good list is kept."""
 ITEM = 1 * MiB
-"""One tool, prompt, resource or template. A larger one is left out, and the server has a warning."""
+"""One tool, prompt, resource or template. A larger one is left out, with a warning."""
 NAME = 1_024
-"""Characters of the name of a tool or a prompt. One with a longer name is left out, and the server has a
-warning; a request for a longer name is refused before anything is compared."""
+"""Characters of the name of a tool or prompt. An item with a longer name is left out, with a warning; a
+request with a longer name is refused before it is compared with any."""
 URI = 8_192
-"""Characters of a resource's URI or a template. As for `NAME`."""
+"""Characters of a resource's URI or a URI template. As for `NAME`."""
 ASKED_NAME = 2 * NAME
-"""Characters of the name in a request, which says the server too. A longer one names nothing: it is compared
-with nothing, and no server is asked."""
+"""Characters of the name in a request, with its server. A longer name is refused without a search for it."""
 ASKED_URI = URI + NAME
-"""The same of a URI, or a template, in a request."""
+"""The same for a URI or URI template in a request."""
 TEMPLATE_WORK = 300_000
-"""Characters of a URI times expressions of the templates that it may have come from, of all servers. Of
-more it isn't said whose it is."""
+"""Characters of a URI times the expressions in the templates of all servers. With more, templates are not
+used to find the URI's server."""
 UNKNOWN_WORDS = 12
-"""Words of one search that no tool has and that are compared with all that tools have."""
+"""Words of one search that no tool contains and that are compared with all words of the tools. The rest are
+not compared."""
 NAME_LIKE = 256
-"""Characters of a name, or a URI, that is looked for by others like it. A longer one has to be spelt as it
-is, and is never among the nearest."""
+"""Characters of an unknown name or URI for which similar names are searched. A longer one needs its exact
+spelling, and is never among the nearest."""
 NAME_COMPARED = 128
-"""Characters of a name, less separators, that are compared in search of the names nearest to one that is not
-there. In a longer name no slip of a letter is mended."""
+"""Characters of a name, without separators, that are compared to find the nearest names. Typing errors in a
+longer name are not corrected."""
 LOOKED_UP = 1_000
-"""Prompts, resources and templates, or tools that are shown by name, of all servers, among which one is
-looked up between two other things. Among more it is in a thread of its own."""
+"""Prompts, resources, templates or directly shown tools of all servers that are searched on the event loop.
+With more, the search runs in a thread."""
 READ_AT_ONCE = 64 * 1024
-"""Bytes of a tool, or of arguments, that are read between two other things. What is longer is read in a
-thread of its own, while others are served."""
+"""Bytes of a tool or of arguments that are parsed on the event loop. Longer ones are parsed in a thread."""
 MENDED = 256 * KiB
-"""Bytes of a call's arguments in which the spelling of keys is mended, and of a tool whose spelling they are
-given. What is longer passes as it is."""
+"""Bytes of a call's arguments, and of its tool, up to which misspelt argument names are corrected. Longer
+arguments pass unchanged."""
 
 VERSIONS = 64
-"""Protocol versions that a server says it speaks. With more it can't be talked to."""
+"""Protocol versions that a server supports. A server with more can't be used, and an error says so."""
 CURSOR = 16_384
-"""Characters of the cursor to the next page of a list. A longer one is a failed listing."""
+"""Characters of the cursor to the next page of a list. With a longer one, listing fails."""
 INSTRUCTIONS = 65_536
-"""Characters of a server's instructions. The rest is cut with ``…``, and the server has a warning."""
+"""Characters of a server's instructions. The rest is cut with ``…``, with a warning."""
 SELF = 1 * MiB
-"""What a server says of itself: its capabilities, its ``serverInfo``, each. A larger one is left out, and the
-server has a warning."""
+"""A server's capabilities, and its ``serverInfo``, each. A larger one is left out, with a warning."""
 REASON = 4_096
-"""Characters of the reason why a server can't be listed. The rest is cut with ``…``."""
+"""Characters of the reason why listing a server failed. The rest is cut with ``…``."""
 WARNINGS = 8
-"""Sentences about what is wrong with one server's lists. Of the others there is a number."""
+"""Warnings about one server's lists. Of the rest the number is shown."""
 
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000
-"""Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer,
-an entry that is looked at in search of an anchor are one each. What would take more than are left is
+"""Steps to read one schema: a subschema, a property, an enum value, a reference, 64 characters of a pointer
+and an entry that is searched for an anchor are one each. What would take more steps than are left is
 ``any``."""
 SCHEMA_DEPTH = 24
-"""Schemas in one another. What is deeper is ``any``."""
+"""Nesting depth of a schema. Deeper schemas are ``any``."""
 SIGNATURE = 10_000
-"""Characters of the required parameters in a tool's line. Those beyond are counted, not shown."""
+"""Characters of the required parameters in a tool's signature line. Of the rest the number is shown."""
 
 # --- an HTTP answer -----------------------------------------------------------------------------------------
 
 REFUSAL = 64 * 1024
-"""What is read of an HTTP answer that is no message: of a refusal (4xx, 5xx), a redirect, an answer to a
-notification or to a good-bye. The rest is not read, and its connection is closed."""
+"""Bytes of the body of an HTTP response that is no message: an error (4xx, 5xx), a redirect, the response to
+a notification or to the end of a session. The rest is not read, and the connection is closed."""
 REFUSAL_TIME = 2.0
-"""Seconds that such a body has to come in. What has come by then is all that is said of it."""
+"""Seconds to read such a body. After that, what was received counts as the body."""
 HEADERS = 500
-"""Header fields of an HTTP answer; h11 takes no more than about 100 KiB of them. More fail the request."""
+"""Header fields of an HTTP response (h11 accepts about 100 KiB of them). With more, the request fails."""
 HEAD = 256 * KiB
-"""What may come of an HTTP answer before it begins: interim answers (1xx) and its head. More fail the
-request."""
+"""Bytes before the body of an HTTP response: interim responses (1xx) and the head. With more, the request
+fails."""
 COOKIES = 8 * 1024
-"""Bytes of cookies that a server over HTTP has us send. Beyond it no more of its cookies are taken."""
+"""Bytes of cookies that we store for a server. The cookies of a response that would exceed it are ignored."""
 RETRY_SHORTEST = 0.1
-"""Seconds that we wait at least before an event stream is opened again, whatever it says."""
+"""The minimum of seconds before an event stream is reopened. A shorter ``retry`` of the server is raised to
+it."""
 RETRY_LONGEST = 3_600.0
-"""Seconds that we wait at most before an event stream is opened again, whatever it says."""
+"""The maximum of seconds before an event stream is reopened. A longer ``retry`` of the server is cut to
+it."""
 EVENT_FIELD = 1_024
-"""Bytes of a line of an event that is no data: an id comes back in a header. A longer one is as if it were
-not there."""
+"""Bytes of the line of an event's id, type or retry time. A longer line is ignored. An id is sent back in a
+header."""
 RESOLVE_TIME = 5.0
-"""Seconds that looking up the name of an authorization server may take."""
+"""Seconds to resolve the host name of an authorization server. After that, the sign-in fails with an
+error."""
 SCOPES_TRIED = 64
-"""Scopes that a server says a call lacked and a machine has tried to have granted. Any others it doesn't."""
+"""Scopes that a server reported as missing and that a machine sign-in has requested. Further scopes are not
+requested."""
 AUTH_ANSWER = 1 * MiB
-"""An answer of an authorization server. A longer one ends the sign-in with a sentence that says so."""
+"""A response of an authorization server. With a longer one, the sign-in fails with an error."""
 
 # --- a wait queue, a session --------------------------------------------------------------------------------
 
 NAMED_URIS = 16_384
-"""URIs that results of one server named, remembered for one client (16 bytes each). After more, and of a
-longer result, that server may have named any URI: one that others named too is refused as ambiguous."""
+"""URIs in the results of one server, remembered for one client (16 bytes each). After more, that server may
+have named any URI: a URI that other servers named too is refused as ambiguous."""
 NAMED_BLOCKS = 4_096
-"""Blocks of content of such a result, or resources in an answer to ``resources/read``. Of a result with more
-it isn't known what it named; an answer with more can't be read by a URI that says the server."""
+"""Content blocks of such a result, or ``contents`` of an answer to ``resources/read``. A result with more may
+have named any URI, as for `NAMED_URIS`; a read by a URI with a server's name fails with an error."""
 NAMED_IN = 4 * MiB
-"""A result that is looked through for URIs. As for `NAMED_URIS`."""
+"""Bytes of a result that is searched for URIs. A longer result may have named any URI, as for
+`NAMED_URIS`."""
 WAITING = 16 * MiB
-"""What waits for one stream that isn't read: a client on stdio, an event stream, the stdin of a server. Past
-it progress, logs and the like are dropped; a client on stdio isn't read until it reads its answers, which are
-never dropped; a server gets no more requests (they fail, and say why) and no answers to its pings."""
+"""Bytes that wait for one stream that isn't read: a client on stdio, an event stream, the stdin of a server.
+With more, progress, logs and the like are dropped; a client on stdio isn't read until it reads its responses,
+which are never dropped; a server gets no more requests (they fail with an error) and no responses to
+pings."""
 WAITING_SMALL = 64 * KiB
-"""What of that may wait for each stream over HTTP, however much waits for all of them."""
+"""The part of `WAITING` that each stream over HTTP has to itself, however much waits for all of them."""
 WAITING_FOR_ALL = 64 * MiB
-"""What waits for all streams over HTTP together, beyond `WAITING_SMALL` each. Past it progress, logs and the
-like are dropped."""
+"""Bytes that wait for all streams over HTTP together, beyond `WAITING_SMALL` each. With more, progress, logs
+and the like are dropped."""
 REPLAYED = 4 * MiB
-"""What was said on the streams of one session over HTTP and is kept, with 256 bytes an event, for a client
-whose connection breaks. Past it the stream goes first on which nothing was said for longest; a longer answer
-is not kept. Whoever asks for what is gone is told so."""
+"""Bytes of the events of one HTTP session that are kept for a client that reconnects, plus 256 bytes per
+event. With more, the stream that was idle longest is forgotten; a longer response is not kept. A client that
+asks for forgotten events gets an error."""
 REPLAYED_FOR_ALL = 64 * MiB
-"""The same of all sessions together."""
+"""The same for all sessions together."""
 UNREAD = 128 * MiB
-"""What was sent on HTTP connections, or is ready to be, whose clients leave more than 64 KiB unread. For more
-that connection is closed on which nothing was read of most for longest, by bytes times seconds."""
+"""Bytes sent, or ready to be sent, on HTTP connections whose clients leave more than 64 KiB unread. With
+more, the connection with the highest product of unread bytes and seconds is closed."""
 TURN = 64
-"""Lines of one client or server that are acted on before everybody else has a turn."""
+"""Lines of one client or server that are processed before other tasks run."""
 FRONT = 4 * MiB
-"""What a client on stdio says while the rest of mcpzip is being loaded. Past it, it isn't read until then."""
+"""Bytes that a client on stdio sends before mcpzip is loaded. With more, it isn't read until then."""
 ID = 8_192
 """Bytes of the id of a request, or of a progress token. A longer id is refused; for a longer token there is
 no progress."""
 BATCH = 100
-"""Messages of one JSON-RPC batch, which clients of 2025-03-26 may send. One with more is refused."""
+"""Messages of one JSON-RPC batch (clients of 2025-03-26). A larger batch is refused."""
 CALLS = 4_000
-"""Requests of clients under way at once: of a client on stdio, of all clients over HTTP. More are refused."""
+"""Open requests of a client on stdio, or of all clients over HTTP. Further requests are refused."""
 COMPUTING = 2
-"""Threads that search, describe and look up for clients. The others wait their turn, client by client."""
+"""Threads that search, describe and look up for clients. Other computations wait; clients take turns."""
 COMPUTATIONS = 256
-"""Searches, descriptions and look-ups that wait for such a thread. For one more the last of the client goes
-that has most waiting: it fails, and says so."""
+"""Searches, descriptions and look-ups that wait for such a thread. With one more, the latest of the client
+with the most fails with an error."""
 NOTICES = 1_000
-"""Notifications of clients that are being handed on at once. More are dropped."""
+"""Notifications of clients that are being processed. Further ones are dropped."""
 ASKED = 100
-"""Requests of one server (sampling, elicitation, roots, ping) under way at once, or whose answer it has not
-taken. More are refused. Over HTTP, while it takes none of as many answers, it is told nothing and not heard.
-"""
+"""Open requests of one server (sampling, elicitation, roots, ping), with the responses that it has not read.
+Further requests are refused. Over HTTP, while that many responses wait, requests of the server are
+ignored."""
 SUBSCRIPTIONS = 1_000
-"""Resources that one client may be subscribed to, or one ``subscriptions/listen`` name. More are refused."""
+"""Resources that one client is subscribed to, or that one ``subscriptions/listen`` names. Further ones are
+refused."""
 SESSIONS = 1_000
-"""Legacy sessions over HTTP. For one more the session goes that was unused longest, those first that did
-nothing but begin; if all are in use, the new one is refused."""
+"""Legacy sessions over HTTP. For a new one, the session that was idle longest is closed, first those that
+only initialized; if all are in use, the new one is refused."""
 SESSIONS_SHARE = 500
-"""Those of one address that isn't loopback: past it, one of its own makes room."""
+"""Sessions of one address that isn't loopback. For a new one, one of that address is closed."""
 PARKED = 1_000
-"""Calls that wait for a modern client to come back with answers. For one more the oldest is given up."""
+"""Calls that wait for a modern client to send its answers. For one more, the oldest is given up."""
 PARKED_CLIENT = 100
-"""Those of one client that can be told from others, as on stdio."""
+"""The same for one client that can be identified, as on stdio."""
 OWN_CONNECTIONS = 256
-"""Connections (processes, on stdio) that clients have to themselves, besides one a server. For one more that
-is closed which was unused longest; if all are in use, the call fails and says why."""
+"""Connections (on stdio: processes) that belong to one client, besides the shared one of each server. For one
+more, the one that was idle longest is closed; if all are in use, the call fails with an error."""
 
 # --- a file -------------------------------------------------------------------------------------------------
 
 CONFIG = 16 * MiB
-"""The config. A larger one is an error: it is some other file."""
+"""The config file. A larger one is refused with an error."""
 CLIENT_CONFIG = 16 * MiB
-"""A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, and named."""
+"""A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, with a message."""
 CARD = 4 * MiB
-"""What the front desk answers with. A larger one is not kept, and one that is found is not used: the whole
-program answers."""
+"""The stored answers of the front desk. Larger ones are neither written nor used; the loaded program
+answers."""
 SNAPSHOT = 512 * MiB
-"""The catalog on disk. A larger one is not used; none is written: the largest servers are left out first."""
+"""The catalog on disk. A larger file is not used; the largest servers are left out so that none is
+written."""
 SNAPSHOT_SERVER = 64 * MiB
-"""What the snapshot holds of one server. One with more is kept as one never listed, with a warning."""
+"""The part of the snapshot for one server. A larger server is stored as if it was never listed, with a
+warning."""
 INDEX = 1_024 * MiB
-"""The search index on disk. A larger one is not used: it is made anew."""
+"""The search index on disk. A larger file is not used: the index is built again."""
 VECTORS = 1_024 * MiB
-"""The vectors of an embedding server or a transformer. A larger file is not used: they are made anew."""
+"""The vectors of an embedding server or a transformer. A larger file is not used: they are computed again."""
 ANSWERS = 8 * MiB
-"""The kept answers of the LLM tier. A larger file is not used."""
+"""The stored answers of the LLM tier. A larger file is not used."""
 USAGE = 4 * MiB
-"""Which tools were used. A larger file is left alone, with a warning, and nothing is learnt."""
+"""The record of which tools were used. A larger file is neither used nor changed, with a warning."""
 SIGN_IN = 4 * MiB
-"""The sign-in to one server. A larger one is neither kept nor used: the server needs a login."""
+"""The sign-in to one server. A larger one is neither stored nor used: the server needs a login."""
 MCP_REMOTE = 1 * MiB
-"""A file of mcp-remote's that sign-ins are taken over from. A larger one is passed over."""
+"""A file of mcp-remote from which sign-ins are imported. A larger one is ignored."""
 
 # --- servers that are started -------------------------------------------------------------------------------
 
 STARTS_AT_LEAST = 2
-"""Processes of servers that start at the same time, or as many as there are processors if those are more; as
-many again of servers that a call or a search names. The others wait their turn."""
+"""Server processes that start at the same time; the number of processors if that is higher. As many again may
+start for a call or a search. The rest wait."""
 START_HELD = 5.0
-"""Seconds for which a server that starts keeps its place. If it hasn't answered by then, or if it only waits
-for something, it is the next one's turn; its own 30 s to connect go on."""
+"""Seconds for which a starting server keeps its place. If it hasn't answered by then, or is idle, the next
+server starts; its own 30 s to connect continue."""
 INDEXED_AT_ONCE = 500
-"""Tools that are taken into the search index before those that are in it can be searched, or a quarter as
-many as are in it, if that is more. The rest follows, servers with few first."""
+"""Tools that are added to the search index in one step, or a quarter of those in it if that is more. After
+each step the index can be searched; servers with few tools come first."""
 INDEXED_WORDS = 60_000
-"""Words of the tools of one server in the search index, each counted once a tool, those of the table of word
-vectors not at all. Of the tools beyond, in the order of their names, only the names are searched, and the
-server has a warning."""
+"""Words of one server's tools in the search index, each counted once per tool, without those in the table of
+word vectors. Of the tools beyond, in the order of their names, only the names are indexed, with a warning."""
 SERVERS_NAMED = 6
-"""Servers that are still starting, or not indexed yet, that the answer to a search names; the others are
-counted."""
+"""Servers that are starting or not indexed yet and that the answer to a search names. Of the rest the number
+is shown."""

@@ -1,21 +1,16 @@
-"""The names a client sees.
+"""The names under which clients see tools, prompts and resources.
 
-The rules:
+1. A tool's or prompt's name is ``{server}__{tool}``, split at the *first* ``__``. That is unambiguous because
+   a server name contains no ``__`` and neither begins nor ends with ``_``. The tool's own name may be any
+   text. Requests are routed by the catalog, not by splitting; `split` is for messages and hints.
 
-1. A tool's name is ``{server}__{tool}``; the *first* ``__`` splits it. That is reversible because a server
-   name is ``[A-Za-z0-9_.-]+``, holds no ``__`` and neither begins nor ends with ``_`` (``a_`` + ``__t`` would
-   split elsewhere). A tool's own name may be anything: ``__``, dots, spaces, any Unicode. Routing asks the
-   catalog, never the string; `split` is for people and for messages.
+       split(join(server, tool)) == (server, tool)      for every valid server name and every tool name
 
-       split(join(server, tool)) == (server, tool)      for every legal server name and every tool name
+2. A resource's URI, or a URI template, is ``mcpzip://{server}/`` followed by the server's own, unchanged:
 
-2. A prompt's name is made like a tool's. A resource's URI, and a resource template, is
-   ``mcpzip://{server}/`` and the upstream's own, verbatim:
+       split_uri(join_uri(server, uri)) == (server, uri)      for every valid server name and every text
 
-       split_uri(join_uri(server, uri)) == (server, uri)      for every legal server name and every text
-
-3. A tool that is shown directly is called by its joined name where hosts can take that, and by a likeness of
-   it where they can't.
+3. A tool that is shown directly has its joined name if hosts accept it, else a similar name (`shown_names`).
 """
 
 import hashlib
@@ -29,18 +24,18 @@ _SERVER = re.compile(r"[A-Za-z0-9.-]([A-Za-z0-9_.-]*[A-Za-z0-9.-])?")
 
 
 def join(server: str, tool: str) -> str:
-    """The name a client calls ``tool`` of ``server`` by."""
+    """The name by which a client calls ``tool`` of ``server``."""
     return f"{server}{SEPARATOR}{tool}"
 
 
 def split(name: str) -> tuple[str, str] | None:
-    """``(server, tool)`` of a joined name, or None when it holds no separator."""
+    """``(server, tool)`` of a joined name; None if it has no separator."""
     server, found, tool = name.partition(SEPARATOR)
     return (server, tool) if found else None
 
 
 def folded(name: str) -> str:
-    """``name`` without case and separators: what two spellings of one name have in common."""
+    """``name`` without case and separators, for comparing spellings."""
     return _SEPARATORS.sub("", name.casefold())
 
 
@@ -48,14 +43,13 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 
 def join_uri(server: str, uri: str) -> str:
-    """The URI, or the template, that a client asks for ``uri`` of ``server`` by."""
+    """The URI or template by which a client requests ``uri`` of ``server``."""
     return f"{SCHEME}{server}/{uri}"
 
 
 def split_uri(uri: str) -> tuple[str, str] | None:
-    """``(server, uri)`` of a joined URI, or None when it is none. Nothing is decoded or normalised.
-
-    The scheme may be in any case (RFC 3986, 3.1). Whether there is such a server is for the caller to say.
+    """``(server, uri)`` of a joined URI; None for any other text. Nothing is decoded or normalised, and the
+    server may not exist. The scheme may be in any case (RFC 3986, 3.1).
     """
     if uri[: len(SCHEME)].lower() != SCHEME:
         return None
@@ -64,39 +58,39 @@ def split_uri(uri: str) -> tuple[str, str] | None:
 
 
 LONGEST_SHOWN = 64
-"""Characters. Hosts hand a tool's name to APIs that take ``^[a-zA-Z0-9_-]{1,64}$`` and nothing else."""
+"""Characters. Hosts pass tool names to model APIs that accept only ``^[a-zA-Z0-9_-]{1,64}$``."""
 
-_SHOWN = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_SHOWN}}}")
-_NOT_SHOWN = re.compile(r"[^a-zA-Z0-9_-]")
+_ACCEPTED = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_SHOWN}}}")
+_NOT_ACCEPTED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Each of the joined ``names`` by the name that a host sees when its tool is shown directly.
+    """The joined ``names`` by the names that hosts see when the tools are shown directly.
 
-    That is the joined name where hosts can take it; else a likeness: other characters become ``_``, what is
-    too long is cut, and eight hex digits of a hash tell it from others. No two are the same. The same set
-    gives the same result in every run, whatever its order.
+    The shown name is the joined name if hosts accept it. Otherwise other characters become ``_``, the name is
+    cut, and eight hex digits of a hash make it unique. The result is the same in every run and for every
+    order of ``names``.
     """
-    # A likeness comes first. That another tool is called so, hash and all, is no accident.
+    # Derived names go first, so that no server can take one by giving its tool that name, hash included.
     shown: dict[str, str] = {}
-    for name in sorted(set(names), key=lambda name: (_SHOWN.fullmatch(name) is not None, name)):
+    for name in sorted(set(names), key=lambda name: (_ACCEPTED.fullmatch(name) is not None, name)):
         attempt = 0
-        while (likeness := _shown(name, attempt)) in shown:
+        while (candidate := _shown(name, attempt)) in shown:
             attempt += 1
-        shown[likeness] = name
+        shown[candidate] = name
     return shown
 
 
 def _shown(name: str, attempt: int) -> str:
-    if not attempt and _SHOWN.fullmatch(name):
+    if not attempt and _ACCEPTED.fullmatch(name):
         return name
     hashed = f"{attempt or ''}{name}".encode("utf-8", "surrogatepass")
-    ending = f"_{hashlib.blake2b(hashed, digest_size=4).hexdigest()}"
-    return _NOT_SHOWN.sub("_", name[: LONGEST_SHOWN - len(ending)]) + ending
+    suffix = f"_{hashlib.blake2b(hashed, digest_size=4).hexdigest()}"
+    return _NOT_ACCEPTED.sub("_", name[: LONGEST_SHOWN - len(suffix)]) + suffix
 
 
 def server_name_problem(name: str) -> str | None:
-    """Why ``name`` can't be a server's name, as the end of a sentence; None when it can."""
+    """Why ``name`` is no valid server name, as the end of a sentence; None if it is valid."""
     if not name:
         return "is empty"
     if SEPARATOR in name:

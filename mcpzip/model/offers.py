@@ -1,7 +1,7 @@
-"""What a server offers besides its tools: prompts, resources and resource templates.
+"""Prompts, resources and resource templates, together called offers.
 
-The rule: each is kept as the JSON text it was received in. All that is read from it is the one member it is
-asked for by; what the rest says is between the server and the client.
+They are kept as the JSON text that was received. Only the member by which an offer is requested is read; the
+rest is for the client.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,10 @@ from mcpzip.model.errors import InvalidOfferError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of offer. word: what people call it. key: the member it is asked for by. longest: the
-    characters that may have.
+    """One kind of offer.
+
+    word: its name in messages. key: the member by which it is requested. longest: the maximum number of
+    characters of that member.
     """
 
     word: str
@@ -29,10 +31,10 @@ TEMPLATE = Kind("resource template", "uriTemplate", limits.URI)
 
 
 def key_of(kind: Kind, server: str, raw: bytes) -> str:
-    """What ``raw``, an offer of ``server``, is asked for by.
+    """The name or URI by which the offer ``raw`` of ``server`` is requested.
 
-    Raises InvalidOfferError when it is not a JSON object that says so with a string, one of ``kind.longest``
-    characters at most.
+    Raises InvalidOfferError unless ``raw`` is a JSON object of at most `limits.MEMBERS` members whose
+    ``kind.key`` is a string of 1 to ``kind.longest`` characters.
     """
     try:
         offer = msgspec.json.decode(raw)

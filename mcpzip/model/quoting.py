@@ -1,9 +1,9 @@
-"""What somebody else wrote, inside a sentence of ours (pure).
+"""Quotes text of servers and clients in our own sentences.
 
-The rules: it stands in quotation marks, so that nobody takes it for ours; it is one line of printable
-characters, so that it can forge none; it is cut at `limits.ECHO`; and no secret is in it. A name that is one
-harmless word needs no marks and is whole, since somebody may want to use it. What passes to a client as a
-server's own words never comes through here.
+A quotation is in quotation marks, on one line of printable characters so that it can't imitate a message of
+ours, cut at `limits.ECHO`, and without the secrets of `redaction` (so the result depends on its register). A
+name of one harmless word is shown whole and without quotation marks, because the reader may need to type it.
+Results that pass to a client are not changed here.
 """
 
 from collections.abc import Iterable
@@ -12,40 +12,40 @@ from mcpzip.model.limits import ECHO
 from mcpzip.model.redaction import redact
 from mcpzip.model.sanitize import spaced
 
-_AMPLE = 20
-"""How many times the limit is looked at, lest a long text take long."""
+_EXAMINED = 20
+"""Only this many times the limit is processed, because a text may be long."""
 _EDGE = 500
-"""Characters before such a cut that are left out too: a secret that was cut in two is not found again."""
-_MARKS = str.maketrans({"“": '"', "”": '"'})
+"""Characters before that cut that are dropped too, because a secret that is cut in two is not found."""
+_QUOTATION_MARKS = str.maketrans({"“": '"', "”": '"'})
 
 
 def quoted(text: str, limit: int = ECHO) -> str:
-    """``text`` as a quotation. limit: characters that are shown of it."""
-    return f"“{shortened(text, limit).translate(_MARKS)}”"
+    """``text`` in quotation marks. limit: the maximum of characters between them."""
+    return f"“{shortened(text, limit).translate(_QUOTATION_MARKS)}”"
 
 
 def named(name: str) -> str:
-    """A foreign ``name`` in a sentence of ours: as it is if it is one harmless word, else as a quotation."""
+    """``name`` if it is one harmless word, else ``name`` as a quotation."""
     return name if len(name.split()) == 1 and one_line(name) == name else quoted(name)
 
 
 def names(found: Iterable[str]) -> str:
-    """Foreign names in a sentence of ours, one after another (`named`)."""
+    """The names, as of `named`, separated by commas."""
     return ", ".join(map(named, found))
 
 
 def shortened(text: str, limit: int = ECHO) -> str:
-    """``text`` on one line without its secrets, and cut with ``…`` after ``limit`` characters."""
-    ample = limit * _AMPLE
-    shown = redact(text[:ample])
-    if len(text) > ample:
+    """``text`` on one line without secrets, cut with ``…`` after ``limit`` characters."""
+    examined = limit * _EXAMINED
+    shown = redact(text[:examined])
+    if len(text) > examined:
         shown = shown[:-_EDGE]
     shown = one_line(shown)
-    if len(shown) > limit or len(text) > ample:
+    if len(shown) > limit or len(text) > examined:
         return shown[: limit - 1] + "…"
     return shown
 
 
 def one_line(text: str) -> str:
-    """``text`` without line ends, control characters and what hides or reorders the text around it."""
+    """``text`` without line breaks, control characters, and characters that hide or reorder others."""
     return " ".join(spaced(text).split())

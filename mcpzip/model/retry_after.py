@@ -1,14 +1,14 @@
-"""What an HTTP ``Retry-After`` header asks for (RFC 9110, 10.2.3; pure).
+"""Parses the HTTP header ``Retry-After`` (RFC 9110, 10.2.3; pure).
 
-The rule: the header is a whole number of seconds or an HTTP-date in one of its three forms (5.6.7). Whatever
-else it says is ignored, and no server keeps us waiting longer than `LONGEST`.
+The header is a number of seconds or an HTTP-date in one of three forms (5.6.7). Anything else is ignored, and
+the result is at most `LONGEST`.
 """
 
 import re
 from datetime import UTC, datetime
 
 LONGEST = 86_400.0
-"""Seconds that a server can ask for."""
+"""Maximum seconds."""
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = f"(?P<month>{'|'.join(_MONTHS)})"
@@ -25,9 +25,8 @@ _FORMS = tuple(
 
 
 def retry_after(header: str | None, now: float) -> float | None:
-    """The seconds that ``header`` asks for at ``now`` (Unix s), 0 … `LONGEST`; None when it asks for nothing.
-
-    A date that has passed asks for 0 seconds.
+    """The seconds to wait from ``now`` (Unix time), 0 to `LONGEST`; 0 for a date in the past. None if
+    ``header`` is missing or invalid.
     """
     text = (header or "").strip(" \t")
     if text.isascii() and text.isdigit():
@@ -37,9 +36,9 @@ def retry_after(header: str | None, now: float) -> float | None:
 
 
 def http_date(text: str, now: float) -> float | None:
-    """The Unix time that the HTTP-date ``text`` states; None when it states none.
+    """The Unix time of the HTTP-date ``text``; None if it is invalid.
 
-    now: Unix seconds, which tell the century of a year of two digits: it is at most 50 years in the future.
+    now: Unix time. It determines the century of a two-digit year, which is at most 50 years in the future.
     """
     found = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
     if found is None:

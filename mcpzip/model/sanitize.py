@@ -1,17 +1,12 @@
-"""Text that somebody else wrote, made harmless to whoever reads it, a person or a model (pure).
+"""Escapes characters in untrusted text that could deceive a terminal, the user or a model (pure).
 
-The rules:
+1. Control characters (C0 and C1 of ECMA-48, such as ESC, CSI, CR and backspace) become escapes: ``\\x1b``.
+2. So do characters that hide or reorder others: directional formatting, characters without width, tags,
+   variation selectors and lone surrogates. A joiner between two characters, as in Persian or in an emoji,
+   stays.
+3. A character has at most `SHOWN_MARKS` combining marks, and lines and texts are cut (`mcpzip.model.limits`).
 
-1. Nothing in it is obeyed: control characters of both sets (ECMA-48's C0 and C1, so ESC, CSI, OSC, CR and
-   backspace) are shown as the escapes that name them, ``\\x1b``.
-2. Nothing in it hides or reorders what stands around it: directions, characters without width, tags,
-   selectors and lone surrogates are shown as escapes too. A joiner between two characters that need one, as
-   in Persian or in an emoji, stays.
-3. Nothing in it covers its neighbours: one character carries `SHOWN_MARKS` marks at most, and a line or a
-   text ends where `mcpzip.model.limits` has it end.
-
-A harmless text comes back as it is. What programs are given is never changed here: JSON only gets its own
-escapes, so that it means the same.
+A harmless text is returned unchanged. JSON gets JSON escapes, which keep its meaning.
 """
 
 import re
@@ -24,17 +19,14 @@ _HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
     "\U000e0000-\U000e0fff]"
 )
-"""Characters that are printable to Python and have no shape of their own. U+FE0E and U+FE0F, which say
-whether a sign is an emoji, are no danger."""
+"""Characters without a shape that Python calls printable. U+FE0E and U+FE0F, which select the text or emoji
+style, are harmless."""
 _JOINERS = "\u200c\u200d"
 _NARROW, _MARK, _SPACE = 0x10000, "M", "Zs"
 
 
 def lines(text: str, most: int = SHOWN_TEXT) -> str:
-    """``text`` for a person: its lines and tabs are kept, everything else that acts is shown as an escape.
-
-    most: characters of it that are shown.
-    """
+    """``text`` for the user, with line breaks and tabs. most: the maximum of characters."""
     left = len(text) - most
     if left > 0:
         text = text[:most]
@@ -46,10 +38,7 @@ def lines(text: str, most: int = SHOWN_TEXT) -> str:
 
 
 def one_line(text: str, most: int = SHOWN_WORDS) -> str:
-    """``text`` for a person, on one line: a name, a sentence, a reason. Ends of lines and tabs are spaces.
-
-    most: characters of it that are shown.
-    """
+    """``text`` for the user, with spaces for line breaks and tabs. most: the maximum of characters."""
     shown = text if len(text) <= most else text[: most - 1] + "…"
     if shown.isascii() and shown.isprintable():
         return shown
@@ -57,14 +46,14 @@ def one_line(text: str, most: int = SHOWN_WORDS) -> str:
 
 
 def spaced(text: str) -> str:
-    """``text`` on one line, with a space for each character that acts or hides."""
+    """``text`` on one line, with spaces instead of escapes."""
     if text.isascii() and text.isprintable():
         return text
     return _SUSPECT.sub(_run_spaced, text).replace("\n", " ").replace("\t", " ")
 
 
 def json_text(text: str) -> str:
-    """``text``, which is JSON, with JSON's own escapes for what acts: it means the same."""
+    """The JSON ``text`` with JSON escapes, which keep its meaning."""
     if text.isascii() and text.isprintable():
         return text
     return _SUSPECT.sub(lambda run: _run(run, _json_escape), text.replace("\r", " "))
@@ -76,12 +65,12 @@ def _cut(line: str) -> str:
     return f"{line[:SHOWN_LINE]}… ({len(line) - SHOWN_LINE:,} more characters)"
 
 
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode()
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
-def _json_escape(sign: str) -> str:
-    number = ord(sign)
+def _json_escape(character: str) -> str:
+    number = ord(character)
     if number < _NARROW:
         return f"\\u{number:04x}"
     high, low = divmod(number - _NARROW, 0x400)
@@ -89,25 +78,25 @@ def _json_escape(sign: str) -> str:
 
 
 def _run(found: re.Match[str], escape: "Escape" = _escape) -> str:
-    """One run of characters beyond printable ASCII, and what may be shown of it."""
+    """A run of characters outside printable ASCII, escaped."""
     run = found[0]
     if len(run) <= SHOWN_MARKS and run.isprintable() and _HIDDEN.search(run) is None:
         return run
     shown: list[str] = []
     marks = 0
-    for at, sign in enumerate(run):
-        kind = unicodedata.category(sign)
-        marks = marks + 1 if kind.startswith(_MARK) else 0
+    for at, char in enumerate(run):
+        category = unicodedata.category(char)
+        marks = marks + 1 if category.startswith(_MARK) else 0
         if marks > SHOWN_MARKS:
-            shown.append(escape(sign) if escape is _json_escape else "…" if marks == SHOWN_MARKS + 1 else "")
-        elif sign.isprintable():
-            shown.append(escape(sign) if _HIDDEN.match(sign) else sign)
-        elif kind == _SPACE:
-            shown.append(sign if escape is _json_escape else " ")
-        elif sign in _JOINERS and _joins(run, at):
-            shown.append(sign)
+            shown.append(escape(char) if escape is _json_escape else "…" if marks == SHOWN_MARKS + 1 else "")
+        elif char.isprintable():
+            shown.append(escape(char) if _HIDDEN.match(char) else char)
+        elif category == _SPACE:
+            shown.append(char if escape is _json_escape else " ")
+        elif char in _JOINERS and _joins(run, at):
+            shown.append(char)
         else:
-            shown.append(escape(sign))
+            shown.append(escape(char))
     return "".join(shown)
 
 
@@ -116,12 +105,12 @@ def _run_spaced(found: re.Match[str]) -> str:
 
 
 def _joins(run: str, at: int) -> bool:
-    """Whether there is a character on either side that a joiner can act on."""
+    """Whether there is a visible character on both sides of the joiner at ``at``."""
     before, after = run[at - 1 : at], run[at + 1 : at + 2]
-    return all(sign != "" and sign.isprintable() and _HIDDEN.match(sign) is None for sign in (before, after))
+    return all(char != "" and char.isprintable() and _HIDDEN.match(char) is None for char in (before, after))
 
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -1,13 +1,11 @@
-"""Reading a JSON Schema: what members an object has, and what each may be (pure).
+"""Reads a JSON Schema: the members of an object, and their types (pure).
 
-The rules:
-
-1. A schema is somebody else's: whatever it says, reading it takes `limits.SCHEMA_WORK` steps and no more. A
-   step is a schema, a property, a value of an enum, a reference, `STRETCH` characters of a pointer, or an
-   entry that is looked at in search of an anchor. What would take more steps than are left is ``any``, and
-   costs none of them: it doesn't take the rest with it.
-2. What a schema means at one depth is read once, however often it is referred to.
-3. Schemas go `limits.SCHEMA_DEPTH` into one another; what is deeper is ``any``.
+1. A schema is untrusted, so reading it takes at most `limits.SCHEMA_WORK` steps. A step is a schema, a
+   property, an enum value, a reference, `POINTER_STEP` characters of a pointer, or an entry that is searched
+   for an anchor. A part that would take more steps than are left is ``any`` and takes none, so that the parts
+   after it can still be read.
+2. The result for a schema at one depth is cached, because many references may point to it.
+3. Schemas nested deeper than `limits.SCHEMA_DEPTH` are ``any``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,13 +16,13 @@ from mcpzip.model import type_names
 from mcpzip.model.limits import SCHEMA_DEPTH, SCHEMA_WORK, URI
 from mcpzip.model.type_names import ANY, Alternatives, literals, type_name, union
 
-STRETCH = 64
-"""Characters of a pointer that are a step."""
+POINTER_STEP = 64
+"""Characters of a pointer that count as one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectMembers:
-    """What an object schema says of its members. ``others``: it welcomes members it doesn't name."""
+    """The members of an object schema. others: whether it explicitly allows members that it doesn't name."""
 
     properties: Mapping[str, object]
     required: frozenset[str]
@@ -35,14 +33,14 @@ _NOTHING = ObjectMembers({}, frozenset(), False)
 
 
 class SchemaReader:
-    """Reads one schema. root: where its references start. work: the steps that it may take."""
+    """Reads one schema. root: the schema in which references are resolved. work: the maximum of steps."""
 
     def __init__(self, root: object, work: int = SCHEMA_WORK) -> None:
         self._root = root
         self._left = self._work = work
-        # By the identity of a schema, which ``root`` keeps alive, and its depth.
+        # By the id of a schema object, which ``root`` keeps alive, and its depth.
         self._members: dict[tuple[int, int], ObjectMembers] = {}
-        self._meanings: dict[tuple[int, int], Alternatives] = {}
+        self._types: dict[tuple[int, int], Alternatives] = {}
         self._targets: dict[str, object] = {}
         self._anchors: dict[str, object] | None = None
 
@@ -52,12 +50,12 @@ class SchemaReader:
         return self._work - self._left
 
     def type(self, schema: object) -> str:
-        """The type of one value: ``string``, ``string[]``, ``open|closed``, ``any``."""
+        """The type that ``schema`` describes: ``string``, ``string[]``, ``open|closed``, ``any``."""
         return type_names.shown(self._alternatives(schema, 0))
 
     def members(self, schema: object, depth: int = 0) -> ObjectMembers:
-        """The members of an object schema, through references and combinations of schemas."""
-        if not self._may(1) or not isinstance(schema, dict) or depth >= SCHEMA_DEPTH:
+        """The members of an object schema, with those of references, ``allOf``, ``anyOf``, ``oneOf``."""
+        if not self._take_steps(1) or not isinstance(schema, dict) or depth >= SCHEMA_DEPTH:
             return _NOTHING
         key = id(schema), depth
         if key not in self._members:
@@ -67,7 +65,7 @@ class SchemaReader:
     def _members_of(self, schema: Mapping[str, object], depth: int) -> ObjectMembers:
         own = self._named(schema.get("properties"))
         required = {name for name in self._each(schema.get("required")) if isinstance(name, str)}
-        # Draft 3, and many a hand-written schema: `required: true` inside the property.
+        # Draft 3, and many hand-written schemas, have `required: true` inside the property.
         required |= {name for name, value in own.items() if _mapping(value).get("required") is True}
         extra = schema.get("additionalProperties")
         others = extra is True or (isinstance(extra, dict) and bool(extra))
@@ -75,36 +73,36 @@ class SchemaReader:
         parts = [self.members(part, depth + 1) for part in self._all_of(schema)]
         choices = [self.members(part, depth + 1) for part in self._any_of(schema)]
         for part in parts:
-            if self._may(len(part.required)):
+            if self._take_steps(len(part.required)):
                 required |= part.required
-        if choices and self._may(sum(len(choice.required) for choice in choices)):
+        if choices and self._take_steps(sum(len(choice.required) for choice in choices)):
             required |= frozenset.intersection(*(choice.required for choice in choices))
         for part in (*choices, *parts):
-            if self._may(len(part.properties)):
+            if self._take_steps(len(part.properties)):
                 properties.update(part.properties)
             others = others or part.others
         return ObjectMembers({**properties, **own}, frozenset(required), others)
 
     def _alternatives(self, schema: object, depth: int) -> Alternatives:
-        if not self._may(1) or not isinstance(schema, dict) or depth >= SCHEMA_DEPTH:
+        if not self._take_steps(1) or not isinstance(schema, dict) or depth >= SCHEMA_DEPTH:
             return ANY
         key = id(schema), depth
-        if key not in self._meanings:
-            self._meanings[key] = self._meaning(schema, depth)
-        return self._meanings[key]
+        if key not in self._types:
+            self._types[key] = self._type_of(schema, depth)
+        return self._types[key]
 
-    def _meaning(self, schema: Mapping[str, object], depth: int) -> Alternatives:
+    def _type_of(self, schema: Mapping[str, object], depth: int) -> Alternatives:
         if "const" in schema:
             return literals([schema["const"]])
         values = _list(schema.get("enum"))
-        if values and self._may(len(values)):
+        if values and self._take_steps(len(values)):
             return literals(values)
         declared = schema.get("type")
         if isinstance(declared, str):
-            return self._type(declared, schema, depth)
+            return self._named_type(declared, schema, depth)
         names = [name for name in self._each(declared) if isinstance(name, str)]
         if names:
-            return union(self._type(name, schema, depth) for name in names)
+            return union(self._named_type(name, schema, depth) for name in names)
         for part in self._all_of(schema):
             found = self._alternatives(part, depth + 1)
             if found != ANY:
@@ -117,10 +115,10 @@ class SchemaReader:
         if any(key in schema for key in ("properties", "additionalProperties", "patternProperties")):
             return {"object": ""}
         if "items" in schema or "prefixItems" in schema:
-            return self._type("array", schema, depth)
+            return self._named_type("array", schema, depth)
         return ANY
 
-    def _type(self, name: str, schema: Mapping[str, object], depth: int) -> Alternatives:
+    def _named_type(self, name: str, schema: Mapping[str, object], depth: int) -> Alternatives:
         if name == "null":
             return {}
         if name != "array":
@@ -132,31 +130,31 @@ class SchemaReader:
         inner = type_names.shown(union(self._alternatives(kind, depth + 1) for kind in kinds or [{}]))
         return {f"({inner})[]" if "|" in inner else f"{inner}[]": ""}
 
-    # --- what is looked at ----------------------------------------------------------------------------------
+    # --- the limit on steps ---------------------------------------------------------------------------------
 
-    def _may(self, steps: int) -> bool:
-        """Whether ``steps`` more may be taken; then they are."""
+    def _take_steps(self, steps: int) -> bool:
+        """Takes ``steps`` steps if so many are left. Returns whether it did."""
         if steps > self._left:
             return False
         self._left -= steps
         return True
 
     def _named(self, properties: object) -> Mapping[str, object]:
-        """``properties`` by name, as many as may be looked at."""
+        """``properties``, as many as there are steps left."""
         own = _mapping(properties)
-        if self._may(len(own)):
+        if self._take_steps(len(own)):
             return own
-        return {name: own[name] for name in islice(own, self._left) if self._may(1)}
+        return {name: own[name] for name in islice(own, self._left) if self._take_steps(1)}
 
     def _each(self, values: object) -> Iterator[object]:
-        """The elements of ``values``, if it is a list, as long as they may be looked at."""
+        """The elements of ``values`` if it is a list, as many as there are steps left."""
         for value in _list(values):
-            if not self._may(1):
+            if not self._take_steps(1):
                 return
             yield value
 
     def _all_of(self, schema: Mapping[str, object]) -> Iterator[object]:
-        """Every schema that holds besides this one's own keywords."""
+        """The schemas that apply in addition to the keywords of ``schema``."""
         referenced = schema.get("$ref", schema.get("$dynamicRef"))
         if isinstance(referenced, str):
             yield self._target(referenced)
@@ -169,45 +167,42 @@ class SchemaReader:
     # --- references -----------------------------------------------------------------------------------------
 
     def _target(self, reference: str) -> object:
-        """What ``#/$defs/Issue`` (a JSON pointer, RFC 6901) or ``#issue`` points at; None for nothing."""
-        if len(reference) > URI or not self._may(1 + len(reference) // STRETCH):
+        """The target of ``#/$defs/Issue`` (a JSON pointer, RFC 6901) or ``#issue``; None if there is none."""
+        if len(reference) > URI or not self._take_steps(1 + len(reference) // POINTER_STEP):
             return None
         if reference not in self._targets:
-            self._targets[reference] = self._resolved(reference)
+            self._targets[reference] = self._resolve(reference)
         return self._targets[reference]
 
-    def _resolved(self, reference: str) -> object:
+    def _resolve(self, reference: str) -> object:
         if reference == "#":
             return self._root
         if not reference.startswith("#/"):
-            return self._anchored(reference)
-        place = self._root
+            if self._anchors is None:
+                self._anchors = self._all_anchors()
+            return self._anchors.get(reference)
+        target = self._root
         if "%" in reference:
-            from urllib.parse import unquote  # seldom needed, and slow to import
+            from urllib.parse import unquote  # rarely needed, and slow to import
 
             reference = unquote(reference)
-        for step in reference[2:].split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(place, dict):
-                place = place.get(key)
-            elif isinstance(place, list) and key.isdecimal() and len(key) < 9 and int(key) < len(place):
-                place = place[int(key)]
+        for token in reference[2:].split("/"):
+            key = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(target, dict):
+                target = target.get(key)
+            elif isinstance(target, list) and key.isdecimal() and len(key) < 9 and int(key) < len(target):
+                target = target[int(key)]
             else:
                 return None
-        return place
-
-    def _anchored(self, reference: str) -> object:
-        if self._anchors is None:
-            self._anchors = self._all_anchors()
-        return self._anchors.get(reference)
+        return target
 
     def _all_anchors(self) -> dict[str, object]:
-        """The schemas of `$defs` by what they call themselves, the first of a name."""
+        """The schemas in ``$defs`` by ``$id`` and ``$anchor``; of duplicates the first."""
         found: dict[str, object] = {}
         root = _mapping(self._root)
         for key in ("$defs", "definitions"):
             schemas = _mapping(root.get(key))
-            if not self._may(len(schemas)):
+            if not self._take_steps(len(schemas)):
                 continue
             for schema in map(_mapping, schemas.values()):
                 own, anchor = schema.get("$id"), schema.get("$anchor")

@@ -1,17 +1,15 @@
-"""A tool on one line: what a model needs to choose it and, most of the time, to call it.
+"""A tool's signature on one line: what a model needs to choose the tool, and usually to call it (pure).
 
     slack__send_message: Send a Slack message [channel:string*, text:string*]
 
-The rules:
+1. It is one line: whitespace and control characters become one space.
+2. Required parameters come first, marked ``*``, and do not depend on the budget. Optional ones are omitted if
+   they exceed it (``, … +3 more``). Both groups are sorted by name. The description is cut at a sentence, or
+   at a word with ``…``.
+3. No schema raises. An unreadable part (a cycle, a boolean, a broken reference) is ``any``.
+4. The time is limited whatever the schema (`schema_reader`).
 
-1. One line, whatever the tool says: white space and control characters become one space.
-2. Required parameters are shown whatever the budget, marked ``*`` and first; each group goes by name.
-   Optional ones give way to it (``, … +3 more``), and the description ends at a sentence, or else at a word
-   with ``…``.
-3. No schema raises. What can't be read (a cycle, a boolean, a reference that leads nowhere) is ``any``.
-4. How long it takes follows from `limits`, not from who wrote the schema (`reading`).
-
-A tool that takes no arguments shows ``[]``; one that takes any, without naming them, shows ``[…]``.
+A tool without arguments has ``[]``; one that accepts any without naming them has ``[…]``.
 """
 
 import re
@@ -30,41 +28,41 @@ from mcpzip.model.schema_reader import SchemaReader
 from mcpzip.model.type_names import NEEDS_QUOTES, quoted
 
 BUDGET = 240
-"""Characters a line may take, about 60 tokens. Only its name and required parameters can make it longer, and
-they to `limits.SIGNATURE`."""
+"""Characters of a line, about 60 tokens. Only the name and the required parameters, which may have
+`limits.SIGNATURE` characters, can exceed it."""
 
 DESCRIPTION = 120
-"""Characters of the budget the description may take."""
+"""Characters of the budget that the description may use."""
 
 _LEAST_DESCRIPTION = 40
 
 
 def signature(entry: Entry, budget: int = BUDGET, description: int = DESCRIPTION) -> str:
-    """The compact form of ``entry``: one line of about ``budget`` characters.
+    """The signature of ``entry``, of about ``budget`` characters.
 
-    description: how many of them what it does may take; 0 leaves that out.
+    description: the maximum characters of the description in it; 0 omits it.
     """
     name = spaced(entry.name)
-    names = _Parameters.of(_schema(entry))
-    said = ""
+    params = _Parameters.of(_schema(entry))
+    text = ""
     if description:
-        room = min(description, budget - len(name) - len(names.text(0)) - 3)
-        said = summary(entry.description or entry.title, max(room, min(description, _LEAST_DESCRIPTION)))
-    head = f"{name}: {said} " if said else f"{name} "
-    return head + names.text(budget - len(head))
+        room = min(description, budget - len(name) - len(params.text(0)) - 3)
+        text = summary(entry.description or entry.title, max(room, min(description, _LEAST_DESCRIPTION)))
+    head = f"{name}: {text} " if text else f"{name} "
+    return head + params.text(budget - len(head))
 
 
 def parameters(schema: object, budget: int | None = None) -> str:
-    """The bracket part for an ``inputSchema``: ``[channel:string*, limit:integer]``; whole if no budget."""
+    """The parameters of an ``inputSchema``: ``[channel:string*, limit:integer]``; all if budget is None."""
     return _Parameters.of(schema).text(budget)
 
 
 def summary(text: str, budget: int = DESCRIPTION) -> str:
-    """As many whole sentences of ``text`` as fit in ``budget`` characters, on one line, less the last full
+    """As many sentences of ``text`` as fit into ``budget`` characters, on one line, without the last full
     stop.
 
-    When not even the first fits, its words that do and ``…``. A blank line ends a sentence, and a heading
-    that only repeats the schema (``Args:``) ends the text.
+    If the first does not fit, it is cut at a word with ``…``. A blank line ends a sentence, and a heading
+    such as ``Args:``, whose section repeats the schema, ends the text.
     """
     text = text.strip()[: 8 * budget]
     heading = _HEADING.search(text)
@@ -117,7 +115,7 @@ def _cut(text: str, budget: int) -> str:
     head = text[:room]
     if not text[room : room + 1].isspace():
         words = head.rpartition(" ")[0]
-        # A script without spaces, or one endless word, is cut where the room ends.
+        # A script without spaces, or one very long word, is cut inside.
         head = words if len(words) > room // 2 else head
     return head.rstrip(" ,;:-–—(") + "…"
 
@@ -157,7 +155,7 @@ class _Parameters:
         return f"[{', '.join(parts)}]"
 
     def _fitting(self, budget: int) -> int:
-        """How many of the optional ones fit, with the note of what is left out."""
+        """How many optional parameters fit, with the count of the others."""
         used = 2 + sum(len(part) + 2 for part in self.required)
         best = 0
         for count, part in enumerate(self.optional, start=1):
@@ -169,7 +167,7 @@ class _Parameters:
 
 
 def _first(parts: tuple[str, ...], most: int) -> tuple[str, ...]:
-    """As many of ``parts``, each with its comma, as ``most`` characters hold."""
+    """As many of ``parts``, each with its comma, as fit into ``most`` characters."""
     lengths = accumulate(len(part) + 2 for part in parts)
     return parts[: bisect_right(list(lengths), most)]
 
@@ -180,7 +178,7 @@ def _name(name: str) -> str:
 
 
 def _schema(entry: Entry) -> object:
-    # It parsed when the entry was made, but a deep schema may need more stack than this caller has left.
+    # The entry was parsed before, but a deep schema may need more stack than is left here.
     try:
         return entry.input_schema()
     except (msgspec.DecodeError, RecursionError):

@@ -1,10 +1,10 @@
-"""Whether a URI can come from a URI template (RFC 6570), as far as routing has to know.
+"""Matches a URI against a URI template (RFC 6570), to find the server that has it (pure).
 
-The rule: a template comes from a server and a URI from a client, so the work is at most the product of their
-lengths, and both are bounded; a regular expression made of a template could take for ever.
+Both are untrusted, so the work is at most the product of their lengths, which are limited. A regular
+expression built from the template could take exponential time.
 
-    matches("file:///{+path}", "file:///a/b")      True: reserved expansion goes across slashes
-    matches("note://{id}/text", "note://7/8/text") False: simple expansion doesn't
+    matches("file:///{+path}", "file:///a/b")      True: reserved expansion may contain slashes
+    matches("note://{id}/text", "note://7/8/text") False: simple expansion may not
 """
 
 import re
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from mcpzip.model.limits import URI
 
-MOST = 64
-"""Expressions of a template that is compared."""
+MAX_EXPRESSIONS = 64
+"""A template with more matches nothing."""
 
 
 class _Expansion(NamedTuple):
-    """lead: what its values begin with, if there are any. stop: the characters they can't have."""
+    """prefix: the text before its values. stop: the characters that its values can't contain."""
 
-    lead: str
+    prefix: str
     stop: str
 
 
@@ -39,30 +39,29 @@ _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 
 
 def matches(template: str, uri: str) -> bool:
-    """Whether ``uri`` is ``template`` with some values in the place of its expressions."""
-    pieces = _EXPRESSION.split(template)
-    if len(uri) > URI or len(pieces) // 2 > MOST:
+    """Whether ``uri`` is ``template`` with some values for its expressions."""
+    parts = _EXPRESSION.split(template)
+    if len(uri) > URI or len(parts) // 2 > MAX_EXPRESSIONS:
         return False
-    # Literals and expressions take turns; of the URI's places those are kept that can have been come to.
-    places = {0}
-    for turn, piece in enumerate(pieces):
-        if turn % 2:
-            places |= _past_values(_EXPANSIONS.get(piece[:1], _SIMPLE), uri, places)
+    # Literals and expressions alternate. The offsets are those in the URI at which the next part may begin.
+    offsets = {0}
+    for number, part in enumerate(parts):
+        if number % 2:
+            offsets |= _after_values(_EXPANSIONS.get(part[:1], _SIMPLE), uri, offsets)
         else:
-            places = {at + len(piece) for at in places if uri.startswith(piece, at)}
-        if not places:
+            offsets = {at + len(part) for at in offsets if uri.startswith(part, at)}
+        if not offsets:
             return False
-    return len(uri) in places
+    return len(uri) in offsets
 
 
-def _past_values(expansion: _Expansion, uri: str, places: set[int]) -> set[int]:
-    lead = expansion.lead
+def _after_values(expansion: _Expansion, uri: str, offsets: set[int]) -> set[int]:
+    """The offsets at which values that begin at ``offsets`` can end."""
+    prefix = expansion.prefix
     reached: set[int] = set()
-    for at in sorted(places):
-        if uri.startswith(lead, at) and at + len(lead) not in reached:
-            reached.update(range(at + len(lead), _first(expansion.stop, uri, at + len(lead)) + 1))
+    for at in sorted(offsets):
+        start = at + len(prefix)
+        if uri.startswith(prefix, at) and start not in reached:
+            stops = (found for stop in expansion.stop if (found := uri.find(stop, start)) >= 0)
+            reached.update(range(start, min(stops, default=len(uri)) + 1))
     return reached
-
-
-def _first(stop: str, uri: str, start: int) -> int:
-    return min((at for each in stop if (at := uri.find(each, start)) >= 0), default=len(uri))

@@ -1,7 +1,6 @@
-"""What a value may be, in a few words: ``string``, ``open|closed``, ``(string|integer)[]`` (pure).
+"""Short names for the types of a schema: ``string``, ``open|closed``, ``(string|integer)[]`` (pure).
 
-The rule: what is kept of the alternatives is no more than can be shown of them. However many values an enum
-has, they come to a handful of words as soon as they are read.
+Only as many alternatives are kept as can be shown, so a long enum takes little memory.
 """
 
 import re
@@ -11,23 +10,23 @@ from mcpzip.model.quoting import one_line
 from mcpzip.model.sanitize import spaced
 
 Alternatives = dict[str, str]
-"""What a value may be: text -> "" for a type, or for a literal the name of its type."""
+"""The alternatives for a value: type name -> "", or literal -> the name of its type."""
 
 ANY: Alternatives = {"any": ""}
 _TOO_MANY: Alternatives = {"any": "", "…": ""}
-"""More than can be shown; unlike `ANY` something that a schema does say."""
+"""More than can be shown. Differs from `ANY`, which means that the schema states no type."""
 
 _LITERALS, _LITERAL_CHARACTERS = 6, 48
-"""An enum is shown when it has no more values and no more characters than this; else only its type is."""
+"""Maximum values, and characters together, of an enum that is shown; of a larger one only the type is."""
 _MOST = _LITERALS + 6
-"""Alternatives that are shown; of more none is."""
+"""Maximum alternatives that are shown; more become ``any``."""
 _MORE = "…" * (_LITERAL_CHARACTERS + 1)
-"""Stands for literals that are too many, with the kind of the first."""
+"""Replaces literals that are too many, with the type of the first."""
 _LONGEST = 512
-"""Characters of one value that are looked at: of this length it isn't shown."""
+"""Characters of one value that are processed; a value of this length isn't shown."""
 
 NEEDS_QUOTES = re.compile(r'[\s,:|*\[\]()"…]|^$')
-_READS_AS_OTHER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_LOOKS_LIKE_OTHER_TYPE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 
 
@@ -37,22 +36,17 @@ def quoted(text: str) -> str:
 
 
 def type_name(name: str) -> Alternatives:
-    """The type that a schema calls ``name``."""
+    """The type with this ``name`` in a schema."""
     return {one_line(name[:_LONGEST])[:_LITERAL_CHARACTERS] or "any": ""}
 
 
 def literals(values: Iterable[object]) -> Alternatives:
-    """One of ``values``, which are JSON."""
-    return _few(map(_literal, values))
-
-
-def union(parts: Iterable[Alternatives]) -> Alternatives:
-    """One of ``parts``."""
-    return _few(parts)
+    """The alternatives of an enum with these JSON ``values``."""
+    return union(map(_literal, values))
 
 
 def shown(found: Alternatives) -> str:
-    """``found`` as it is shown."""
+    """The text for ``found``."""
     if not found:
         return "null"
     if _exceeds(text for text, kind in found.items() if kind):
@@ -60,9 +54,9 @@ def shown(found: Alternatives) -> str:
     return "|".join(found) if len(found) <= _MOST and "any" not in found else "any"
 
 
-def _few(parts: Iterable[Alternatives]) -> Alternatives:
-    """All of ``parts`` as one, less what `shown` leaves out whatever is added: of literals that are too
-    many the kinds alone, of types that are too many nothing.
+def union(parts: Iterable[Alternatives]) -> Alternatives:
+    """All alternatives of ``parts``. If there are too many literals to show, only their types are kept; if
+    there are too many types, none.
     """
     found: Alternatives = {}
     full = False
@@ -81,7 +75,7 @@ def _few(parts: Iterable[Alternatives]) -> Alternatives:
 
 
 def _kinds(found: Alternatives) -> Alternatives:
-    """``found`` with its literals as one that is too long to be shown."""
+    """``found`` with its literals replaced by one that is too long to be shown, and their types."""
     kinds: Alternatives = {}
     first = ""
     for text, kind in found.items():
@@ -100,7 +94,7 @@ def _exceeds(texts: Iterable[str]) -> bool:
 def _literal(value: object) -> Alternatives:
     if isinstance(value, str):
         text = value[:_LONGEST]
-        plain = not NEEDS_QUOTES.search(text) and not _READS_AS_OTHER.fullmatch(text)
+        plain = not NEEDS_QUOTES.search(text) and not _LOOKS_LIKE_OTHER_TYPE.fullmatch(text)
         return {spaced(text) if plain else quoted(text): "string"}
     if isinstance(value, dict | list):
         return {_KINDS[type(value)]: ""}

@@ -1,8 +1,7 @@
-"""A text as it reads once its escapes are undone, and where each character of that stands (pure).
+"""Unescapes a text and maps the result to offsets in the original (pure).
 
-Whatever wrote the text – JSON of any language, a repr, a URL, HTML, one inside another – need not be known:
-every escape that one of them has is undone, as often as there are some left. What looks like an escape and is
-none stays as it is. The time is linear in the text.
+The escapes of JSON, programming languages, `repr`, URLs and HTML are replaced, repeatedly if they are nested;
+the format of the text need not be known. Invalid escapes stay unchanged. The time is linear in the text.
 """
 
 import re
@@ -10,92 +9,93 @@ import sys
 from collections.abc import Iterator
 
 DEEPEST = 5
-"""How often escapes are undone: JSON in JSON in a URL takes three."""
+"""Maximum number of passes: JSON in JSON in a URL takes three."""
 
 _PAIR = r"u[Dd][89ABab][0-9A-Fa-f]{2}%su[Dd][C-Fc-f][0-9A-Fa-f]{2}"
-_OF_A_SIGN = {
+_ESCAPES = {
     "\\": r"\\(?:"
     + _PAIR % r"\\"
     + r"|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[abfnrtv\"'/\\`])",
     "%": r"%(?:" + _PAIR % "%" + r"|u[0-9A-Fa-f]{4}|[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*)",
     "&": r"&(?:\#[Xx][0-9A-Fa-f]{1,6}|\#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});",
 }
-_ALONE = {sign: re.compile(escape) for sign, escape in _OF_A_SIGN.items()}
-_ANY = re.compile("|".join(_OF_A_SIGN.values()))
+_BY_SIGN = {sign: re.compile(escape) for sign, escape in _ESCAPES.items()}
+_ANY = re.compile("|".join(_ESCAPES.values()))
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_OF_A_LETTER, _OF_AN_OCTET, _OF_A_PAIR = 2, 3, 12
+_LETTER_LENGTH, _OCTET_LENGTH, _PAIR_LENGTH = 2, 3, 12
 
 
 def unescaped(text: str) -> Iterator[tuple[str, list[int]]]:
-    """``text`` with its escapes undone once, twice and so on, while there are some, `DEEPEST` times at most:
-    all of them, and those of one writer alone, to whom the other signs mean nothing.
+    """Yields ``text`` unescaped once, twice and so on, at most `DEEPEST` times while there are escapes: first
+    with the escapes of all formats, then with those of each format alone.
 
-    With each comes where every character of it begins in ``text``, and at last where it ends.
+    Each comes with the offsets in ``text`` at which its characters begin, and of its end.
     """
-    signs = [sign for sign in _ALONE if sign in text]
+    signs = [sign for sign in _BY_SIGN if sign in text]
     if signs:
-        yield from _readings(text, _ANY)
+        yield from _passes(text, _ANY)
     for sign in signs if len(signs) > 1 else ():
-        yield from _readings(text, _ALONE[sign])
+        yield from _passes(text, _BY_SIGN[sign])
 
 
-def _readings(text: str, escape: re.Pattern[str]) -> Iterator[tuple[str, list[int]]]:
-    begins = list(range(len(text) + 1))
+def _passes(text: str, escape: re.Pattern[str]) -> Iterator[tuple[str, list[int]]]:
+    offsets = list(range(len(text) + 1))
     for _ in range(DEEPEST):
-        undone, begins = _undone(text, begins, escape)
-        if undone == text:
+        plain, offsets = _unescape(text, offsets, escape)
+        if plain == text:
             return
-        text = undone
-        yield text, begins
+        text = plain
+        yield text, offsets
 
 
-def _undone(text: str, begins: list[int], escape: re.Pattern[str]) -> tuple[str, list[int]]:
+def _unescape(text: str, offsets: list[int], escape: re.Pattern[str]) -> tuple[str, list[int]]:
+    """One pass. Returns the text, and for its characters the values of ``offsets``."""
     pieces: list[str] = []
-    places: list[int] = []
+    mapped: list[int] = []
     end = 0
-    for found in escape.finditer(text):
-        start, stop = found.span()
+    for match in escape.finditer(text):
+        start, stop = match.span()
         pieces.append(text[end:start])
-        places += begins[end:start]
+        mapped += offsets[end:start]
         end = stop
-        written = found[0]
-        if written[0] == "%" and written[1] != "u":
-            signs, lengths = _of_octets(bytes.fromhex(written.replace("%", "")))
-            pieces.append(signs)
+        original = match[0]
+        if original[0] == "%" and original[1] != "u":
+            decoded, lengths = _decode_octets(bytes.fromhex(original.replace("%", "")))
+            pieces.append(decoded)
             for length in lengths:
-                places.append(begins[start])
-                start += _OF_AN_OCTET * length
-        elif (meant := _meant(written)) and meant != written:
-            pieces.append(meant)
-            places += [begins[start]] + [begins[stop - 1]] * (len(meant) - 1)
+                mapped.append(offsets[start])
+                start += _OCTET_LENGTH * length
+        elif (value := _value(original)) and value != original:
+            pieces.append(value)
+            mapped += [offsets[start]] + [offsets[stop - 1]] * (len(value) - 1)
         else:
-            pieces.append(written)
-            places += begins[start:stop]
+            pieces.append(original)
+            mapped += offsets[start:stop]
     pieces.append(text[end:])
-    places += begins[end:]
-    return "".join(pieces), places
+    mapped += offsets[end:]
+    return "".join(pieces), mapped
 
 
-def _meant(escape: str) -> str:
-    """What one escape stands for; "" or the escape itself if it stands for nothing."""
+def _value(escape: str) -> str:
+    """The text for one escape; "" or the escape itself if it is invalid."""
     if escape[0] == "&":
-        from html import unescape  # seldom wanted
+        from html import unescape  # rarely needed
 
         return unescape(escape)
-    if len(escape) == _OF_A_LETTER:
+    if len(escape) == _LETTER_LENGTH:
         return _LETTERS.get(escape[1], escape[1])
-    if len(escape) == _OF_A_PAIR:
+    if len(escape) == _PAIR_LENGTH:
         return bytes.fromhex(escape[2:6] + escape[8:]).decode("utf-16-be")
     number = int(escape[2:].strip("{}"), 16)
     return chr(number) if number <= sys.maxunicode else ""
 
 
-def _of_octets(data: bytes) -> tuple[str, list[int]]:
-    """``data`` as UTF-8, with how many octets each character takes; what is none, as Latin-1."""
+def _decode_octets(data: bytes) -> tuple[str, list[int]]:
+    """``data`` decoded as UTF-8, invalid bytes as Latin-1, and the number of octets of each character."""
     if data.isascii():
         return data.decode("ascii"), [1] * len(data)
-    signs = []
-    for sign in data.decode("utf-8", "surrogateescape"):
-        lone = "\udc80" <= sign <= "\udcff"
-        signs.append((chr(ord(sign) - 0xDC00), 1) if lone else (sign, len(sign.encode())))
-    return "".join(sign for sign, _ in signs), [length for _, length in signs]
+    decoded = []
+    for char in data.decode("utf-8", "surrogateescape"):
+        invalid = "\udc80" <= char <= "\udcff"
+        decoded.append((chr(ord(char) - 0xDC00), 1) if invalid else (char, len(char.encode())))
+    return "".join(char for char, _ in decoded), [length for _, length in decoded]

@@ -127,9 +127,9 @@ def _named_in(result: bytes) -> Iterator[str]:
     try:
         yield from _read_in(result, bytes)
     except msgspec.DecodeError:  # at a half of a surrogate pair msgspec takes offence
-        if not may_hold_surrogates(result) or (veil := SurrogateMask.over(result)) is None:
+        if not may_hold_surrogates(result) or (mask := SurrogateMask.over(result)) is None:
             raise
-        yield from _read_in(veil.text, veil.lifted)
+        yield from _read_in(mask.text, mask.unmask)
 
 
 def _read_in(result: bytes, lifted: Callable[[bytes], bytes]) -> Iterator[str]:

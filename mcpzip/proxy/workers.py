@@ -88,7 +88,7 @@ class Workers:
     async def compute(self, work: Callable[[], T], name: str) -> T:
         """``work()``, in its turn. Cancelling abandons it, or drops it if its turn hasn't come.
 
-        name: of the thread, for as long. Raises CrowdedError when too much waits.
+        name: of the thread, for as long. Raises OverloadedError when too much waits.
         """
         job = _Job(work, name, ASKER.get())
         self._add(job)
@@ -110,7 +110,7 @@ class Workers:
             begin_thread(threading.Thread(target=self._work, name=job.name, daemon=True))
 
     def _make_room(self, whose: object) -> None:
-        """Whoever has most waiting loses what came last. Raises CrowdedError when that is ``whose``."""
+        """Whoever has most waiting loses what came last. Raises OverloadedError when that is ``whose``."""
         if self._size < self._room:
             return
         most = max(self._waiting, key=lambda each: len(self._waiting[each]))

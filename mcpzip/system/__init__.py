@@ -1,4 +1,4 @@
-"""What differs between operating systems: pipes on an event loop, process groups, files; and waiting.
+"""Code that depends on the operating system (pipes, processes, files, the network), and back-off.
 
-The rule: nothing outside this folder asks which system it runs on.
+No other folder checks which operating system it runs on.
 """

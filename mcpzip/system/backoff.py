@@ -1,21 +1,21 @@
-"""How long to wait before something is tried again (pure).
+"""Exponential backoff: how long to wait before the next attempt (pure).
 
-The rule: every pause is longer than the one before it, up to a longest one. With ``jitter``, a share of each
-pause is drawn at random, so that those who failed together do not return together; 0.5 is the equal jitter of
-"Exponential Backoff And Jitter" (M. Brooker, AWS Architecture Blog, 2015).
+Each pause is ``factor`` times the one before, up to a maximum. With ``jitter``, a share of each pause is
+random, so that clients that failed together do not retry together; 0.5 is the equal jitter of "Exponential
+Backoff And Jitter" (M. Brooker, AWS Architecture Blog, 2015).
 """
 
 import random
 
-_MOST = 60
-"""The exponent is bounded: what fails for days would overflow a float."""
+_MAX_EXPONENT = 60
+"""Without a bound, the power overflows a float after days of failures."""
 
 
 class Backoff:
     """Pauses from ``shortest`` to ``longest`` seconds, each ``factor`` times the one before.
 
-    jitter: the share of a pause that is drawn at random, 0 to 1. taken: how many pauses were taken since the
-    beginning, or since `reset`.
+    jitter: the random share of a pause, 0 to 1. taken: the number of pauses since the start or the last
+    `reset`.
     """
 
     __slots__ = ("_factor", "_jitter", "_longest", "_random", "_shortest", "taken")
@@ -29,7 +29,7 @@ class Backoff:
         jitter: float = 0.0,
         source: random.Random | None = None,
     ) -> None:
-        """source: where random numbers come from; None means one that nobody can predict."""
+        """source: the random number generator; None means the `random` module."""
         self._shortest, self._longest, self._factor, self._jitter = shortest, longest, factor, jitter
         self._random = source
         self.taken = 0
@@ -43,8 +43,8 @@ class Backoff:
         return whole * (self._random or random).uniform(1.0 - self._jitter, 1.0)
 
     def pause(self, number: int) -> float:
-        """The pause of this ``number``, counted from 1, in seconds and without jitter."""
-        return min(self._longest, self._shortest * self._factor ** min(max(number - 1, 0), _MOST))
+        """Pause ``number``, counted from 1, in seconds and without jitter."""
+        return min(self._longest, self._shortest * self._factor ** min(max(number - 1, 0), _MAX_EXPONENT))
 
     def reset(self) -> None:
         """The next pause is the shortest again."""

@@ -1,24 +1,24 @@
-"""Reading a file no further than a limit.
+"""Reading a file up to a size limit.
 
-The rule: only a regular file is opened, and opening never waits for a pipe. The front desk reads with this,
-so it imports nothing but the smallest parts of the standard library.
+`open_regular` opens regular files only, and never blocks on a named pipe. The front desk imports this module
+at every start, so it imports only small modules of the standard library.
 """
 
 import errno
 import os
 import stat
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PIECE = 1 << 22
+_CHUNK = 1 << 22
 
 
 def open_regular(path: str, flags: int = 0) -> "tuple[int, os.stat_result]":
-    """The regular file at ``path``, open for reading: its descriptor and its state. Raises OSError.
+    """Opens the regular file at ``path`` for reading. Returns its descriptor and its status. Raises OSError.
 
-    flags: of `os.open`, in addition to those that every read needs.
+    flags: more flags for `os.open`.
     """
     flags |= os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     handle = os.open(path, flags)
@@ -33,21 +33,21 @@ def open_regular(path: str, flags: int = 0) -> "tuple[int, os.stat_result]":
 
 
 def read_limited(read: "Callable[[int], bytes]", limit: int, path: str) -> bytes:
-    """All that ``read`` gives of the file at ``path``. Raises OSError; EFBIG for more than ``limit`` bytes.
+    """The rest of the file at ``path``. Raises OSError; EFBIG for more than ``limit`` bytes.
 
-    read: takes a number of bytes, and gives as many at most.
+    read: returns at most as many bytes as its argument says, b"" at the end of the file.
     """
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
-    # In pieces: asked for ``limit`` bytes at once, Python reserves that much before it reads the first.
-    while piece := read(_PIECE):
-        size += len(piece)
+    # In chunks, because Python allocates all the bytes that a read asks for before it reads.
+    while chunk := read(_CHUNK):
+        size += len(chunk)
         if size > limit:
             raise too_large(limit, path)
-        pieces.append(piece)
-    return b"".join(pieces)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def too_large(limit: int, path: str) -> OSError:
-    """The error for a file at ``path`` that has more than ``limit`` bytes."""
+    """The error for a file at ``path`` of more than ``limit`` bytes."""
     return OSError(errno.EFBIG, f"larger than {limit:,} bytes", path)

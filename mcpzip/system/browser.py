@@ -1,7 +1,7 @@
-"""A person's web browser.
+"""Opening the user's web browser.
 
-The rule: it is theirs. It gets neither our terminal nor our end: it is started from a process of its own,
-without our three streams, and is left running.
+The browser is started by a process with a session of its own and without our standard streams, so that it
+neither writes to our terminal nor ends with us.
 """
 
 import subprocess
@@ -10,49 +10,48 @@ from collections.abc import Mapping
 
 _OVER_SSH = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
-_HAVE_A_SCREEN = ("win32", "darwin", "cygwin")
+_ALWAYS_HAVE_A_DISPLAY = ("win32", "darwin", "cygwin")
 
 _OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 
 
 def why_no_browser(env: Mapping[str, str], platform: str = sys.platform) -> str:
-    """Why no browser that this person sees can be opened from here, as part of a sentence; "" when one can.
+    """Why no browser can be opened on the user's screen, as part of a sentence; "" if one can.
 
-    ``$BROWSER`` (what the standard library's `webbrowser` starts) settles it.
+    If ``$BROWSER`` is set, the standard library's `webbrowser` starts that program, so one can.
     """
     if env.get("BROWSER"):
         return ""
     if any(env.get(name) for name in _OVER_SSH):
         return "this session came over SSH"
-    if platform not in _HAVE_A_SCREEN and not any(env.get(name) for name in _DISPLAYS):
+    if platform not in _ALWAYS_HAVE_A_DISPLAY and not any(env.get(name) for name in _DISPLAYS):
         return "there is no display here"
     return ""
 
 
 def open_browser(url: str, env: Mapping[str, str]) -> bool:
-    """Opens ``url``, an http or https one. False when no browser could be started.
+    """Opens ``url`` (http or https). Returns whether a browser was started.
 
-    Blocks until the browser has taken it, which for one that stays in the foreground is its end.
+    Blocks until the program that opens the page exits; a browser that stays in the foreground exits when the
+    user closes it. Raises ValueError for another scheme.
     """
     if not url.startswith(("https://", "http://")):
         raise ValueError("not a web page")
-    own = dict(env)
-    if not own.get("BROWSER"):
-        own.pop("TERM", None)  # `webbrowser` then leaves out those that would run in the terminal
+    child_env = dict(env)
+    if not child_env.get("BROWSER"):
+        child_env.pop("TERM", None)  # without it, `webbrowser` starts no browser that runs in the terminal
     options: dict[str, int | bool] = {"start_new_session": True}
     if sys.platform == "win32":
         options = {"creationflags": subprocess.CREATE_NO_WINDOW}
-    nothing = subprocess.DEVNULL
     try:
         opener = subprocess.Popen(
             [sys.executable, "-I", "-c", _OPEN, url],
-            stdin=nothing,
-            stdout=nothing,
-            stderr=nothing,
-            env=own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_env,
             **options,  # type: ignore[call-overload]
         )
     except OSError:
         return False
-    code: int = opener.wait()
-    return code == 0
+    return bool(opener.wait() == 0)

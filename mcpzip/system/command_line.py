@@ -1,14 +1,14 @@
-"""A command line, in words."""
+"""Splitting a command line into words."""
 
 import os
 import shlex
 
 
 def split_command_line(text: str) -> list[str]:
-    """``text`` split as a shell splits it, with its quotes taken off; nothing else of a shell happens.
+    """``text`` split into words as a POSIX shell splits it, without quotes. Nothing is expanded.
 
-    On Windows a backslash is an ordinary character, for that is how a path is written there. Raises
-    ValueError for a quote that is not closed.
+    On Windows a backslash is an ordinary character, because it separates folders in a path. Raises ValueError
+    for a quote that is not closed.
     """
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True

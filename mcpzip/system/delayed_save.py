@@ -1,7 +1,7 @@
-"""Saving what changes often, not every time that it changes.
+"""Debounced saving of state that changes often.
 
-The rule: a save begins some time after it is wanted, and whatever is wanted in between is saved with it. Two
-saves never overlap, so that an older state cannot replace a newer one.
+A save begins some time after the first request, and serves all requests until then. Two saves never overlap,
+so an older state cannot replace a newer one.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 
 class DelayedSave:
-    """Calls ``save`` some time after it is wanted. Everything runs on one event loop.
+    """Calls ``save`` some time after `want`. Not thread-safe: belongs to one event loop.
 
-    save: keeps what is there when it is called; it raises nothing. name: that of its tasks.
+    save: writes the current state; must not raise. name: the name of its tasks.
     """
 
     def __init__(self, save: Callable[[], Awaitable[None]], name: str) -> None:
@@ -20,9 +20,9 @@ class DelayedSave:
         self._task: asyncio.Task[None] | None = None
 
     def want(self, after: float, *, quiet: bool = False) -> None:
-        """Save in ``after`` seconds, unless that is planned already.
+        """Schedules a save in ``after`` seconds, unless a save is scheduled already.
 
-        quiet: whether what is planned is put off, so that a save begins after so many seconds without a wish.
+        quiet: reschedules it instead, so that a save begins ``after`` seconds after the last call.
         """
         if self._timer is not None:
             if not quiet:
@@ -31,7 +31,7 @@ class DelayedSave:
         self._timer = asyncio.get_running_loop().call_later(after, self._begin)
 
     def withdraw(self) -> bool:
-        """Plan no save any more. Returns whether one was planned."""
+        """Cancels the scheduled save. Returns whether there was one."""
         if self._timer is None:
             return False
         self._timer.cancel()
@@ -39,21 +39,21 @@ class DelayedSave:
         return True
 
     async def settled(self, timeout: float | None = None) -> None:
-        """Waits until no save is under way, for ``timeout`` seconds at most."""
+        """Waits until no save is running, for ``timeout`` seconds at most."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=timeout)
 
     async def flush(self) -> None:
-        """Saves at once what a save was planned for, and waits until it is saved."""
+        """Starts the scheduled save now, and waits until no save is running."""
         if self.withdraw():
             self._begin()
         await self.settled()
 
     def _begin(self) -> None:
         self._timer = None
-        self._task = asyncio.get_running_loop().create_task(self._in_turn(self._task), name=self._name)
+        self._task = asyncio.get_running_loop().create_task(self._save_after(self._task), name=self._name)
 
-    async def _in_turn(self, before: "asyncio.Task[None] | None") -> None:
-        if before is not None:
-            await asyncio.wait({before})
+    async def _save_after(self, previous: "asyncio.Task[None] | None") -> None:
+        if previous is not None:
+            await asyncio.wait({previous})
         await self._save()

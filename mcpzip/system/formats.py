@@ -1,8 +1,7 @@
-"""What the JSON files that we keep say of themselves: their format, and its version.
+"""The format and version fields of the JSON files that mcpzip writes.
 
-The rule: ``format`` and ``version`` come first in every version, so that any of them can tell what a file is.
-A file of another format, of a later version, or of another shape is not used, and there is a sentence that
-says so.
+Every file begins with ``format`` and ``version``, so that every version of mcpzip can identify it. A file of
+another format, a later version or another shape is not used, and `UnusableError` says why.
 """
 
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from typing import TypeVar
 
 import msgspec
 
-_ECHO = 40
-"""Characters of a wrong format that are repeated."""
+_QUOTED = 40
+"""Characters of a wrong format name that an error message quotes."""
 
 
 class Head(msgspec.Struct):
-    """How every such file begins."""
+    """The first fields of every file."""
 
     format: str
     version: int
@@ -26,7 +25,10 @@ File = TypeVar("File", bound=Head)
 
 
 class UnusableError(Exception):
-    """Why a file is not used: goes on from its name. later: whether a later version of mcpzip wrote it."""
+    """Why a file is not used: the rest of a sentence that begins with the file's name.
+
+    later: whether a later version of mcpzip wrote the file.
+    """
 
     def __init__(self, why: str, *, later: bool = False) -> None:
         super().__init__(why)
@@ -35,8 +37,10 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of files. version: the latest that is read, and the one that is written. noun: what such a
-    file is called, with its article.
+    """A file format.
+
+    version: the one that is written, and the latest that is read. noun: the name of such a file in error
+    messages, with its article.
     """
 
     name: str
@@ -44,17 +48,17 @@ class Format:
     noun: str
 
     def decode(self, data: bytes, shape: type[File]) -> File:
-        """What a file of this format holds. Raises UnusableError."""
-        head = self.shaped(data, Head)
+        """Decodes a file of this format. Raises UnusableError."""
+        head = self.decode_as(data, Head)
         if head.format != self.name:
-            raise UnusableError(f"isn't {self.noun} of mcpzip (its format is {head.format[:_ECHO]!r})")
+            raise UnusableError(f"isn't {self.noun} of mcpzip (its format is {head.format[:_QUOTED]!r})")
         if head.version > self.version:
             both = f"{head.version}; this one reads {self.version}"
             raise UnusableError(f"is of a later version of mcpzip ({both})", later=True)
-        return self.shaped(data, shape)
+        return self.decode_as(data, shape)
 
-    def shaped(self, data: bytes, shape: type[T]) -> T:
-        """What ``data`` holds if it has this shape, whatever it says of itself. Raises UnusableError."""
+    def decode_as(self, data: bytes, shape: type[T]) -> T:
+        """Decodes ``data`` without a look at its format and version. Raises UnusableError."""
         try:
             return msgspec.json.decode(data, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,10 +1,10 @@
-"""Our memory and our environment, kept from the processes that we start.
+"""Protects the memory and environment of this process from the processes that it starts.
 
-The rule: before the first of them runs, Linux is told that this process isn't to be dumped (prctl(2),
-``PR_SET_DUMPABLE``). Its ``/proc/PID/environ``, ``mem`` and ``maps`` then belong to root, and nobody of the
-same user can attach to it; the price is that there is no core dump. What we start is dumpable again once it
-runs its own program. Root (``CAP_SYS_PTRACE``) can look all the same. Other systems have nothing like it that
-a process could ask for: what runs there as the same user can look.
+Before the first child starts, this process becomes non-dumpable (prctl(2), ``PR_SET_DUMPABLE``), which only
+Linux offers. Its ``/proc/PID/environ``, ``mem`` and ``maps`` then belong to root, and no process of the same
+user can attach to it; it also writes no core dump. Children become dumpable again when they execute their own
+program. Root (``CAP_SYS_PTRACE``) can still read everything; on macOS and Windows, so can any process of the
+same user.
 """
 
 import sys
@@ -15,7 +15,7 @@ _done = False
 
 
 def harden() -> None:
-    """Sees to it, the first time; does nothing where it can't be had."""
+    """Makes this process non-dumpable, once; does nothing where the system has no ``prctl``."""
     global _done
     if _done or not sys.platform.startswith("linux"):
         return
@@ -25,7 +25,7 @@ def harden() -> None:
 
 
 def _prctl() -> "Callable[..., int] | None":
-    import ctypes  # some milliseconds: only when something is started
+    import ctypes  # takes some milliseconds, so it is imported when the first process is started
 
     try:
         found: Callable[..., int] = ctypes.CDLL(None).prctl

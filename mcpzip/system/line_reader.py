@@ -1,8 +1,7 @@
-"""Lines from a descriptor, so many at a time.
+"""Reads lines from a descriptor without letting a fast sender starve the event loop.
 
-The rule: whoever writes lines as fast as it can gets its turn like everybody else. What one read brought is
-acted on in pieces of so many lines at most, between which the loop sees to all others; nothing more is
-read before that.
+The lines of one read are delivered in batches of a limited size. Between two batches the loop runs other
+tasks, and nothing more is read until all lines are delivered.
 """
 
 import asyncio
@@ -19,40 +18,43 @@ def read_lines_from(
     at_once: int,
     first: bytes = b"",
 ) -> Reader:
-    """As `pipes.read_from`, in turns. at_once: lines in one; first: what was read from ``fd`` already."""
-    turns = LineReader(on_data, on_eof, at_once)
-    turns.reader = read_from(fd, turns.arrived, turns.ended)
+    """As `pipes.read_from`, in batches.
+
+    at_once: the maximum number of lines in a batch. first: data that was read from ``fd`` before.
+    """
+    lines = LineReader(on_data, on_eof, at_once)
+    lines.reader = read_from(fd, lines.data_received, lines.eof_received)
     if first:
-        turns.arrived(first)
-    return turns
+        lines.data_received(first)
+    return lines
 
 
 class LineReader:
-    """What was read and not acted on. reader: of the descriptor."""
+    """Holds the data that was read and is not delivered yet. reader: reads the descriptor."""
 
     def __init__(self, on_data: Callable[[bytes], None], on_eof: Callable[[], None], at_once: int) -> None:
         self._at_once = at_once
         self.reader: Reader | None = None
         self._on_data, self._on_eof = on_data, on_eof
-        self._rest, self._at = b"", 0
-        self._paused = self._over = self._closed = False
-        self._next: asyncio.Handle | None = None
+        self._buffer, self._offset = b"", 0
+        self._paused = self._eof = self._closed = False
+        self._scheduled: asyncio.Handle | None = None
 
-    def arrived(self, data: bytes) -> None:
-        """``data`` was read."""
-        if not self._rest and not self._paused and data.count(b"\n") <= self._at_once:
+    def data_received(self, data: bytes) -> None:
+        """Delivers ``data``, or a first batch of it."""
+        if not self._buffer and not self._paused and data.count(b"\n") <= self._at_once:
             self._on_data(data)
             return
-        self._rest, self._at = self._rest[self._at :] + data, 0
+        self._buffer, self._offset = self._buffer[self._offset :] + data, 0
         if self.reader is not None:
             self.reader.pause()
-        if self._next is None:
-            self._turn()
+        if self._scheduled is None:
+            self._deliver_batch()
 
-    def ended(self) -> None:
-        """Nothing more will be."""
-        self._over = True
-        self._go_on()
+    def eof_received(self) -> None:
+        """Calls ``on_eof`` once everything is delivered."""
+        self._eof = True
+        self._schedule()
 
     def pause(self) -> None:
         """Reads and delivers nothing until `resume`."""
@@ -62,44 +64,45 @@ class LineReader:
 
     def resume(self) -> None:
         self._paused = False
-        self._go_on()
+        self._schedule()
 
     def close(self) -> None:
         self._closed = True
-        self._rest = b""
-        if self._next is not None:
-            self._next.cancel()
+        self._buffer = b""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
         if self.reader is not None:
             self.reader.close()
 
     def hung_up(self) -> bool:
         return self.reader is not None and self.reader.hung_up()
 
-    def _turn(self) -> None:
-        self._next = None
+    def _deliver_batch(self) -> None:
+        self._scheduled = None
         if self._paused or self._closed:
             return
-        start, end = self._at, self._at
+        start, end = self._offset, self._offset
         for _ in range(self._at_once):
-            end = self._rest.find(b"\n", end) + 1
+            end = self._buffer.find(b"\n", end) + 1
             if not end:
-                end = len(self._rest)
+                end = len(self._buffer)
                 break
-        self._at = end
-        piece = self._rest[start:end]
-        if end == len(self._rest):
-            self._rest, self._at = b"", 0
+        self._offset = end
+        batch = self._buffer[start:end]
+        if end == len(self._buffer):
+            self._buffer, self._offset = b"", 0
         try:
-            self._on_data(piece)
+            self._on_data(batch)
         finally:
-            self._go_on()
+            self._schedule()
 
-    def _go_on(self) -> None:
-        if self._paused or self._closed or self._next is not None:
+    def _schedule(self) -> None:
+        """Schedules the next batch, or reads on, or reports the end."""
+        if self._paused or self._closed or self._scheduled is not None:
             return
-        if self._rest:
-            self._next = asyncio.get_running_loop().call_soon(self._turn)
-        elif self._over:
+        if self._buffer:
+            self._scheduled = asyncio.get_running_loop().call_soon(self._deliver_batch)
+        elif self._eof:
             self._closed = True
             self._on_eof()
         elif self.reader is not None:

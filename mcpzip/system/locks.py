@@ -1,8 +1,8 @@
-"""Locks that hold between processes, between tasks and between threads.
+"""File locks that exclude other processes, tasks and threads.
 
-The rule: a lock is the operating system's, on a file that is never removed. So it ends with its holder,
-however that ends, and nobody waits for a lock on a file that has gone. Waiting never blocks the event loop,
-and who gives up waiting holds nothing.
+The operating system holds the lock, so it is released even if its holder is killed. The lock file is never
+removed, so that nobody can wait for the lock of a file that no longer exists. Waiting in `locked` does not
+block the event loop, and a cancelled wait does not leave a lock behind.
 """
 
 import asyncio
@@ -14,23 +14,23 @@ from filelock import FileLock, Timeout
 from mcpzip.system.backoff import Backoff
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
-"""Seconds between attempts. Only a wait in the kernel could be shorter, and that can't be cancelled."""
+"""Seconds between attempts: we poll, because waiting in the kernel can't be cancelled."""
 
 
 @asynccontextmanager
 async def locked(path: str, timeout: float) -> AsyncIterator[None]:
-    """Holds the lock at ``path``, waiting up to ``timeout`` seconds for it. It is not reentrant.
+    """Holds the lock at ``path``, waiting up to ``timeout`` seconds for it. Not reentrant.
 
-    Raises TimeoutError, and OSError where the file can't be made or the file system has no locks.
+    Raises TimeoutError; OSError if the file can't be made or the file system has no locks.
     """
     lock = _lock(path)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=0.5)
-    while not _taken(lock):
+    while not _try_acquire(lock):
         left = deadline - loop.time()
         if left <= 0:
-            raise _too_late(path, timeout)
+            raise _timeout_error(path, timeout)
         await asyncio.sleep(min(left, backoff.next()))
     try:
         yield
@@ -40,12 +40,12 @@ async def locked(path: str, timeout: float) -> AsyncIterator[None]:
 
 @contextmanager
 def locked_blocking(path: str, timeout: float) -> Iterator[None]:
-    """`locked` for a thread that may block."""
+    """As `locked`, for a thread: waiting blocks it."""
     lock = _lock(path)
     try:
         lock.acquire(timeout=timeout, poll_interval=_FIRST_PAUSE)
     except Timeout:
-        raise _too_late(path, timeout) from None
+        raise _timeout_error(path, timeout) from None
     try:
         yield
     finally:
@@ -54,9 +54,9 @@ def locked_blocking(path: str, timeout: float) -> Iterator[None]:
 
 @contextmanager
 def locked_if_free(path: str) -> Iterator[bool]:
-    """Holds the lock at ``path`` if nobody else does; gives whether it is held. Raises OSError."""
+    """Holds the lock at ``path`` if it is free. Yields whether it was. Raises OSError."""
     lock = _lock(path)
-    held = _taken(lock)
+    held = _try_acquire(lock)
     try:
         yield held
     finally:
@@ -68,7 +68,7 @@ def _lock(path: str) -> FileLock:
     return FileLock(path, mode=0o600, thread_local=False, preserve_lock_file=True)
 
 
-def _taken(lock: FileLock) -> bool:
+def _try_acquire(lock: FileLock) -> bool:
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -76,5 +76,5 @@ def _taken(lock: FileLock) -> bool:
     return True
 
 
-def _too_late(path: str, timeout: float) -> TimeoutError:
+def _timeout_error(path: str, timeout: float) -> TimeoutError:
     return TimeoutError(f"{path} was locked by another process or task for {timeout:g} s; try again.")

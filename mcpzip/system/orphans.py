@@ -1,8 +1,8 @@
-"""Who a server has left behind, wherever it moved: found by a mark in the environment.
+"""Finds the processes that a server left behind, by a mark in their environment.
 
-The rule: a mark is one server process's own, made anew at each start, and inherited by all whom that starts.
-Only a process of ours that bears it is ever signalled. Linux tells of environments (``/proc/*/environ``);
-elsewhere nobody is seen. Who wiped its environment isn't seen either.
+Each start of a server gets a new mark, which all processes that the server starts inherit. Only processes
+whose environment we may read (those of the same user) and that carry a mark are ever signalled. This works on
+Linux alone (``/proc/*/environ``), and misses processes that cleared their environment.
 """
 
 import os
@@ -10,37 +10,37 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = "MCPZIP_SERVER"
-"""The variable that carries the mark. Where a server's config sets it, to whatever, there is no mark: what
-that server leaves in a session of its own stays.
+MARK_VARIABLE = "MCPZIP_SERVER"
+"""The environment variable of the mark. If a server's config sets it, the server has no mark, and what it
+leaves in other sessions stays.
 """
 _PROC = Path("/proc")
-_BEARING = MARK.encode() + b"="
+_PREFIX = MARK_VARIABLE.encode() + b"="
 
 
 def new_mark() -> str:
-    """A mark that nobody has."""
+    """A unique mark."""
     return os.urandom(16).hex()
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanProcess:
-    """A process that bears a mark. group: its process group. born: when it was started, in the system's own
-    unit, which tells it from a later process of the same number.
+    """A process with a mark. group: its process group. started: its start time in clock ticks since boot
+    (proc(5)), which distinguishes it from a later process with the same number.
     """
 
     pid: int
     group: int
-    born: str
+    started: str
 
     @property
     def alive(self) -> bool:
         """Whether it has not ended."""
-        now = _of(_PROC / str(self.pid))
-        return now is not None and now.born == self.born
+        current = _process_at(_PROC / str(self.pid))
+        return current is not None and current.started == self.started
 
     def signal(self, number: signal.Signals) -> None:
-        """Signals it if it is still the same."""
+        """Sends it the signal, if it is alive."""
         if self.alive:
             try:
                 os.kill(self.pid, number)
@@ -49,29 +49,29 @@ class OrphanProcess:
 
 
 def can_see_environments() -> bool:
-    """Whether this system tells of other processes' environments."""
+    """Whether this system shows the environments of other processes."""
     return os.path.exists("/proc/self/environ")
 
 
 def find_marked(proc: Path = _PROC) -> dict[str, list[OrphanProcess]]:
-    """All processes of ours that bear a mark, by their marks. Some milliseconds of work."""
+    """All processes of this user that carry a mark, by mark. Takes some milliseconds."""
     found: dict[str, list[OrphanProcess]] = {}
-    me = os.getpid()
+    own_pid = os.getpid()
     for name in os.listdir(proc):
-        if not name.isdigit() or int(name) == me:
+        if not name.isdigit() or int(name) == own_pid:
             continue
         try:
-            environ = (proc / name / "environ").read_bytes()  # refused: it is not ours
-        except OSError:
+            environ = (proc / name / "environ").read_bytes()
+        except OSError:  # another user's process, or it has ended
             continue
-        marks = [one[len(_BEARING) :] for one in environ.split(b"\0") if one.startswith(_BEARING)]
-        if marks and marks[0] and (stray := _of(proc / name)) is not None:
-            found.setdefault(marks[0].decode("ascii", "replace"), []).append(stray)
+        marks = [item[len(_PREFIX) :] for item in environ.split(b"\0") if item.startswith(_PREFIX)]
+        if marks and marks[0] and (process := _process_at(proc / name)) is not None:
+            found.setdefault(marks[0].decode("ascii", "replace"), []).append(process)
     return found
 
 
-def _of(folder: Path) -> OrphanProcess | None:
-    """The process of ``folder``; None when it has ended."""
+def _process_at(folder: Path) -> OrphanProcess | None:
+    """The process of ``folder`` (``/proc/PID``); None if it has ended."""
     try:
         fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,8 @@
 """Byte streams on file descriptors, for an asyncio loop.
 
-The rule: reading and writing never block the loop, and nothing is lost or reordered. POSIX pipes, sockets and
-terminals are watched by the loop itself; what a selector can't watch (regular files, and everything on
-Windows, where the proactor loop has no readers) gets a thread of its own.
+Reading and writing never block the loop, and nothing is lost or reordered. On POSIX the loop's selector
+watches pipes, sockets and terminals. What a selector can't watch (regular files, and everything on Windows,
+where the proactor loop has no ``add_reader``) is read and written in a thread.
 """
 
 import asyncio
@@ -16,46 +16,44 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 CHUNK = 1 << 18
-_GATHER = 64  # buffers in one writev: well under every system's IOV_MAX
+_WRITEV_BUFFERS = 64  # less than IOV_MAX of every system
 
 
 class Reader(Protocol):
-    """Delivers what arrives on a descriptor until it is closed."""
+    """Delivers what arrives on a descriptor, until the end of the input or `close`."""
 
     def close(self) -> None:
-        """Stops delivering. The descriptor stays the caller's."""
+        """Stops delivering. Does not close the descriptor."""
 
     def pause(self) -> None:
-        """Reads nothing until `resume`: the other side has to wait. What was just read may still come."""
+        """Reads nothing until `resume`. Data that a thread is reading just now may still be delivered."""
 
     def resume(self) -> None:
         """Reads again."""
 
     def hung_up(self) -> bool:
-        """Whether nobody is left who could write, as far as that can be seen without reading."""
+        """Whether the other side has closed its end, as far as ``poll`` reports it without reading."""
 
 
 class Writer(Protocol):
-    """Sends bytes in order, buffering what the other side doesn't take yet."""
+    """Sends bytes in order, and buffers what the other side has not read yet."""
 
     @property
     def waiting(self) -> int:
-        """Bytes that the other side has yet to take."""
+        """The number of buffered bytes."""
 
     def write(self, data: bytes) -> None:
-        """Queues ``data`` and sends what goes out at once. Silently drops everything after the other side has
-        gone.
-        """
+        """Sends ``data``, or buffers it. Drops it silently after the other side has closed its end."""
 
     async def drain(self) -> None:
-        """Returns when everything queued has been taken, or the other side has gone."""
+        """Waits until the buffer is empty, or the other side has closed its end."""
 
     def close(self) -> None:
-        """Stops sending; what is still queued is dropped. The descriptor stays the caller's."""
+        """Stops sending and drops the buffer. Does not close the descriptor."""
 
 
 def read_from(fd: int, on_data: Callable[[bytes], None], on_eof: Callable[[], None]) -> Reader:
-    """Starts delivering from ``fd`` to ``on_data`` (on the running loop), then `on_eof` once."""
+    """Calls ``on_data`` on the running loop with what arrives on ``fd``, then ``on_eof`` once."""
     loop = asyncio.get_running_loop()
     if _watchable(fd):
         return _SelectorReader(loop, fd, on_data, on_eof)
@@ -63,7 +61,7 @@ def read_from(fd: int, on_data: Callable[[bytes], None], on_eof: Callable[[], No
 
 
 def write_to(fd: int) -> Writer:
-    """A writer on ``fd`` for the running loop. A watchable descriptor is made non-blocking."""
+    """A writer on ``fd`` for the running loop. Makes a pipe or socket non-blocking."""
     loop = asyncio.get_running_loop()
     if _watchable(fd) and not os.isatty(fd):
         return _SelectorWriter(loop, fd)
@@ -71,27 +69,19 @@ def write_to(fd: int) -> Writer:
 
 
 def _watchable(fd: int) -> bool:
-    """Whether a selector takes ``fd``: not a regular file, nor every device (/dev/null)."""
+    """Whether a selector can watch ``fd``. Regular files and some devices (/dev/null) it can't."""
     mode = os.fstat(fd).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 
 
 def _write_some(fd: int, batch: Sequence[memoryview | bytes]) -> int:
-    """Writes as much of ``batch`` as goes out. Returns how much. Raises OSError."""
+    """Writes as much of ``batch`` as the descriptor takes. Returns the number of bytes. Raises OSError."""
     if sys.platform == "win32":
         return os.write(fd, batch[0])
     return os.writev(fd, batch)
 
 
-def _hung_up(fd: int) -> bool:
-    if sys.platform == "win32" or not _watchable(fd):
-        return False
-    poll = select.poll()
-    poll.register(fd, 0)
-    return bool(poll.poll(0))  # of nothing but the end is told unasked
-
-
-class _SelectorReader:
+class _BaseReader:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -101,14 +91,29 @@ class _SelectorReader:
     ) -> None:
         self._loop, self._fd, self._on_data, self._on_eof = loop, fd, on_data, on_eof
         self._open, self._paused = True, False
-        loop.add_reader(fd, self._ready)
+        self._start()
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def hung_up(self) -> bool:
+        if sys.platform == "win32" or not _watchable(self._fd):
+            return False
+        poll = select.poll()
+        poll.register(self._fd, 0)  # POLLHUP and POLLERR are reported for any event mask
+        return bool(poll.poll(0))
+
+
+class _SelectorReader(_BaseReader):
+    def _start(self) -> None:
+        self._loop.add_reader(self._fd, self._ready)
 
     def _ready(self) -> None:
         try:
             data = os.read(self._fd, CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # the other end of a socket or terminal vanished
+        except OSError:  # the other end of a socket or terminal was lost
             data = b""
         if data:
             self._on_data(data)
@@ -128,44 +133,33 @@ class _SelectorReader:
     def resume(self) -> None:
         if self._open and self._paused:
             self._paused = False
-            self._loop.add_reader(self._fd, self._ready)
-
-    def hung_up(self) -> bool:
-        return _hung_up(self._fd)
+            self._start()
 
 
-class _ThreadReader:
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        fd: int,
-        on_data: Callable[[bytes], None],
-        on_eof: Callable[[], None],
-    ) -> None:
-        self._loop, self._fd, self._on_data, self._on_eof = loop, fd, on_data, on_eof
-        self._open, self._paused = True, False
-        self._go = threading.Event()
-        """Set while there is to be read: not before what was read is delivered."""
-        self._go.set()
-        threading.Thread(target=self._run, name=f"read-{fd}", daemon=True).start()
+class _ThreadReader(_BaseReader):
+    def _start(self) -> None:
+        self._may_read = threading.Event()
+        """Set again only when the last chunk is delivered, so that at most one is in memory."""
+        self._may_read.set()
+        threading.Thread(target=self._run, name=f"read-{self._fd}", daemon=True).start()
 
     def _run(self) -> None:
-        while self._wanted():
+        while self._wait_to_read():
             try:
                 data = os.read(self._fd, CHUNK)
             except OSError:
                 data = b""
             try:
                 self._loop.call_soon_threadsafe(self._deliver, data)
-            except RuntimeError:  # the loop is closed: nobody is left to tell
+            except RuntimeError:  # the loop is closed
                 return
             if not data:
                 return
 
-    def _wanted(self) -> bool:
-        """Waits until there is to be read; False when there is nothing any more."""
-        self._go.wait()
-        self._go.clear()
+    def _wait_to_read(self) -> bool:
+        """Waits until the next chunk may be read. Returns False after `close`."""
+        self._may_read.wait()
+        self._may_read.clear()
         return self._open
 
     def _deliver(self, data: bytes) -> None:
@@ -176,14 +170,14 @@ class _ThreadReader:
                 self._on_data(data)
             finally:
                 if not self._paused:
-                    self._go.set()
+                    self._may_read.set()
         else:
             self._open = False
             self._on_eof()
 
     def close(self) -> None:
         self._open = False
-        self._go.set()
+        self._may_read.set()
 
     def pause(self) -> None:
         self._paused = True
@@ -191,22 +185,27 @@ class _ThreadReader:
     def resume(self) -> None:
         if self._paused:
             self._paused = False
-            self._go.set()
-
-    def hung_up(self) -> bool:
-        return _hung_up(self._fd)
+            self._may_read.set()
 
 
-class _SelectorWriter:
+class _BaseWriter:
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop, self._fd = loop, fd
         self._queue: deque[memoryview | bytes] = deque()
         self.waiting = 0
-        self._watching = False
         self._open = True
         self._empty = asyncio.Event()
         self._empty.set()
-        if sys.platform != "win32":  # where none is made: no pipe can be watched
+
+    async def drain(self) -> None:
+        await self._empty.wait()
+
+
+class _SelectorWriter(_BaseWriter):
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
+        super().__init__(loop, fd)
+        self._watching = False
+        if sys.platform != "win32":  # never used there; the check is for mypy
             os.set_blocking(fd, False)
 
     def write(self, data: bytes) -> None:
@@ -232,7 +231,7 @@ class _SelectorWriter:
 
     def _flush(self) -> None:
         while self._queue:
-            batch = [self._queue[i] for i in range(min(len(self._queue), _GATHER))]
+            batch = [self._queue[i] for i in range(min(len(self._queue), _WRITEV_BUFFERS))]
             try:
                 sent = _write_some(self._fd, batch)
             except BlockingIOError:
@@ -256,9 +255,6 @@ class _SelectorWriter:
             self._loop.remove_writer(self._fd)
         self._empty.set()
 
-    async def drain(self) -> None:
-        await self._empty.wait()
-
     def close(self) -> None:
         if self._open:
             self._open = False
@@ -267,31 +263,27 @@ class _SelectorWriter:
             self._idle()
 
 
-class _ThreadWriter:
+class _ThreadWriter(_BaseWriter):
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
-        self._loop, self._fd = loop, fd
-        self._queue: deque[bytes] = deque()
-        self.waiting = 0
-        self._work = threading.Condition()
-        self._open = True
-        self._empty = asyncio.Event()
-        self._empty.set()
+        super().__init__(loop, fd)
+        self._changed = threading.Condition()
+        """Guards the queue, `waiting` and `_open`."""
         threading.Thread(target=self._run, name=f"write-{fd}", daemon=True).start()
 
     def write(self, data: bytes) -> None:
         if not self._open or not data:
             return
         self._empty.clear()
-        with self._work:
+        with self._changed:
             self._queue.append(data)
             self.waiting += len(data)
-            self._work.notify()
+            self._changed.notify()
 
     def _run(self) -> None:
         while True:
-            with self._work:
+            with self._changed:
                 while not self._queue and self._open:
-                    self._work.wait()
+                    self._changed.wait()
                 if not self._open:
                     return
                 data = b"".join(self._queue)
@@ -302,7 +294,7 @@ class _ThreadWriter:
                     view = view[os.write(self._fd, view) :]
             except OSError:
                 self._open = False
-            with self._work:
+            with self._changed:
                 self.waiting -= len(data)
                 done = not self._queue or not self._open
             if done:
@@ -312,16 +304,13 @@ class _ThreadWriter:
                     return
 
     def _check_empty(self) -> None:
-        with self._work:
+        with self._changed:
             if not self._queue or not self._open:
                 self._empty.set()
 
-    async def drain(self) -> None:
-        await self._empty.wait()
-
     def close(self) -> None:
-        with self._work:
+        with self._changed:
             self._open = False
             self._queue.clear()
-            self._work.notify()
+            self._changed.notify()
         self._empty.set()

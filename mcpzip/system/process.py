@@ -1,14 +1,12 @@
-"""Child processes that never outlive us.
+"""Child processes that do not outlive this one, with everything they start.
 
-The rule: a process we started is a process we end, with everything it started. POSIX: each child leads a
-session and process group of its own and the *group* is signalled, also after the child itself has left
-politely (wrappers such as ``npx`` leave grandchildren). A guardian (see `Reaper`) does the same when we
-ourselves are killed. Windows: the process tree is ended with ``taskkill /T``; there is no guardian there, so
-killing mcpzip outright with the task manager can leave a server that ignores the end of its input.
+POSIX: each child leads its own session and process group. The whole group is signalled, even if the child has
+exited by itself, because wrappers such as ``npx`` leave grandchildren. The `Reaper` does the same if mcpzip
+is killed. Windows: ``taskkill /T`` ends the process tree. There is no reaper, so if mcpzip is killed, a
+server that ignores the end of its input stays.
 
-A program that moved itself into a session of its own (a daemon by intent) is in no such group. Where the
-system can tell (Linux) it is found by the mark that all inherit whom a server starts (`strays`), and ended
-with it. macOS and Windows can't: there such a daemon stays.
+A daemon, which has moved to a session of its own, is not in the group. On Linux it is found by the mark in
+its environment (`mcpzip.system.orphans`) and ended too; on macOS and Windows it stays.
 """
 
 import asyncio
@@ -21,15 +19,15 @@ from collections.abc import Mapping, Sequence
 
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.hardening import harden
-from mcpzip.system.orphans import MARK, OrphanProcess, new_mark
+from mcpzip.system.orphans import MARK_VARIABLE, OrphanProcess, new_mark
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.threads import in_thread
 
 REAP_TIMEOUT = 0.5
-"""Seconds the system may take to bury a process that was killed, before the event loop waits for it."""
+"""Seconds to wait for a killed process to exit before `Child.kill` blocks the event loop for it."""
 
 SPAWN_TIMEOUT = 0.3
-"""Seconds that a cancelled start waits for the system to have started the program, to end that again."""
+"""Seconds that a cancelled `Child.start` waits for the process, in order to end it before it returns."""
 
 if sys.platform == "win32":
     _KILL = signal.SIGTERM
@@ -38,66 +36,67 @@ else:
 
 
 class Child:
-    """A running process with three pipes, in a group of its own.
+    """A running process with three pipes, in its own process group.
 
-    stdin, stdout, stderr: our ends' file descriptors. They are closed by `end`. mark: of it and of
-    all that it starts; "" when it has none.
+    stdin, stdout, stderr: descriptors of our ends, which `end` closes. mark: the mark that it and its
+    descendants carry, "" for none.
     """
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, guardian: Reaper
+        cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, reaper: Reaper
     ) -> "Child":
-        """Starts it under the eyes of ``guardian``, marked unless ``env`` says how. Raises OSError as below.
+        """Starts a process in a thread, because that is slow on a busy system, and registers it with
+        ``reaper``. It is marked unless ``env`` sets the mark variable. If cancelled, leaves no process.
 
-        Off the event loop: a system under load takes long to start a program. Cancelled, it leaves none.
+        Raises OSError (FileNotFoundError, PermissionError …) if it can't be started.
         """
         env = dict(env)
-        mark = new_mark() if MARK not in env else ""
+        mark = new_mark() if MARK_VARIABLE not in env else ""
         if mark:
-            env[MARK] = mark
+            env[MARK_VARIABLE] = mark
 
-        def started() -> Child:
-            guardian.expect(mark)
+        def spawn() -> Child:
+            reaper.add_mark(mark)
             try:
                 return cls(argv, env, cwd, mark)
             except BaseException:
-                guardian.forget(mark)
+                reaper.remove_mark(mark)
                 raise
 
-        def unwanted(child: Child) -> None:
+        def discard(child: Child) -> None:
             child.kill()
-            guardian.forget(mark)
+            reaper.remove_mark(mark)
 
-        starting = asyncio.ensure_future(in_thread(started, "spawn", unwanted))
+        spawning = asyncio.ensure_future(in_thread(spawn, "spawn", discard))
         try:
-            child = await asyncio.shield(starting)
+            child = await asyncio.shield(spawning)
         except asyncio.CancelledError:
-            try:  # in all likelihood it is there in a moment, and whoever cancels wants nothing left
-                await asyncio.wait({starting}, timeout=SPAWN_TIMEOUT)
+            try:
+                await asyncio.wait({spawning}, timeout=SPAWN_TIMEOUT)
             finally:
-                if not starting.done():
-                    starting.cancel()
-                elif starting.exception() is None:
-                    unwanted(starting.result())
+                if not spawning.done():
+                    spawning.cancel()
+                elif spawning.exception() is None:
+                    discard(spawning.result())
             raise
         try:
-            guardian.watch(child.pid)
+            reaper.add_group(child.pid)
         except OSError:
-            unwanted(child)
+            discard(child)
             raise
         return child
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str = "") -> None:
-        """Starts it. Raises OSError (FileNotFoundError, PermissionError …) when it can't."""
+        """Starts a process, blocking. Raises OSError as `start`."""
         harden()
         self.mark = mark
         command = list(argv)
         options: dict[str, int | bool] = {}
         if sys.platform == "win32":
-            import shutil  # with three compressors that nobody else needs
+            import shutil  # imports three compression modules, so only where it is needed
 
-            # CreateProcess finds only .exe: npx.cmd and friends need their full name.
+            # CreateProcess finds only .exe files by name; others, such as npx.cmd, need their full path.
             command[0] = shutil.which(command[0], path=env.get("PATH")) or command[0]
             options["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
         else:
@@ -123,69 +122,68 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code (negative: the signal that ended it, POSIX), or None while it runs."""
+        """The exit code (POSIX: negative for the signal that ended it), or None while it runs."""
         code: int | None = self._process.poll()
         return code
 
     def close_stdin(self) -> None:
-        """Tells the child that no more is coming."""
+        """Ends the child's input."""
         if self._process.stdin and not self._process.stdin.closed:
             try:
                 self._process.stdin.close()
             except OSError:
                 pass
 
-    async def end(self, grace: float, guardian: Reaper | None = None) -> None:
-        """Ends the child, its group and its strays: end of input, then SIGTERM, then SIGKILL, ``grace``
-        seconds apart. guardian: under whose eyes it was started; it sees the strays, and may forget all of
-        them afterwards.
+    async def end(self, grace: float, reaper: Reaper | None = None) -> None:
+        """Ends the child, its group and its orphans: end of input, then SIGTERM, then SIGKILL, ``grace``
+        seconds apart. reaper: as given to `start`; without it, orphans are not found.
 
-        Returns within ``2 * grace`` plus the time the system takes to bury it. Safe to call twice and to
-        cancel: a cancelled wait kills at once.
+        Returns within ``2 * grace`` plus the time that the system needs to end a killed process. May be
+        called twice. If cancelled, kills at once.
         """
         if self._ended:
             return
         self.close_stdin()
-        strays: list[OrphanProcess] = []
+        orphans: list[OrphanProcess] = []
         try:
-            polite = await self.exits_within(grace)
-            strays = await self._strays(guardian)
-            if not polite:
+            exited = await self.exits_within(grace)
+            orphans = await self._find_orphans(reaper)
+            if not exited:
                 self._signal_group(terminate=True)
-            for stray in strays:
-                stray.signal(signal.SIGTERM)
-            if strays or not polite:
-                await self._gone_within(grace, strays)
-                strays += await self._strays(guardian)  # who was just about to start is there by now
+            for orphan in orphans:
+                orphan.signal(signal.SIGTERM)
+            if orphans or not exited:
+                await self._all_end_within(grace, orphans)
+                orphans += await self._find_orphans(reaper)  # they may have started more meanwhile
             if self.exit_code is None:
                 self._signal_group(terminate=False)
                 await self.exits_within(REAP_TIMEOUT)
         finally:
             self.kill()
-            for stray in strays:
-                stray.signal(_KILL)
-            if guardian is not None:
-                guardian.release(self.pid)
-                guardian.forget(self.mark)
+            for orphan in orphans:
+                orphan.signal(_KILL)
+            if reaper is not None:
+                reaper.remove_group(self.pid)
+                reaper.remove_mark(self.mark)
 
-    async def _strays(self, guardian: Reaper | None) -> list[OrphanProcess]:
-        if guardian is None or not self.mark:
+    async def _find_orphans(self, reaper: Reaper | None) -> list[OrphanProcess]:
+        """The processes with the child's mark outside of its group."""
+        if reaper is None or not self.mark:
             return []
-        found = await guardian.strays(self.mark)
-        return [stray for stray in found if stray.group != self.pid]  # the group is signalled as one
+        return [process for process in await reaper.find_orphans(self.mark) if process.group != self.pid]
 
-    async def _gone_within(self, seconds: float, strays: Sequence[OrphanProcess]) -> None:
-        """Waits until the child and ``strays`` have ended, ``seconds`` at most."""
+    async def _all_end_within(self, seconds: float, orphans: Sequence[OrphanProcess]) -> None:
+        """Waits until the child and ``orphans`` have ended, ``seconds`` at most."""
         deadline = time.monotonic() + seconds
         if not await self.exits_within(seconds):
             return
-        for stray in strays:
-            while stray.alive and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells of its end
+        for orphan in orphans:
+            while orphan.alive and time.monotonic() < deadline:  # noqa: ASYNC110 - the system sends no event
                 await asyncio.sleep(0.02)
 
     def kill(self) -> None:
-        """Kills the whole group now, reaps the child and closes the pipes. Never waits for anything but the
-        kernel.
+        """Kills the whole group now, reaps the child and closes the pipes. Blocks until the kernel has ended
+        the child.
         """
         if self._ended:
             return
@@ -199,7 +197,7 @@ class Child:
                 stream.close()
 
     async def exits_within(self, seconds: float) -> bool:
-        """Whether it has exited before ``seconds`` have passed."""
+        """Waits until it has exited, ``seconds`` at most. Returns whether it has."""
         deadline = time.monotonic() + seconds
         backoff = Backoff(0.002, 0.05)
         while self._process.poll() is None:
@@ -218,5 +216,5 @@ class Child:
             return
         try:
             os.killpg(self.pid, signal.SIGTERM if terminate else signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # nobody left in it (macOS says EPERM for zombies)
+        except (ProcessLookupError, PermissionError):  # the group is empty (macOS: EPERM if zombies are left)
             pass

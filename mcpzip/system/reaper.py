@@ -1,7 +1,7 @@
-"""Who ends our children when we can't.
+"""Ends the servers' processes when mcpzip is killed.
 
-The rule: whoever is on the list when we are gone is ended. A child stands there by its process group and by
-its mark, from before it is started until after it has ended.
+A child is registered by its mark before it starts and by its process group afterwards, and removed after it
+has ended. Whatever is still registered when this process ends is ended by the reaper.
 """
 
 import asyncio
@@ -11,22 +11,22 @@ import subprocess
 import sys
 import threading
 
-from mcpzip.system.orphans import MARK, OrphanProcess, can_see_environments, find_marked
+from mcpzip.system.orphans import MARK_VARIABLE, OrphanProcess, can_see_environments, find_marked
 from mcpzip.system.threads import in_thread
 
-_GUARD = f"""
+_SCRIPT = f"""
 trap '' TERM INT HUP QUIT
 groups=' ' marks=' '
-while read -r sign what; do
-  case $sign in
-    +) groups="$groups$what " ;;
-    -) groups="${{groups%% $what *}} ${{groups#* $what }}" ;;
-    m) marks="$marks$what " ;;
-    u) marks="${{marks%% $what *}} ${{marks#* $what }}" ;;
+while read -r command value; do
+  case $command in
+    +) groups="$groups$value " ;;
+    -) groups="${{groups%% $value *}} ${{groups#* $value }}" ;;
+    m) marks="$marks$value " ;;
+    u) marks="${{marks%% $value *}} ${{marks#* $value }}" ;;
   esac
 done
 patterns=''
-for mark in $marks; do patterns="$patterns -e {MARK}=$mark"; done
+for mark in $marks; do patterns="$patterns -e {MARK_VARIABLE}=$mark"; done
 signal() {{
   for group in $groups; do kill "-$1" "-$group"; done
   [ -n "$patterns" ] || return
@@ -42,65 +42,66 @@ signal KILL
 
 
 class Reaper:
-    """A tiny shell that outlives us just long enough to end our children.
+    """A small shell process that outlives us just long enough to end our children.
 
-    It reads the groups and marks to guard from a pipe that only we hold. When we end, however brutally, the
-    pipe ends, and it signals whoever is still on its list. POSIX only; elsewhere it does nothing. Threads may
-    share it, but for `strays`.
+    The shell reads process groups and marks from a pipe that only this process holds. However this process
+    ends, the pipe closes, and the shell signals everything that is still registered. POSIX only: on Windows
+    this class does nothing. Thread-safe, except `find_orphans` and `cancel_scans`.
     """
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
-        self._guarded: set[int | str] = set()
+        self._registered: set[int | str] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._looking: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
-        self._next_look: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
+        self._running_scan: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
+        self._next_scan: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
 
-    def expect(self, mark: str) -> None:
-        """Puts all who bear ``mark`` on the list; nobody if it is "". Starts the shell on first use, which a
-        system under load takes long for. Raises OSError when it is too late.
+    def add_mark(self, mark: str) -> None:
+        """Registers the processes with ``mark``; does nothing if it is "".
+
+        Starts the shell on first use, which is slow on a busy system. Raises OSError after `close`.
         """
         if mark:
-            self._take(mark, "m")
+            self._add(mark, "m")
 
-    def watch(self, group: int) -> None:
-        """Puts a process group on the list."""
-        self._take(group, "+")
+    def add_group(self, group: int) -> None:
+        """Registers a process group. Raises OSError after `close`."""
+        self._add(group, "+")
 
-    def release(self, group: int) -> None:
-        """Takes the group off the list: it has ended, and its number may be given to another."""
-        self._drop(group, "-")
+    def remove_group(self, group: int) -> None:
+        """Unregisters a process group that has ended, because its number may be given to another."""
+        self._remove(group, "-")
 
-    def forget(self, mark: str) -> None:
-        """Takes those who bear ``mark`` off the list."""
-        self._drop(mark, "u")
+    def remove_mark(self, mark: str) -> None:
+        """Unregisters the processes with ``mark``."""
+        self._remove(mark, "u")
 
-    async def strays(self, mark: str) -> list[OrphanProcess]:
-        """Who bears ``mark`` right now. Those who ask in the same moment are answered by one look."""
+    async def find_orphans(self, mark: str) -> list[OrphanProcess]:
+        """The running processes with ``mark``. Concurrent calls share one scan."""
         if not can_see_environments():
             return []
-        if self._next_look is None:
-            self._next_look = asyncio.create_task(self._look(self._looking), name="strays")
-        return (await asyncio.shield(self._next_look)).get(mark, [])
+        if self._next_scan is None:
+            self._next_scan = asyncio.create_task(self._scan_after(self._running_scan), name="find orphans")
+        return (await asyncio.shield(self._next_scan)).get(mark, [])
 
-    async def _look(
-        self, before: "asyncio.Task[dict[str, list[OrphanProcess]]] | None"
+    async def _scan_after(
+        self, previous: "asyncio.Task[dict[str, list[OrphanProcess]]] | None"
     ) -> dict[str, list[OrphanProcess]]:
-        if before is not None and not before.done():
-            await asyncio.wait({before})
-        self._looking, self._next_look = self._next_look, None
-        return await in_thread(find_marked, "strays")
+        if previous is not None and not previous.done():
+            await asyncio.wait({previous})
+        self._running_scan, self._next_scan = self._next_scan, None
+        return await in_thread(find_marked, "find orphans")
 
-    async def stop_looking(self) -> None:
-        """Breaks off the looks under way: whoever asked has stopped waiting."""
-        looks = [look for look in (self._looking, self._next_look) if look is not None and not look.done()]
-        for look in looks:
-            look.cancel()
-        if looks:
-            await asyncio.wait(looks)
+    async def cancel_scans(self) -> None:
+        """Cancels the scans of `find_orphans`, when no caller waits for them any more."""
+        scans = [s for s in (self._running_scan, self._next_scan) if s is not None and not s.done()]
+        for scan in scans:
+            scan.cancel()
+        if scans:
+            await asyncio.wait(scans)
 
-    def _take(self, what: int | str, sign: str) -> None:
+    def _add(self, value: int | str, command: str) -> None:
         if sys.platform == "win32":
             return
         with self._lock:
@@ -108,7 +109,7 @@ class Reaper:
                 raise OSError(errno.ESHUTDOWN, "mcpzip is ending")
             if self._shell is None:
                 self._shell = subprocess.Popen(
-                    ["/bin/sh", "-c", _GUARD],
+                    ["/bin/sh", "-c", _SCRIPT],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -116,32 +117,30 @@ class Reaper:
                     start_new_session=True,
                     bufsize=0,
                 )
-            self._guarded.add(what)
-            self._tell(f"{sign} {what}\n")
+            self._registered.add(value)
+            self._send(f"{command} {value}\n")
 
-    def _drop(self, what: int | str, sign: str) -> None:
+    def _remove(self, value: int | str, command: str) -> None:
         with self._lock:
-            if what in self._guarded:
-                self._guarded.discard(what)
-                self._tell(f"{sign} {what}\n")
+            if value in self._registered:
+                self._registered.discard(value)
+                self._send(f"{command} {value}\n")
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._shell and self._shell.stdin:
             try:
                 self._shell.stdin.write(line.encode())
-            except OSError:  # somebody killed it: we still end our children ourselves
+            except OSError:  # the shell was killed; `Child.end` still ends the children
                 pass
 
     def close(self) -> None:
-        """Ends the shell. It has nothing left to do when every child was released; where one was just being
-        started, it ends that one, and nobody waits.
-        """
+        """Ends the shell, which ends any child that is still being started; nobody waits for that."""
         with self._lock:
             self._closed = True
             if self._shell and self._shell.stdin:
                 self._shell.stdin.close()
-                if self._guarded:
-                    self._shell.returncode = 0
+                if self._registered:
+                    self._shell.returncode = 0  # else Popen warns that the shell is still running
                 else:
                     self._shell.wait()
                 self._shell = None

@@ -1,4 +1,4 @@
-"""Being told to end."""
+"""SIGTERM and SIGINT."""
 
 import asyncio
 import signal
@@ -10,5 +10,5 @@ def stop_on_signals(done: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
             loop.add_signal_handler(number, done.set)
-        except NotImplementedError:  # Windows: the handler runs between two steps of the loop
+        except NotImplementedError:  # Windows: Python runs the handler between two steps of the loop
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(done.set))

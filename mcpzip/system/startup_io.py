@@ -1,13 +1,13 @@
-"""Answering on a pipe while something slow goes on in another thread.
+"""Answers messages on a pipe while another thread loads the program.
 
-The rule: nothing is imported before it is needed, and what was read is never lost. POSIX: a selector waits
-for the pipe and for the work at once. Windows has none for pipes: there the first message is answered, and
-the rest waits the moment that the work takes.
+Modules are imported only when they are needed, to answer sooner. POSIX: a selector waits for input and for
+the end of the work. Windows can't select on pipes: there the first message is answered before the work
+begins, and later messages wait until it is done.
 """
 
 import os
 
-TYPE_CHECKING = False  # what `typing` calls it, without importing `typing`
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol, TypeVar
@@ -15,27 +15,29 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class Answerer(Protocol):
-        """Who answers: bytes in, replies out."""
+        """Takes input and returns replies."""
 
         @property
         def busy(self) -> bool:
-            """Whether the first message was dealt with: from now on work doesn't delay its answer."""
+            """Whether the first message was answered, so that the work can no longer delay that answer."""
 
         @property
         def sated(self) -> bool:
-            """Whether nothing more is to be read before the work is done."""
+            """Whether to stop reading until the work is done."""
 
         def receive(self, data: bytes) -> bytes:
-            """The replies to ``data``."""
+            """The replies to ``data``; b"" as ``data`` means the end of the input."""
 
 
 _CHUNK = 1 << 16
-_QUIET = 0.2
-"""Seconds without a first message after which the work begins all the same."""
+_START_AFTER = 0.2
+"""Seconds to wait for a first message before the work begins without one."""
 
 
 def open_if_closed(fd: int) -> None:
-    """A client may start us without one of the three: its number must not become some other file's."""
+    """Opens the null device as ``fd`` (0, 1 or 2) if a client has started us with that descriptor closed,
+    because the next file that is opened would get its number.
+    """
     try:
         os.fstat(fd)
     except OSError:
@@ -43,17 +45,17 @@ def open_if_closed(fd: int) -> None:
 
 
 def answer_while(work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":
-    """Has ``answerer`` answer on the pipes until ``work`` is done; its result, and whether input ended.
-
-    Raises what ``work`` raises.
+    """Has ``answerer`` answer messages from ``stdin`` until ``work`` is done. Returns the result of ``work``,
+    and whether the input has ended. Raises what ``work`` raises.
     """
     if os.name == "nt":
-        ended = _answer_first(answerer, stdin, stdout)
+        ended = _answer_first_message(answerer, stdin, stdout)
         return work(), ended
-    return _answer_meanwhile(work, answerer, stdin, stdout)
+    return _answer_with_selector(work, answerer, stdin, stdout)
 
 
-def _answer_first(answerer: "Answerer", stdin: int, stdout: int) -> bool:
+def _answer_first_message(answerer: "Answerer", stdin: int, stdout: int) -> bool:
+    """Returns whether the input has ended."""
     while not answerer.busy:
         data = os.read(stdin, _CHUNK)
         if not data:
@@ -62,7 +64,7 @@ def _answer_first(answerer: "Answerer", stdin: int, stdout: int) -> bool:
     return False
 
 
-def _answer_meanwhile(
+def _answer_with_selector(
     work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int
 ) -> "tuple[T, bool]":
     import select
@@ -70,7 +72,7 @@ def _answer_meanwhile(
 
     outcome: list[T] = []
     failure: list[BaseException] = []
-    bell, ring = os.pipe()
+    done_reader, done_writer = os.pipe()
 
     def run() -> None:
         try:
@@ -78,29 +80,29 @@ def _answer_meanwhile(
         except BaseException as error:
             failure.append(error)
         finally:
-            os.write(ring, b"!")
+            os.write(done_writer, b"!")
 
     worker = threading.Thread(target=run, name="load", daemon=True)
     started = ended = False
     try:
         while True:
-            waiting = [bell] if ended or (started and answerer.sated) else [bell, stdin]
-            ready = select.select(waiting, (), (), None if started else _QUIET)[0]
-            if bell in ready:
+            inputs = [done_reader] if ended or (started and answerer.sated) else [done_reader, stdin]
+            ready = select.select(inputs, (), (), None if started else _START_AFTER)[0]
+            if done_reader in ready:
                 break
             if stdin in ready:
                 data = os.read(stdin, _CHUNK)
                 ended = not data
                 _write(stdout, answerer.receive(data))
-            # Until the first answer is out, the work would only compete with it for the interpreter.
+            # Not before the first answer, because the two threads would compete for the interpreter lock.
             if not started and (answerer.busy or answerer.sated or ended or not ready):
                 worker.start()
                 started = True
     finally:
         if started:
             worker.join()
-        os.close(bell)
-        os.close(ring)
+        os.close(done_reader)
+        os.close(done_writer)
     if failure:
         raise failure[0]
     return outcome[0], ended

@@ -1,10 +1,10 @@
-"""Files that we keep for ourselves beside a config: what may be read from them, and how they are written.
+"""Reads and writes mcpzip's own files in a folder beside the config.
 
-The rules: a file is used only if it belongs to us, or to whoever owns the folder of the config, who could put
-another config there anyway. It is a file and nothing else, and no larger than its limit. What is written
-never goes where a symbolic link leads, nor into a folder of somebody else. No commit takes it in.
+A file or folder is used only if it belongs to this user, or to the owner of the config's folder, who could
+replace the config anyway. Only regular files up to a size limit are read. Writing replaces a symbolic link
+instead of following it, and refuses a folder of another user. A ``.gitignore`` keeps them out of commits.
 
-The front desk reads with this, so it imports the smallest parts of the standard library and nothing more.
+The front desk imports this module at every start, so it imports only small modules of the standard library.
 """
 
 import errno
@@ -13,24 +13,24 @@ import sys
 
 from mcpzip.system.bounded_read import open_regular, read_limited, too_large
 
-STRANGERS = "it belongs to another user"
-"""What the refusal of a file says of it."""
+ANOTHER_USERS = "it belongs to another user"
+"""The reason in the error for a refused file."""
 
-_KEPT = (".json", ".bin")  # the ends of the names of all that we keep
-_NAMED = 6
+_EXTENSIONS = (".json", ".bin")  # of all files that mcpzip writes
+_SHOWN = 6  # file names in a warning
 _REMEDY = "delete what you don't know, or make it yours (chown)"
-_IGNORE = b"# mcpzip keeps this folder to itself: nothing in it belongs into a repository.\n*\n"
+_GITIGNORE = b"# Files of mcpzip: none of them belongs in a repository.\n*\n"
 
 
 def read_state(path: str, limit: int) -> bytes:
-    """The content of a file of ours at ``path``, which stands in a folder beside the config.
+    """The content of the file at ``path``, in a folder beside the config.
 
-    A symbolic link is followed to a file of ours. Never waits for a pipe. Raises OSError: EFBIG for more than
-    ``limit`` bytes, PermissionError for a file, or a folder, of another user.
+    A symbolic link is followed, and its target is checked. Never blocks on a pipe. Raises OSError: EFBIG for
+    more than ``limit`` bytes, PermissionError for a file or folder of another user.
     """
-    handle, held = _open(path)
+    handle, file_size = _open(path)
     try:
-        if held > limit:
+        if file_size > limit:
             raise too_large(limit, path)
         return read_limited(lambda size: os.read(handle, size), limit, path)
     finally:
@@ -38,7 +38,7 @@ def read_state(path: str, limit: int) -> bytes:
 
 
 def first_bytes(path: str, size: int) -> bytes:
-    """The first ``size`` bytes of a file of ours at ``path``, as `read_state`; b"" where there is none."""
+    """The first ``size`` bytes of the file at ``path``, by the rules of `read_state`; b"" after an error."""
     try:
         handle, _ = _open(path)
     except OSError:
@@ -52,10 +52,10 @@ def first_bytes(path: str, size: int) -> bytes:
 
 
 def write_state(path: str, data: bytes, limit: int = sys.maxsize) -> None:
-    """Put ``data`` at ``path``, in a folder beside the config, in one step.
+    """Writes ``data`` atomically to ``path``, in a folder beside the config.
 
     A symbolic link at ``path`` is replaced, not followed. Raises OSError: EFBIG for more than ``limit``
-    bytes, which `read_state` would refuse.
+    bytes, which `read_state` would refuse, PermissionError for a folder of another user.
     """
     from mcpzip.system.files import make_folders, write_atomic
 
@@ -63,66 +63,66 @@ def write_state(path: str, data: bytes, limit: int = sys.maxsize) -> None:
         raise too_large(limit, path)
     folder = os.path.dirname(os.path.abspath(path))
     make_folders(folder)
-    _refuse_a_strangers(os.stat(folder), folder, path)
+    _check_owner(os.stat(folder), folder, path)
     write_gitignore(folder)
     write_atomic(path, data, follow=False)
 
 
 def foreign_files(folder: str) -> tuple[str, ...]:
-    """What is to be said of files in ``folder``, or of itself, that are another user's: one sentence."""
+    """A warning (at most one) if ``folder``, or files of ours in it, belong to another user."""
     try:
-        if _is_a_strangers(os.stat(folder), folder):
+        if _is_foreign(os.stat(folder), folder):
             return (f"{folder} belongs to another user and is not used; {_REMEDY}.",)
-        names = [name for name in sorted(os.listdir(folder)) if _of_a_stranger(name, folder)]
+        names = [name for name in sorted(os.listdir(folder)) if _is_foreign_file(name, folder)]
     except OSError:
         return ()
     if not names:
         return ()
-    named = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    return (f"{folder}: {named} belong to another user and are not used; {_REMEDY}.",)
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return (f"{folder}: {shown} belong to another user and are not used; {_REMEDY}.",)
 
 
 def write_gitignore(folder: str) -> None:
-    """See to it that no commit takes in what stands in ``folder``: an ignore file, unless there is one."""
+    """Writes a ``.gitignore`` that keeps the files in ``folder`` out of commits, unless there is one."""
     path = os.path.join(folder, ".gitignore")
     if os.path.lexists(path):
         return
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
-        return  # another process was faster, or whoever writes the next file here will say what is wrong
+        return  # another process made it; any other problem, the next write in this folder reports
     with os.fdopen(handle, "wb") as file:
-        file.write(_IGNORE)
+        file.write(_GITIGNORE)
 
 
 def _open(path: str) -> "tuple[int, int]":
-    """A file of ours, open for reading, and its size in bytes. Raises OSError."""
+    """Opens a file of ours for reading. Returns its descriptor and its size in bytes. Raises OSError."""
     handle, state = open_regular(path)
     try:
         folder = os.path.dirname(os.path.abspath(path))
-        _refuse_a_strangers(state, folder, path)
-        _refuse_a_strangers(os.stat(folder), folder, path)
+        _check_owner(state, folder, path)
+        _check_owner(os.stat(folder), folder, path)
     except BaseException:
         os.close(handle)
         raise
     return handle, state.st_size
 
 
-def _of_a_stranger(name: str, folder: str) -> bool:
+def _is_foreign_file(name: str, folder: str) -> bool:
     try:
-        return name.endswith(_KEPT) and _is_a_strangers(os.stat(os.path.join(folder, name)), folder)
+        return name.endswith(_EXTENSIONS) and _is_foreign(os.stat(os.path.join(folder, name)), folder)
     except OSError:
         return False
 
 
-def _refuse_a_strangers(state: os.stat_result, folder: str, path: str) -> None:
-    if _is_a_strangers(state, folder):
-        raise PermissionError(errno.EPERM, STRANGERS, path)
+def _check_owner(state: os.stat_result, folder: str, path: str) -> None:
+    if _is_foreign(state, folder):
+        raise PermissionError(errno.EPERM, ANOTHER_USERS, path)
 
 
-def _is_a_strangers(state: os.stat_result, folder: str) -> bool:
-    """Whether what stands in ``folder``, or is it, is neither ours nor the config folder's owner's."""
-    # Windows tells an owner by no number: there a file has the rights of the user's own folder.
+def _is_foreign(state: os.stat_result, folder: str) -> bool:
+    """Whether ``folder``, or a file in it, belongs neither to this user nor to the config folder's owner."""
+    # Windows has no owner in ``stat``; there a file inherits the access rights of the user's folder.
     if sys.platform == "win32" or state.st_uid == os.geteuid():
         return False
     return state.st_uid != os.stat(os.path.dirname(os.path.abspath(folder))).st_uid

@@ -1,4 +1,4 @@
-"""What is left of a task when nobody waits for it any more, and what is done to its end all the same."""
+"""Tasks that nobody awaits, and work that a cancellation must not interrupt."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,13 +6,13 @@ from typing import Any
 
 
 def retrieve_exception(future: "asyncio.Future[Any]") -> None:
-    """A done callback: its failure is no "exception was never retrieved" when whoever waited is gone."""
+    """A done callback that avoids the log message "exception was never retrieved"."""
     if not future.cancelled():
         future.exception()
 
 
 async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
-    """``work``, which a cancellation doesn't break off: it is raised when that is done."""
+    """Runs ``work`` to its end. A cancellation is raised after that, in place of an exception of ``work``."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

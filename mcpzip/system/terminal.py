@@ -1,6 +1,6 @@
-"""A line from the person at the terminal.
+"""Reads lines that the user types at the terminal.
 
-The rule: a terminal is left as it was found, and one that is another job's is not touched.
+The terminal's settings are restored afterwards. A terminal that is in use by another job is not read.
 """
 
 import os
@@ -8,15 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_PIECE = 1 << 16
-_RUB_OUT = (0x7F, 0x08)
-_START_AGAIN = 0x15  # Ctrl-U
+_CHUNK = 1 << 16
+_ERASE = (0x7F, 0x08)  # Delete, Backspace
+_KILL_LINE = 0x15  # Ctrl-U
 
 
 def is_interactive(fd: int) -> bool:
-    """Whether somebody sits at the terminal ``fd`` and we are in its foreground.
-
-    POSIX: a job in the background that read from it would be stopped.
+    """Whether ``fd`` is a terminal of which we are the foreground job; POSIX stops a background job that
+    reads from its terminal.
     """
     if not os.isatty(fd):
         return False
@@ -24,16 +23,17 @@ def is_interactive(fd: int) -> bool:
         return True
     try:
         return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:  # not the terminal of this session
+    except OSError:  # it is not the controlling terminal of this session
         return False
 
 
 @contextmanager
 def long_lines(fd: int) -> Iterator[None]:
-    """Has the terminal ``fd`` take lines of any length: by itself it takes 1,024 bytes on macOS and 4,096 on
-    Linux. What is typed is still shown, and Ctrl-C still works. Anything else, and Windows, is left alone.
+    """Lifts the limit on the length of a line at the terminal ``fd``: by default 1,024 bytes on macOS and
+    4,096 on Linux. Input is still echoed, and Ctrl-C still works. Does nothing if ``fd`` is no terminal, and
+    on Windows.
     """
-    if sys.platform == "win32":  # whose consoles take 8 KiB
+    if sys.platform == "win32":  # a line at its console can have 8 KiB
         yield
         return
     import termios
@@ -43,48 +43,51 @@ def long_lines(fd: int) -> Iterator[None]:
     except termios.error:
         yield
         return
-    now = termios.tcgetattr(fd)
-    now[3] &= ~termios.ICANON
-    now[6][termios.VMIN], now[6][termios.VTIME] = 1, 0
-    termios.tcsetattr(fd, termios.TCSANOW, now)
+    raw = termios.tcgetattr(fd)
+    raw[3] &= ~termios.ICANON
+    raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(fd, termios.TCSANOW, raw)
     try:
         yield
     finally:
         try:
             termios.tcsetattr(fd, termios.TCSANOW, before)
-        except termios.error:  # it was closed
+        except termios.error:  # the terminal was closed
             pass
 
 
 class LineInput:
-    """The lines typed into, or piped to, ``fd``. Read with `os.read`: a thread may be left waiting in it."""
+    """The lines that are typed into or piped to ``fd``.
+
+    Uses `os.read`, because a thread that still waits in a read of ``sys.stdin`` would hold its lock at exit.
+    """
 
     def __init__(self, fd: int) -> None:
-        self._fd, self._rest = fd, b""
+        self._fd, self._buffer = fd, b""
 
     def next(self) -> str | None:
-        """The next line without its end, or None when there are no more. Blocks."""
-        while b"\n" not in self._rest:
+        """The next line without its line break, or None at the end of the input. Blocks."""
+        while b"\n" not in self._buffer:
             try:
-                piece = os.read(self._fd, _PIECE)
+                chunk = os.read(self._fd, _CHUNK)
             except OSError:
-                piece = b""
-            if not piece:
-                last, self._rest = self._rest, b""
+                chunk = b""
+            if not chunk:
+                last, self._buffer = self._buffer, b""
                 return _edited(last) if last else None
-            self._rest += piece
-        line, _, self._rest = self._rest.partition(b"\n")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
         return _edited(line)
 
 
 def _edited(typed: bytes) -> str:
-    """What is left after the keys that take back, which a terminal of `long_lines` leaves to us."""
-    kept = bytearray()
+    """``typed`` after its erase and kill keys, which the terminal does not process inside `long_lines`."""
+    line = bytearray()
     for key in typed:
-        if key in _RUB_OUT:
-            del kept[-1:]
-        elif key == _START_AGAIN:
-            kept.clear()
+        if key in _ERASE:
+            del line[-1:]
+        elif key == _KILL_LINE:
+            line.clear()
         else:
-            kept.append(key)
-    return kept.decode("utf-8", "replace")
+            line.append(key)
+    return line.decode("utf-8", "replace")

@@ -1,9 +1,8 @@
-"""Work off the event loop that never delays our exit.
+"""Runs work in daemon threads that do not delay our exit.
 
-The rule: what runs here may be abandoned at any moment. `asyncio.to_thread` waits for its threads when the
-loop closes; these threads are daemons, and nobody waits. Each work has a thread of its own, however many
-there are: it is for what waits (a disk, a keyring, an import) and for what we begin ourselves, one at a time.
-What clients have us compute is for `mcpzip.proxy.workers`.
+The event loop waits for the threads of `asyncio.to_thread` when it closes; these threads may be abandoned at
+any moment. Each call starts a thread, without a limit. So this is for blocking work that we start ourselves
+(a disk, a keyring, an import); work that clients cause runs in `mcpzip.proxy.workers`.
 """
 
 import _thread
@@ -16,55 +15,56 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_thread(
-    work: Callable[[], T], name: str, unwanted: Callable[[T], object] = lambda result: None
-) -> T:
-    """``work()``, run in a thread of its own. Cancelling abandons it. unwanted: is given, in any thread, what
-    it gives all the same.
+def _ignore(result: object) -> None:
+    pass
+
+
+async def in_thread(work: Callable[[], T], name: str, unwanted: Callable[[T], object] = _ignore) -> T:
+    """Runs ``work`` in a thread of its own and returns its result. A cancelled caller abandons the thread.
+
+    unwanted: called in any thread with the result that an abandoned thread returns.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
 
-    def settle(set_outcome: Callable[[], None], otherwise: Callable[[], object]) -> None:
+    def settle(set_outcome: Callable[[], None], abandon: Callable[[], object]) -> None:
         if outcome.done():
-            otherwise()
+            abandon()
         else:
             set_outcome()
 
     def run() -> None:
-        otherwise: Callable[[], object]
+        abandon: Callable[[], object]
         try:
             result = work()
         except BaseException as error:
-            report, otherwise = partial(outcome.set_exception, error), _nothing
+            set_outcome, abandon = partial(outcome.set_exception, error), partial(_ignore, error)
         else:
-            report, otherwise = partial(outcome.set_result, result), partial(unwanted, result)
+            set_outcome, abandon = partial(outcome.set_result, result), partial(unwanted, result)
         try:
-            loop.call_soon_threadsafe(settle, report, otherwise)
-        except RuntimeError:  # the loop is closed: nobody wants to know any more
-            otherwise()
+            loop.call_soon_threadsafe(settle, set_outcome, abandon)
+        except RuntimeError:  # the loop is closed
+            abandon()
 
     begin_thread(threading.Thread(target=run, name=name, daemon=True))
     try:
         return await outcome
-    except asyncio.CancelledError:  # perhaps in the very moment it was done
+    except asyncio.CancelledError:  # possibly after the result was set
         if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
             unwanted(outcome.result())
         raise
 
 
 def begin_thread(thread: threading.Thread) -> None:
-    """Starts ``thread``, which is a daemon, without a moment's waiting."""
-    # `start` waits until the thread runs: on a busy machine long, and here that would be the event loop.
-    _thread.start_new_thread(_begin, (thread,))
+    """Starts a daemon ``thread`` without blocking.
+
+    `threading.Thread.start` waits until the thread runs, which on a busy machine would block the event loop.
+    """
+    _thread.start_new_thread(_start, (thread,))
 
 
-def _begin(thread: threading.Thread) -> None:
+def _start(thread: threading.Thread) -> None:
     try:
         thread.start()
-    except RuntimeError:  # the interpreter is about to end, and nobody waits
+    except RuntimeError:  # the interpreter is shutting down
         pass
-
-
-def _nothing() -> None:
-    pass

@@ -29,10 +29,10 @@ async def opened(
 
 def _prepared(server: ServerConfig, sign_ins: SignIns | None) -> tuple[_HttpOpener, Signing]:
     with _IMPORTING:
-        from mcpzip.system.network import tls
+        from mcpzip.system.network import tls_context
         from mcpzip.transport.http import open_http
         from mcpzip.transport.sse import open_sse
 
-        tls()
+        tls_context()
         signing = Unsigned() if sign_ins is None else ServerSigning(server, sign_ins)
     return (open_http if server.transport == "http" else open_sse), signing

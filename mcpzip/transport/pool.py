@@ -302,7 +302,7 @@ class Pool:
         await asyncio.gather(*connecting, *leaving, *closing, return_exceptions=True)
         if self._sign_ins is not None:
             await self._sign_ins.close()
-        await self._guardian.stop_looking()
+        await self._guardian.cancel_scans()
         self._guardian.close()
 
     async def _line(

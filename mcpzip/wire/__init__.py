@@ -1,18 +1,19 @@
 """JSON-RPC and MCP without I/O: bytes in, events out; commands in, bytes out.
 
     client, server = Peer(role=Role.CLIENT), Peer(role=Role.SERVER)
-    number, line = client.request("tools/call", b'{"name":"add"}')      # bytes for whoever does the I/O
-    for event in server.receive(line):                                  # any split gives the same events
+    number, line = client.request("tools/call", b'{"name":"add"}')      # the caller sends these bytes
+    for event in server.receive(line):                                  # chunks of any size: the same events
         match event:
             case Request(id, "tools/call", params):
-                line = server.result(id, b'{"content":[]}')             # b"" had it been cancelled meanwhile
+                line = server.result(id, b'{"content":[]}')             # b"" if the request was cancelled
             case Invalid(id, code, message):
                 line = server.error(id, code, message)
     assert client.receive(line) == [Result(number, b'{"content":[]}')]  # the same bytes
-    assert client.eof() == [Closed(())]                                 # no request is without an outcome
+    assert client.eof() == [Closed(())]                                 # every request has an outcome
 
-`params` and `result` are JSON text and pass byte for byte; only the envelope is looked at. `shallow` reads
-and edits such texts one level deep, `eras` knows what legacy and modern MCP put in them.
+`params` and `result` are JSON text that passes unchanged; only the JSON-RPC envelope is decoded.
+`json_object` reads and edits such texts one level deep, `eras` adds and removes what legacy and modern MCP
+put in them.
 """
 
 from mcpzip.wire.eras import (

@@ -1,42 +1,44 @@
-"""Content codings of HTTP, taken off in pieces (RFC 9110, 8.4.1).
+"""Decodes HTTP content codings incrementally (RFC 9110, 8.4.1).
 
-The rule: however small what comes in is, what goes out comes in pieces of at most ``PIECE`` bytes, one at a
-time: a thousand bytes of gzip may be a million.
+Decoders yield at most ``PIECE`` bytes at a time, because a thousand bytes of gzip may expand to a million.
 """
 
 import zlib
 from collections.abc import Iterator
 
 PIECE = 64 * 1024
-"""Bytes that are handed on at a time."""
+"""Maximum bytes that a decoder yields at a time."""
 CODINGS = "gzip, deflate"
-"""What can be read, as an Accept-Encoding says it."""
+"""The supported codings, as the value of Accept-Encoding."""
 
 _GZIP = ("gzip", "x-gzip")
 
 
 class ContentCodingError(ValueError):
-    """An answer can't be taken in, whatever is in it. Its text is a part of a sentence that says why."""
+    """A response that can't be read. The text is the part of a sentence that says why."""
 
 
 class Identity:
-    """No coding at all."""
+    """The decoder of a body without a content coding."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """``data``, in pieces."""
-        for at in range(0, len(data), PIECE):
-            yield data[at : at + PIECE]
+        """Yields ``data`` in pieces."""
+        for start in range(0, len(data), PIECE):
+            yield data[start : start + PIECE]
 
 
 class Decompressor(Identity):
-    """gzip, or deflate with or without its zlib wrapper, which servers leave out."""
+    """Decodes gzip, and deflate with or without its zlib wrapper, which some servers omit."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding in _GZIP else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What ``data`` is, in pieces. Raises UnfitAnswerError. What follows the end is left out."""
+        """Yields the decoded ``data`` in pieces. Data after the end of the stream is ignored.
+
+        Raises ContentCodingError.
+        """
         if not data:
             return
         if self._stream is None:
@@ -46,14 +48,14 @@ class Decompressor(Identity):
                 yield piece
                 data = self._stream.unconsumed_tail
         except zlib.error as error:
-            raise ContentCodingError(f"its answer says that it is {self._coding}, and is not") from error
+            raise ContentCodingError(f"its answer is not valid {self._coding}") from error
 
 
 def decoder(coding: str) -> Identity:
-    """What takes the coding off a body whose Content-Encoding says ``coding``. Raises UnfitAnswerError."""
+    """The decoder for a body with the Content-Encoding ``coding``. Raises ContentCodingError."""
     coding = coding.strip().lower()
     if coding in ("", "identity"):
         return Identity()
     if coding in ("deflate", *_GZIP):
         return Decompressor(coding)
-    raise ContentCodingError("its answer is compressed in a way that was not asked for")
+    raise ContentCodingError("its answer has a content coding that was not requested")

@@ -1,7 +1,7 @@
-"""One frame, decoded as far as a JSON-RPC message goes and no further.
+"""Decodes the JSON-RPC envelope of a frame; the members stay JSON text.
 
-The rule: every member is kept as the text it came in; a frame that can't be decoded is still read as far as
-it is legible, so that whoever waits for it is told instead of left waiting.
+If a frame can't be decoded, `salvage` still looks for its id, so that the request which waits for it fails
+with an error instead of a timeout.
 """
 
 import re
@@ -29,14 +29,14 @@ from mcpzip.wire.json_object import (
 from mcpzip.wire.surrogates import SurrogateMask
 
 ABSENT = msgspec.Raw()
-"""The one value of a member that isn't there; compare with ``is``."""
+"""The value of a missing member; compare with ``is``."""
 
 
 class UnreadableError(ValueError):
     """A frame that isn't a JSON-RPC envelope.
 
-    code: the JSON-RPC error it deserves. outlined: whether the id that `salvage` finds is its id: it has the
-    form of a message, and only its letters, its depth or its length are at fault.
+    code: the JSON-RPC error code to answer. outlined: whether the id that `salvage` finds can be trusted: the
+    frame looks like a message, and only its encoding, depth, length or number of members is at fault.
     """
 
     def __init__(self, code: int, reason: str, *, outlined: bool) -> None:
@@ -45,7 +45,7 @@ class UnreadableError(ValueError):
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
-    """The members JSON-RPC 2.0 knows (§4, §5), each its JSON text or ABSENT."""
+    """The members of a JSON-RPC 2.0 message (§4, §5), each as its JSON text or ABSENT."""
 
     jsonrpc: msgspec.Raw = ABSENT
     id: msgspec.Raw = ABSENT
@@ -57,12 +57,12 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MEMBERS = frozenset(Envelope.__struct_fields__)
-_OF_ERROR = frozenset(("code", "message", "data"))
-# Reading token by token is slow; whoever sends junk by the megabyte must not make everybody wait.
-_LEGIBLE = 64 * 1024
+_ERROR_MEMBERS = frozenset(("code", "message", "data"))
+_SALVAGED = 64 * 1024
+"""Bytes of an unreadable frame that `salvage` scans, because scanning by tokens is slow."""
 _ID_STARTS = tuple(bytes([byte]) for byte in b'"-0123456789')
-_CODE = re.compile(rb'"?(-?[0-9]{1,18})(?:\.0+)?"?')
-_WHOLE = re.compile(rb'"?([0-9]{1,18})(?:\.0+)?"?')
+_INTEGER = re.compile(rb'"?(-?[0-9]{1,18})(?:\.0+)?"?')
+_OWN_ID = re.compile(rb'"?([0-9]{1,18})(?:\.0+)?"?')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,17})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 _decode = msgspec.json.Decoder(Envelope).decode
@@ -74,73 +74,72 @@ def read(frame: Frame) -> Envelope:
         reason = f"a message of {frame.size_at_least} bytes is too long"
         raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
     try:
-        check_utf8(frame)  # msgspec steps over strings without looking at theirs
+        check_utf8(frame)  # msgspec skips strings without checking their UTF-8
         return _decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_patiently(frame.removeprefix(_BYTE_ORDER_MARK))
+        return _read_tolerantly(frame.removeprefix(_BYTE_ORDER_MARK))
 
 
 def outline(frame: Frame) -> Envelope | UnreadableError:
-    """As `read`, with the error as a value. It takes as long as ``frame`` is large: 1 ms a megabyte."""
+    """As `read`, but returns the error. Takes about 1 ms per megabyte."""
     try:
         return read(frame)
     except UnreadableError as error:
         return error
 
 
-def _read_patiently(frame: bytes) -> Envelope:
-    """The same, where msgspec takes offence at what is allowed: lone surrogates, or a mark now removed."""
+def _read_tolerantly(frame: bytes) -> Envelope:
+    """As `read`, also for frames with lone surrogates, which msgspec rejects."""
     try:
         check_utf8(frame)
-        if may_hold_surrogates(frame):
-            return _read_veiled(frame)
-        values = _decode(frame)
+        return _read_with_surrogates(frame) if may_hold_surrogates(frame) else _decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _fault(frame) from None
-    return values
 
 
-def _read_veiled(frame: bytes) -> Envelope:
-    """At memory speed, or of few members."""
-    if (veil := SurrogateMask.over(frame)) is not None:
-        return _of({key: veil.lifted(value) for key, value in _known(_decode(veil.text)).items()})
-    twin = without_surrogates(frame)
-    known = _known(_decode(twin))
-    standing = list(islice(scan(twin, known), MEMBERS + 1))
-    if len(standing) > MEMBERS:
+def _read_with_surrogates(frame: bytes) -> Envelope:
+    """Fast if the surrogates can be masked, else by tokens and with a limit on the number of members."""
+    if (mask := SurrogateMask.over(frame)) is not None:
+        return _envelope({key: mask.unmask(value) for key, value in _present(_decode(mask.text)).items()})
+    replaced = without_surrogates(frame)
+    present = _present(_decode(replaced))
+    found = list(islice(scan(replaced, present), MEMBERS + 1))
+    if len(found) > MEMBERS:
         reason = "a message has too many members beside lone surrogates"
         raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
-    # The same to the byte but for the escapes: the same offsets.
-    return _of({it.key: frame[it.value : it.end] for it in standing if it.key in known})
+    # Replacing escapes keeps all offsets.
+    return _envelope({it.key: frame[it.value : it.end] for it in found if it.key in present})
 
 
-def _known(values: Envelope) -> dict[str, bytes]:
-    return {key: bytes(value) for key in _MEMBERS if (value := getattr(values, key)) is not ABSENT}
+def _present(envelope: Envelope) -> dict[str, bytes]:
+    return {key: bytes(value) for key in _MEMBERS if (value := getattr(envelope, key)) is not ABSENT}
 
 
 def salvage(frame: Frame) -> Envelope:
-    """What the two ends of an unreadable frame still say; of a member that breaks off, that it was there."""
+    """The members that can be found in the first and last bytes of an unreadable frame. A member whose value
+    is incomplete is b"".
+    """
     if isinstance(frame, bytes):
-        frame = FrameTooLong(len(frame), frame[:_LEGIBLE], frame[-TAIL:])
+        frame = FrameTooLong(len(frame), frame[:_SALVAGED], frame[-TAIL:])
     head = frame.head.decode("utf-8", "replace").encode()
     fields = {
         member.key: head[member.value : member.end] if member.end >= 0 else b"" for member in scan(head, {})
     }
-    # An id that held what had to be replaced, or that is no JSON, is nobody's.
+    # An id is dropped if it had invalid UTF-8 or is no JSON, because it might match another request.
     if (id := fields.get("id")) and not (id in frame.head and id.startswith(_ID_STARTS) and is_json(id)):
         del fields["id"]
     if not fields.get("id") and (last := _LAST_ID.search(frame.tail)):
         fields["id"] = last[1]
-    return _of(fields)
+    return _envelope(fields)
 
 
 def _fault(frame: bytes) -> UnreadableError:
-    """Why ``frame`` isn't an object."""
+    """Why ``frame`` can't be read."""
     try:
-        whole = is_json(frame)
+        valid = is_json(frame)
     except RecursionError:
         return UnreadableError(PARSE_ERROR, "nested too deeply", outlined=True)
-    if not whole:
+    if not valid:
         return UnreadableError(PARSE_ERROR, "not JSON", outlined=False)
     try:
         check_utf8(frame)
@@ -151,22 +150,23 @@ def _fault(frame: bytes) -> UnreadableError:
     return UnreadableError(INVALID_REQUEST, "a message is a JSON object", outlined=False)
 
 
-def _of(fields: dict[str, bytes]) -> Envelope:
-    known = {key: msgspec.Raw(value) for key, value in fields.items() if key in _MEMBERS}
-    return Envelope(**known)
+def _envelope(fields: dict[str, bytes]) -> Envelope:
+    return Envelope(**{key: msgspec.Raw(value) for key, value in fields.items() if key in _MEMBERS})
 
 
 def own_id(raw: bytes) -> int | None:
-    """The number of a request of ours, spelt ``7``, ``"7"`` or ``7.0``; None for any other id."""
+    """The id of a request of ours, written ``7``, ``"7"`` or ``7.0``; None for any other id."""
     try:
         return int(raw)
     except ValueError:
-        spelt = _WHOLE.fullmatch(raw)
-        return int(spelt[1]) if spelt else None
+        match = _OWN_ID.fullmatch(raw)
+        return int(match[1]) if match else None
 
 
 def peer_id(raw: bytes) -> bytes | None:
-    """A key for a peer's id, equal for equal ids; None when it is no string and no integer, or too long."""
+    """A dictionary key for a peer's id, the same for every spelling of a string. None if the id is neither a
+    string nor an integer, or longer than `limits.ID`.
+    """
     if len(raw) > limits.ID:
         return None
     first = raw[:1]
@@ -181,25 +181,25 @@ def peer_id(raw: bytes) -> bytes | None:
 
 
 def read_error(raw: bytes) -> RpcError:
-    """An ``error`` member as a value; what doesn't fit its form is told in message and data."""
+    """The ``error`` member of a response. A malformed one becomes INTERNAL_ERROR with its text as data."""
     try:
         fields = split_object(raw)
     except NotAnObject:
-        return RpcError(INTERNAL_ERROR, _said(raw), None if raw[:1] == b'"' else raw)
+        return RpcError(INTERNAL_ERROR, _text_or_json(raw), None if raw[:1] == b'"' else raw)
     code, message, data = fields.get("code", b""), fields.get("message"), fields.get("data")
-    said = "the peer gave no message" if message is None else _said(message)
-    spelt = _CODE.fullmatch(code)
-    others = {key: value for key, value in fields.items() if key not in _OF_ERROR}
+    text = "the peer gave no message" if message is None else _text_or_json(message)
+    number = _INTEGER.fullmatch(code)
+    others = {key: value for key, value in fields.items() if key not in _ERROR_MEMBERS}
     more = join_object(others) if others else None
-    if data is None and not (spelt and message):
+    if data is None and not (number and message):
         data, more = raw, None
-    if spelt:
-        return RpcError(int(spelt[1]), said, data, more)
-    return RpcError(INTERNAL_ERROR, f"{said} (error code {shown(code) or 'none'})", data, more)
+    if number:
+        return RpcError(int(number[1]), text, data, more)
+    return RpcError(INTERNAL_ERROR, f"{text} (error code {shown(code) or 'none'})", data, more)
 
 
 def text_of(raw: bytes | msgspec.Raw) -> str | None:
-    """The text of a JSON string; None when it is none."""
+    """The text of a JSON string; None for any other JSON."""
     try:
         return unquote(bytes(raw))
     except ValueError:
@@ -207,11 +207,11 @@ def text_of(raw: bytes | msgspec.Raw) -> str | None:
 
 
 def shown(raw: bytes) -> str:
-    """The first 200 bytes of ``raw``, for people."""
+    """The first 200 bytes of ``raw`` as text, for a message to the user."""
     return raw[:200].decode("utf-8", "replace")
 
 
-def _said(raw: bytes) -> str:
-    """The text of a JSON string, and any other JSON as it stands."""
+def _text_or_json(raw: bytes) -> str:
+    """The text of a JSON string; any other JSON unchanged."""
     text = text_of(raw)
     return raw.decode() if text is None else text

@@ -1,9 +1,8 @@
-"""The two eras of MCP, as tables and as text.
+"""The differences between the messages of the two eras of MCP.
 
-The rule: what differs between legacy (≤ 2025-11-25, opened by `initialize`) and modern (2026-07-28, every
-request carries its version and capabilities in ``_meta``) and concerns the message itself is said here;
-nothing else knows a ``_meta`` key. A function adds or removes exactly what an era requires; the rest of the
-text stays byte for byte.
+Legacy (up to 2025-11-25): a session begins with `initialize`. Modern (2026-07-28): every request carries its
+version and capabilities in ``_meta``. The ``_meta`` keys of MCP are defined here only. A function adds or
+removes exactly what an era requires; the rest of the JSON text stays unchanged.
 
 Sources: specification 2026-07-28 `basic/index` (per-request fields), `basic/versioning`,
 `server/utilities/caching`; 2025-11-25 `basic/lifecycle`.
@@ -30,16 +29,16 @@ from mcpzip.wire.json_object import (
 
 
 class Era(Enum):
-    """How a connection is spoken."""
+    """Which kind of protocol version a connection uses."""
 
     LEGACY = "legacy"
     MODERN = "modern"
 
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Versions reached through `initialize`, oldest first."""
+"""Versions that `initialize` negotiates, oldest first."""
 BATCHED_VERSION = "2025-03-26"
-"""The only version whose peers take several messages at once, as JSON-RPC batches."""
+"""The only version with JSON-RPC batches."""
 LATEST_LEGACY_VERSION = LEGACY_VERSIONS[-1]
 MODERN_VERSION = "2026-07-28"
 MODERN_VERSIONS = (MODERN_VERSION,)
@@ -54,14 +53,14 @@ SUBSCRIPTION_ID_KEY = "io.modelcontextprotocol/subscriptionId"
 PROGRESS_TOKEN = "progressToken"
 
 REQUEST_KEYS = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY)
-"""The ``_meta`` keys of a modern request; a legacy peer is never shown them."""
+"""The ``_meta`` keys of a modern request; they are removed from requests to a legacy server."""
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What a request says of the client that sent it.
+    """What a request states about its client.
 
-    version: the one it asks for or speaks, None when missing or no string. client_info, capabilities: JSON
-    text, None when missing. log_level: modern only, the level from which on it wants log messages.
+    version: the protocol version (legacy: the requested one), None if missing or no string. client_info,
+    capabilities: JSON text, None if missing. log_level: the minimum level of log messages, modern only.
     """
 
     era: Era
@@ -72,22 +71,21 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 def negotiate(requested: str) -> str:
-    """What to answer `initialize` with: the version asked for if it is legacy, else the newest legacy one."""
+    """The version to answer `initialize` with: the requested one if it is legacy, else the latest legacy."""
     return requested if requested in LEGACY_VERSIONS else LATEST_LEGACY_VERSION
 
 
 def read_opening(method: str, params: bytes | None) -> Opening | None:
-    """What a request opens; see `opening_of`."""
+    """As `opening_of`, for ``params`` as JSON text."""
     fields = _object(params)
     return opening_of(method, fields, _object(fields.get(META)))
 
 
 def opening_of(method: str, fields: Mapping[str, bytes], meta: Mapping[str, bytes]) -> Opening | None:
-    """What a request opens; None when it decides nothing (a `ping` before `initialize`).
+    """What a request states about its client; None if it does not show the era (`ping` before `initialize`).
 
-    fields, meta: the members of its params and of their ``_meta``. `initialize` is legacy whatever its
-    ``_meta`` holds; any other request is modern when its ``_meta`` has one of REQUEST_KEYS; `server/discover`
-    exists in the modern era only.
+    fields, meta: the members of its params and of their ``_meta``. `initialize` is always legacy.
+    `server/discover`, and any request with one of REQUEST_KEYS in ``_meta``, is modern.
     """
     if method == "initialize":
         return Opening(
@@ -108,7 +106,7 @@ def opening_of(method: str, fields: Mapping[str, bytes], meta: Mapping[str, byte
 
 
 def unsupported_version_error(requested: str) -> RpcError:
-    """What a modern request for a version we don't speak is answered with (2026-07-28 `basic/versioning`)."""
+    """The error for a modern request with an unsupported version (2026-07-28 `basic/versioning`)."""
     supported = b",".join(quote(version) for version in MODERN_VERSIONS)
     return RpcError(
         UNSUPPORTED_PROTOCOL_VERSION,
@@ -136,64 +134,65 @@ def stamp_request(
     capabilities: bytes,
     log_level: str | None = None,
 ) -> bytes:
-    """``params`` as a modern request carries them: REQUEST_KEYS set in ``_meta``, everything else in it kept.
+    """``params`` for a modern request: sets REQUEST_KEYS in ``_meta`` and keeps everything else.
 
-    A log level that stands there stays when none is given. Raises NotAnObject when ``params`` is an array.
+    If log_level is None, an existing one is kept. Raises NotAnObject if ``params`` is an array.
     """
     return _with_meta(params, _request_fields(version, client_info, capabilities, log_level))
 
 
 def versions_in(raw: bytes) -> list[str]:
-    """The protocol versions in a JSON array. Raises ValueError for what is none, or has too many."""
+    """The protocol versions in a JSON array of strings. Raises ValueError for anything else, or for more than
+    `limits.VERSIONS`.
+    """
     return [unquote(version) for version in elements_of(raw, limits.VERSIONS)]
 
 
 def unstamp_request(params: bytes) -> bytes:
-    """``params`` as a legacy request carries them: no REQUEST_KEYS, nor a ``_meta`` left empty by that."""
+    """``params`` for a legacy request: removes REQUEST_KEYS, and a ``_meta`` that is empty after that."""
     return _without_meta(params, REQUEST_KEYS)
 
 
 def stamp_result(
     result: bytes, *, server_info: bytes, ttl_ms: int | None = None, cache_scope: str | None = None
 ) -> bytes:
-    """``result`` as a modern server sends it: ``resultType``, caching hints and, in ``_meta``, who we are.
+    """``result`` for a modern client: adds ``resultType``, caching hints and, in ``_meta``, ``server_info``.
 
-    ttl_ms: how long it may be cached, ms. cache_scope: ``public`` or ``private``. All but who we are gives
-    way to what stands there already. A result that isn't an object can hold none of it and is returned as it
-    is.
+    ttl_ms: how long it may be cached, in ms. cache_scope: ``public`` or ``private``. Existing members are
+    kept, except the server info. A result that is no object is returned unchanged.
     """
     try:
         fields = split_object(result)
     except NotAnObject:
         return result
-    wanted = {"resultType": b'"complete"'}
+    defaults = {"resultType": b'"complete"'}
     if ttl_ms is not None:
-        wanted["ttlMs"] = b"%d" % ttl_ms
+        defaults["ttlMs"] = b"%d" % ttl_ms
     if cache_scope is not None:
-        wanted["cacheScope"] = quote(cache_scope)
-    new = {key: value for key, value in wanted.items() if key not in fields}
+        defaults["cacheScope"] = quote(cache_scope)
+    new = {key: value for key, value in defaults.items() if key not in fields}
     new[META] = _merged(fields.get(META), {SERVER_INFO_KEY: server_info})
-    return with_members(result, new, standing=fields.keys())
+    return with_members(result, new, existing=fields.keys())
 
 
 def progress_token(params: bytes | None) -> bytes | None:
-    """The ``progressToken`` of a request, as JSON text; None when it has none that is a string or number."""
+    """The ``progressToken`` of a request, as JSON text; None unless it is a string or number."""
     return progress_token_of(_object(_object(params).get(META)))
 
 
 def progress_token_of(meta: Mapping[str, bytes]) -> bytes | None:
-    """The same, of the members of its ``_meta``."""
+    """As `progress_token`, for the members of ``_meta``."""
     token = meta.get(PROGRESS_TOKEN)
     return token if token is not None and token[:1] in b'"-0123456789' else None
 
 
 def with_progress_token(params: bytes | None, token: bytes) -> bytes:
-    """``params`` with this ``progressToken`` (JSON text). Raises NotAnObject when ``params`` is an array."""
+    """``params`` with this ``progressToken`` (JSON text). Raises NotAnObject if ``params`` is an array."""
     return _with_meta(params, {PROGRESS_TOKEN: token})
 
 
 def without_progress_token(params: bytes) -> bytes:
-    """``params`` without its ``progressToken``, nor a ``_meta`` left empty by that."""
+    """``params`` without its ``progressToken``, and without a ``_meta`` that is empty after that."""
     return _without_meta(params, (PROGRESS_TOKEN,))
 
 
@@ -213,8 +212,8 @@ def _request_fields(
 def _with_meta(params: bytes | None, fields: dict[str, bytes]) -> bytes:
     if params is None:
         return join_object({META: join_object(fields)})
-    standing = split_object(params)
-    return with_members(params, {META: _merged(standing.get(META), fields)}, standing=standing.keys())
+    existing = split_object(params)
+    return with_members(params, {META: _merged(existing.get(META), fields)}, existing=existing.keys())
 
 
 def _without_meta(params: bytes, keys: tuple[str, ...]) -> bytes:
@@ -226,7 +225,7 @@ def _without_meta(params: bytes, keys: tuple[str, ...]) -> bytes:
 
 
 def _merged(meta: bytes | None, fields: dict[str, bytes]) -> bytes:
-    """``meta`` with these members; one that is missing, or no object and so means nothing, is made anew."""
+    """``meta`` with these members; a new object if ``meta`` is missing or no object."""
     if meta is None:
         return join_object(fields)
     try:

@@ -1,4 +1,4 @@
-"""Error codes: JSON-RPC 2.0 §5.1; MCP 2026-07-28 `basic/index` (-32020 and on); retired legacy ones."""
+"""Error codes of JSON-RPC 2.0 (§5.1), MCP 2026-07-28 (`basic/index`) and legacy MCP."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -15,4 +15,4 @@ RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
 """Legacy only; a modern server answers ``input_required``."""
 REQUEST_CANCELLED = -32800
-"""What implementations answer, where they must answer at all, to a request that was cancelled."""
+"""Not in a specification: the code that implementations use for a cancelled request."""

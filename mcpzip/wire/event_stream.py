@@ -1,7 +1,7 @@
-"""Server-sent events, sans I/O (HTML standard, "Server-sent events"): bytes in, events out.
+"""Parses server-sent events, without I/O (HTML standard, "Server-sent events").
 
-The rule: of one event no more than ``most`` bytes are held, a line without an end included; each byte is
-looked at a constant number of times, however the input is split and however many lines it has.
+At most ``most`` bytes of an event are buffered, including an incomplete line. The work is linear in the
+length of the input, however it is split into chunks and lines.
 """
 
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 from mcpzip.model.limits import EVENT_FIELD
 
-_MARK = b"\xef\xbb\xbf"
-_KEPT = (b"id", b"event", b"retry")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FIELDS = (b"id", b"event", b"retry")
 
 
 class StreamEvent(NamedTuple):
-    """data: its lines joined with newlines. fields: what else it says that means something, a line each."""
+    """data: its data lines, joined with newlines. fields: its lines for ``id``, ``event`` and ``retry``."""
 
     data: bytes
     fields: tuple[bytes, ...]
 
 
 class EventTooLongError(ValueError):
-    """An event, or a line, is longer than is held. size_at_least: in bytes."""
+    """An event is longer than the limit. size_at_least: in bytes."""
 
     def __init__(self, size_at_least: int) -> None:
         self.size_at_least = size_at_least
@@ -29,9 +29,10 @@ class EventTooLongError(ValueError):
 
 
 class EventReader:
-    """Cuts a byte stream into events. most: bytes that an event may have.
+    """Splits a byte stream into events.
 
-    work: lines and events met so far, for whoever wants to know how much was done.
+    most: the maximum bytes of an event. work: the number of lines parsed so far, by which a caller decides
+    when to let other tasks run.
     """
 
     def __init__(self, most: int) -> None:
@@ -40,63 +41,63 @@ class EventReader:
         self._line = bytearray()
         self._data: bytes | bytearray | None = None
         self._fields: dict[bytes, bytes] = {}
-        self._held = 0
-        self._skip_feed = False
-        self._begun = False
+        self._size = 0
+        self._skip_line_feed = False
+        self._started = False
 
-    def feed(self, piece: bytes) -> Iterator[StreamEvent]:
-        """The events that ``piece`` completes, in order. Raises EventTooLongError; it is of no use then."""
-        if not self._begun:
-            self._begun = True
-            piece = piece.removeprefix(_MARK)
-        if self._skip_feed and piece:
-            self._skip_feed = False
-            piece = piece.removeprefix(b"\n")
-        if b"\n" not in piece and b"\r" not in piece:  # a long line: no copy but the one that keeps it
-            self._hold(piece)
+    def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """Yields the events that ``chunk`` completes. The reader can't be used after EventTooLongError."""
+        if not self._started:
+            self._started = True
+            chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
+        if self._skip_line_feed and chunk:
+            self._skip_line_feed = False
+            chunk = chunk.removeprefix(b"\n")
+        if b"\n" not in chunk and b"\r" not in chunk:  # a part of a long line: copied only once
+            self._buffer(chunk)
             return
-        *lines, rest = _lines(piece)
-        self._skip_feed = piece.endswith(b"\r")
+        *lines, rest = _lines(chunk)
+        self._skip_line_feed = chunk.endswith(b"\r")
         for line in lines:
             self.work += 1
-            self._take(line)
+            self._check_size(line)
             if not line and not self._line:
                 if self._data is not None or self._fields:
                     yield self._event()
             else:
-                self._ended(line)
-        self._hold(rest)
+                self._end_line(line)
+        self._buffer(rest)
 
-    def _take(self, piece: bytes) -> None:
-        if self._held + len(self._line) + len(piece) > self._most:
+    def _check_size(self, chunk: bytes) -> None:
+        if self._size + len(self._line) + len(chunk) > self._most:
             raise EventTooLongError(self._most)
 
-    def _hold(self, piece: bytes) -> None:
-        self._take(piece)
-        self._line += piece
+    def _buffer(self, chunk: bytes) -> None:
+        self._check_size(chunk)
+        self._line += chunk
 
-    def _ended(self, end: bytes) -> None:
-        """A line ended with ``end``; what stood before it was held."""
+    def _end_line(self, end: bytes) -> None:
+        """Processes the buffered line, of which ``end`` is the last part."""
         if self._line:
             self._line += end
-            name, value = _parted(bytes(self._line[:6]))
+            start = _data_start(bytes(self._line[:6]))
             line = memoryview(self._line)
         else:
-            name, value = _parted(end[:6])
+            start = _data_start(end[:6])
             line = memoryview(end)
-        if name == b"data":
-            self._add(bytes(line[value:]))
+        if start:
+            self._add_data(bytes(line[start:]))
         else:
-            whole = bytes(line[:16])
-            kept = next((one for one in _KEPT if whole.startswith(one + b":")), None)
-            if kept is not None and len(line) <= EVENT_FIELD:
-                self._fields[kept] = bytes(line)
-                self._held += len(line)
+            head = bytes(line[:16])
+            field = next((name for name in _FIELDS if head.startswith(name + b":")), None)
+            if field is not None and len(line) <= EVENT_FIELD:
+                self._fields[field] = bytes(line)
+                self._size += len(line)
         line.release()
         self._line = bytearray()
 
-    def _add(self, value: bytes) -> None:
-        self._held += len(value) + 1
+    def _add_data(self, value: bytes) -> None:
+        self._size += len(value) + 1
         if self._data is None:
             self._data = value
             return
@@ -108,24 +109,22 @@ class EventReader:
     def _event(self) -> StreamEvent:
         data = b"" if self._data is None else self._data
         event = StreamEvent(data if isinstance(data, bytes) else bytes(data), tuple(self._fields.values()))
-        self._data, self._fields, self._held = None, {}, 0
+        self._data, self._fields, self._size = None, {}, 0
         return event
 
 
-def _lines(piece: bytes) -> list[bytes]:
-    """The lines of ``piece``, the last without an end; "" where it ends with one."""
-    lines = piece.splitlines()
-    if piece.endswith((b"\n", b"\r")):
+def _lines(chunk: bytes) -> list[bytes]:
+    """The lines of ``chunk``; the last item is the incomplete line at its end, possibly empty."""
+    lines = chunk.splitlines()
+    if chunk.endswith((b"\n", b"\r")):
         lines.append(b"")
     return lines
 
 
-def _parted(start: bytes) -> tuple[bytes, int]:
-    """Whether a line that begins so is data, and where its value begins."""
-    if start.startswith(b"data: "):
-        return b"data", 6
-    if start.startswith(b"data:"):
-        return b"data", 5
-    if start == b"data":
-        return b"data", 4
-    return b"", 0
+def _data_start(line: bytes) -> int:
+    """The offset of the value in a ``data`` line, given its first 6 bytes; 0 for other lines."""
+    if line.startswith(b"data: "):
+        return 6
+    if line.startswith(b"data:"):
+        return 5
+    return 4 if line == b"data" else 0

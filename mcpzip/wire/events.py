@@ -1,15 +1,17 @@
-"""What comes out of a `Peer`: one event a message, and nothing of how it travelled.
+"""The events of a `Peer`: one for each message, independent of the transport.
 
-The rule: JSON the caller may want to pass on (`id`, `params`, `result`, `data`) is the JSON text exactly as
-it was received; an event holds no state and no reference to the peer.
+JSON that a caller may pass on (``id``, ``params``, ``result``, ``data``) is the JSON text as received. Events
+are immutable values.
 """
 
 import msgspec
 
 
 class RpcError(msgspec.Struct, frozen=True, gc=False):
-    """A JSON-RPC error object (JSON-RPC 2.0 §5.1). ``data`` is its JSON text, or None when there is none.
-    ``more`` is the JSON text of an object: the members that JSON-RPC doesn't know; None when there are none.
+    """A JSON-RPC error object (JSON-RPC 2.0 §5.1).
+
+    data: JSON text, None if missing. more: the JSON text of an object with the members that JSON-RPC doesn't
+    define, None if there are none.
     """
 
     code: int
@@ -19,7 +21,7 @@ class RpcError(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """The peer asks. ``id`` is JSON text (``b'7'``, ``b'"a"'``), ``params`` None when absent or null."""
+    """A request of the peer. id: JSON text (``b'7'``, ``b'"a"'``). params: None if missing or null."""
 
     id: bytes
     method: str
@@ -27,14 +29,14 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notification(msgspec.Struct, frozen=True, gc=False):
-    """The peer tells. Progress and cancellation have events of their own."""
+    """A notification, except progress and cancellation, which have their own events."""
 
     method: str
     params: bytes | None
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """The answer to our request ``id``; ``b'null'`` is an answer too."""
+    """The result of our request ``id``, which may be ``b'null'``."""
 
     id: int
     result: bytes
@@ -43,8 +45,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 class Error(msgspec.Struct, frozen=True, gc=False):
     """Our request ``id`` failed.
 
-    ours: False when the peer said so; True when it answered and that is no answer or can't be read, so that
-    ``error`` (-32603, saying why) is of our own making and what became of the request isn't known.
+    ours: False if the peer sent this error. True if it sent an invalid or unreadable response: then ``error``
+    is made by us (-32603, with the reason), and the outcome of the request is unknown.
     """
 
     id: int
@@ -53,24 +55,23 @@ class Error(msgspec.Struct, frozen=True, gc=False):
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
-    """`notifications/progress` about our outstanding request ``id``; ``params`` whole, its token included."""
+    """`notifications/progress` about our open request ``id``. params: unchanged, with the token."""
 
     id: int
     params: bytes
 
 
 class Cancelled(msgspec.Struct, frozen=True, gc=False):
-    """The peer takes back its request ``id`` (spelt as in its Request); no answer may be sent."""
+    """The peer cancels its request ``id`` (the same bytes as in its Request); no response may be sent."""
 
     id: bytes
     reason: str | None
 
 
 class Invalid(msgspec.Struct, frozen=True, gc=False):
-    """Not a proper message, and its sender is owed `Peer.error` with these values.
+    """An invalid message, which the caller has to answer by `Peer.error` with these values.
 
-    id: None when the error must carry ``"id":null``: none could be read, or it is that of another request
-    still open.
+    id: None for an error with ``"id":null``, because no id could be read or another open request has it.
     """
 
     id: bytes | None
@@ -79,16 +80,16 @@ class Invalid(msgspec.Struct, frozen=True, gc=False):
 
 
 class NotAMessage(msgspec.Struct, frozen=True, gc=False):
-    """What a server wrote that isn't a message (a banner, a log line), its first 2 KiB. Never answered."""
+    """Output of a server that isn't a message (a banner, a log line), its first 2 KiB. It is not answered."""
 
     data: bytes
     reason: str
 
 
 class Unmatched(msgspec.Struct, frozen=True, gc=False):
-    """A message about nothing that is open.
+    """A message about a request that isn't open.
 
-    kind: ``answer``, ``progress`` or ``cancelled``. detail: what it said, cut at 200 bytes.
+    kind: ``answer``, ``progress`` or ``cancelled``. detail: its text, cut at 200 bytes.
     """
 
     kind: str
@@ -96,13 +97,13 @@ class Unmatched(msgspec.Struct, frozen=True, gc=False):
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
-    """Several messages at once, in their order: what each of them is, but for Batch and Closed."""
+    """A JSON-RPC batch. events: one for each message, in order; never Batch or Closed."""
 
     events: "tuple[Event, ...]"
 
 
 class Closed(msgspec.Struct, frozen=True, gc=False):
-    """The peer will send no more: our requests that will never be answered, oldest first."""
+    """The end of the peer's input. ids: our requests that will never be answered, oldest first."""
 
     ids: tuple[int, ...]
 

@@ -1,8 +1,7 @@
-"""Newline-delimited frames (MCP stdio transport, `basic/transports/stdio`).
+"""Splits a byte stream into newline-delimited frames (MCP stdio transport, `basic/transports/stdio`).
 
-The rule: a frame is what stands between two newlines, without the JSON whitespace around it; what is empty
-then is no frame. No more than ``max_frame`` bytes are held from one call to the next, and each byte is looked
-at a constant number of times however the input is split.
+A frame is a line without the JSON whitespace around it; empty lines are skipped. At most ``max_frame`` bytes
+are buffered, and the work is linear in the length of the input, however it is split into chunks.
 """
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from mcpzip.model import limits
 
 MAX_FRAME = limits.MESSAGE
-"""The longest line taken by default, in bytes: results of tens of megabytes do occur."""
+"""The default maximum length of a line, in bytes."""
 
 HEAD = 2048
 TAIL = 256
@@ -19,10 +18,10 @@ _SPACE = b" \t\r"
 
 
 class FrameTooLong(msgspec.Struct, frozen=True, gc=False):
-    """A line that was dropped while it streamed in.
+    """A line that was too long and is dropped.
 
-    size_at_least: its length in bytes. head, tail: its first HEAD and last TAIL bytes, so that whoever waits
-    for the answer in it can be told (some peers write the id first, some last).
+    size_at_least: its length in bytes. head, tail: its first HEAD and last TAIL bytes, which may contain the
+    id of the response (some peers write the id first, some last).
     """
 
     size_at_least: int
@@ -34,83 +33,82 @@ Frame = bytes | FrameTooLong
 
 
 class LineFramer:
-    """Cuts a byte stream into lines.
+    """Splits a byte stream into lines.
 
-    max_frame: the longest line to keep, in bytes; a longer one becomes one FrameTooLong when its newline
-    comes.
+    max_frame: the maximum length of a line in bytes; a longer line becomes a FrameTooLong at its newline.
     """
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self._max_frame = max_frame
         self._pending = bytearray()
-        self._dropped: _Dropped | None = None
+        self._dropped: _DroppedLine | None = None
 
     @property
     def dropped(self) -> int:
-        """Bytes of the line under way that have been dropped; 0 as long as it may still be kept."""
+        """Bytes of the incomplete line that were dropped because it is too long; 0 if it is not too long."""
         return 0 if self._dropped is None else self._dropped.size
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order."""
         frames: list[Frame] = []
-        if b"\n" not in data:  # a piece of a long line: no copy but the one that keeps it
-            self._hold(data)
+        if b"\n" not in data:  # a part of a long line: copied only once
+            self._buffer(data)
             return frames
         *lines, rest = data.split(b"\n")
         for line in lines:
             if self._pending or self._dropped:
-                self._hold(line)
-                self._release(frames)
+                self._buffer(line)
+                self._end_line(frames)
             else:
-                self._take(line, frames)
+                self._append(line, frames)
         if rest:
-            self._hold(rest)
+            self._buffer(rest)
         return frames
 
     def eof(self) -> Frame | None:
-        """The last line when no newline ended it; None when there is none."""
+        """The last line if it has no newline; else None."""
         frames: list[Frame] = []
-        self._release(frames)
+        self._end_line(frames)
         return frames[0] if frames else None
 
-    def _take(self, line: bytes, frames: list[Frame]) -> None:
+    def _append(self, line: bytes, frames: list[Frame]) -> None:
         if len(line) > self._max_frame:
             frames.append(FrameTooLong(len(line), line[:HEAD], line[-TAIL:]))
         elif frame := line.strip(_SPACE):
             frames.append(frame)
 
-    def _hold(self, piece: bytes) -> None:
+    def _buffer(self, chunk: bytes) -> None:
         if self._dropped is not None:
-            self._dropped.add(piece)
+            self._dropped.add(chunk)
             return
-        self._pending += piece
+        self._pending += chunk
         if len(self._pending) > self._max_frame:
-            self._dropped = _Dropped(self._pending)
+            self._dropped = _DroppedLine(self._pending)
             self._pending = bytearray()
 
-    def _release(self, frames: list[Frame]) -> None:
+    def _end_line(self, frames: list[Frame]) -> None:
         if self._dropped is not None:
             frames.append(self._dropped.frame())
             self._dropped = None
             return
         line = bytes(self._pending)
         self._pending = bytearray()
-        self._take(line, frames)
+        self._append(line, frames)
 
 
-class _Dropped:
-    """What is remembered of a line too long to keep."""
+class _DroppedLine:
+    """The length, head and tail of a line that is too long."""
 
     def __init__(self, start: bytearray) -> None:
         self.size = len(start)
         self._head = bytes(start[:HEAD])
         self._tail = start[-TAIL:]
 
-    def add(self, piece: bytes) -> None:
-        self.size += len(piece)
+    def add(self, chunk: bytes) -> None:
+        self.size += len(chunk)
         if len(self._head) < HEAD:
-            self._head += piece[: HEAD - len(self._head)]
-        self._tail += piece[-TAIL:]
+            self._head += chunk[: HEAD - len(self._head)]
+        self._tail += chunk[-TAIL:]
         if len(self._tail) > 4 * TAIL:
             del self._tail[:-TAIL]
 

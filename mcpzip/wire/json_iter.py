@@ -1,8 +1,8 @@
-"""JSON objects and arrays as text, stepped through one value after another.
+"""Iterates over the members of a JSON object or the elements of an array without decoding the whole text.
 
-The rule: of a text no more is made than was asked for, whatever stands in it: 64 MiB may be eleven million
-members, which take gigabytes as Python's values. Where a value ends `msgspec` finds at memory speed: it says
-where what follows begins, which it refuses.
+A text of 64 MiB may have eleven million members, which would take gigabytes as Python objects. `msgspec`
+finds the end of a value fast: decoding a value with text after it fails, and the error states where that text
+begins.
 """
 
 import re
@@ -13,14 +13,12 @@ import msgspec
 
 
 class TooManyError(ValueError):
-    """There are more members, or elements, than are wanted."""
+    """There are more members or elements than the caller's limit."""
 
 
 class Member(NamedTuple):
-    """Where one member stands: its key, and the offsets of the key's quote, of the value, and of the value's
-    end.
-
-    ``end`` is -1 when the text breaks off inside the value.
+    """The position of a member: its key, and the offsets of the key's opening quote, of the value, and of the
+    value's end, which is -1 if the text ends inside the value.
     """
 
     key: str
@@ -29,24 +27,24 @@ class Member(NamedTuple):
     end: int
 
 
-_value = msgspec.json.Decoder(msgspec.Raw).decode
-_text = msgspec.json.Decoder(str).decode
-_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
-_FOLLOWS = re.compile(r"trailing characters \(byte ([0-9]+)\)")
+_TRAILING = re.compile(r"trailing characters \(byte ([0-9]+)\)")
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _KEY = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 WHITESPACE = b" \t\r\n"
-"""What may stand around a value (RFC 8259, 2)."""
+"""JSON whitespace (RFC 8259, 2)."""
 
 
 def elements_of(raw: bytes, most: int) -> list[bytes]:
-    """The elements of a JSON array, each as it came.
+    """The elements of a JSON array, each as its JSON text.
 
-    Raises TooManyError for more than ``most``, and msgspec.DecodeError when ``raw`` is no array.
+    Raises TooManyError for more than ``most``, msgspec.DecodeError if ``raw`` is no array.
     """
-    if raw.count(b",") < most:  # each but the first stands after a comma
-        return [bytes(element) for element in _array(raw)]
+    if raw.count(b",") < most:  # there is a comma before each element but the first
+        return [bytes(element) for element in _decode_array(raw)]
     found: list[bytes] = []
     for start, end in _elements(raw):
         if len(found) >= most:
@@ -56,91 +54,91 @@ def elements_of(raw: bytes, most: int) -> list[bytes]:
 
 
 def has_more_elements(raw: bytes | memoryview, most: int) -> bool:
-    """Whether the JSON array ``raw`` has more than ``most`` elements. Holds none of them.
+    """Whether the JSON array ``raw`` has more than ``most`` elements. Uses constant memory.
 
-    Raises msgspec.DecodeError when ``raw`` is no array.
+    Raises msgspec.DecodeError if ``raw`` is no array.
     """
     return any(number >= most for number, _ in enumerate(_elements(raw)))
 
 
 def members_of(raw: bytes, most: int) -> Iterator[Member]:
-    """The members of a JSON object, in the order they stand.
+    """Yields the members of a JSON object, in order.
 
-    Raises TooManyError for more than ``most``, and msgspec.DecodeError when ``raw`` is no object. What was
-    given before that is no less so.
+    Raises TooManyError after ``most`` members, msgspec.DecodeError where ``raw`` stops being an object; the
+    members before that are correct.
     """
     view = memoryview(raw)
-    at = _opened(raw, b"{")
+    at = _open(raw, b"{")
     if raw[at : at + 1] == b"}":
-        return _closed(raw, at + 1)
+        return _check_end(raw, at + 1)
     for _ in range(most):
         key = _KEY.match(raw, at)
         if key is None:
-            raise _broken(at)
-        name, value = _text(key[1]), key.end()
-        end, after = _stepped(view, value)
+            raise _malformed(at)
+        name, value = _decode_text(key[1]), key.end()
+        end, after = _skip_value(view, value)
         yield Member(name, at, value, end)
         if raw[after : after + 1] == b"}":
-            return _closed(raw, after + 1)
-        at = _next(raw, after)
+            return _check_end(raw, after + 1)
+        at = _skip_comma(raw, after)
     raise TooManyError(f"more than {most:,} members")
 
 
 def _elements(raw: bytes | memoryview) -> Iterator[tuple[int, int]]:
-    """Where each element of a JSON array begins and ends."""
+    """The offsets of the start and the end of each element of a JSON array."""
     view = memoryview(raw)
-    at = _opened(raw, b"[")
+    at = _open(raw, b"[")
     if raw[at : at + 1] == b"]":
-        return _closed(raw, at + 1)
+        return _check_end(raw, at + 1)
     while True:
-        end, after = _stepped(view, at)
+        end, after = _skip_value(view, at)
         yield at, end
         if raw[after : after + 1] == b"]":
-            return _closed(raw, after + 1)
-        at = _next(raw, after)
+            return _check_end(raw, after + 1)
+        at = _skip_comma(raw, after)
 
 
-def _stepped(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the value at ``at`` ends, and where what follows it begins."""
+def _skip_value(view: memoryview, at: int) -> tuple[int, int]:
+    """The offsets of the end of the value at ``at``, and of the next token."""
     try:
-        _value(view[at:])
+        _decode(view[at:])
     except msgspec.DecodeError as error:
-        follows = _FOLLOWS.search(str(error))
-        if follows is None:
+        trailing = _TRAILING.search(str(error))
+        if trailing is None:
             raise
-        after = at + int(follows[1]) - 1
+        after = at + int(trailing[1]) - 1
     else:
-        raise _broken(len(view))
+        raise _malformed(len(view))
     end = after
     while view[end - 1] in WHITESPACE:
         end -= 1
     return end, after
 
 
-def _opened(raw: bytes | memoryview, brace: bytes) -> int:
-    """Where what stands within ``brace`` begins."""
-    at = _past_space(raw, 0)
+def _open(raw: bytes | memoryview, brace: bytes) -> int:
+    """The offset of the first token after the opening ``brace``."""
+    at = _skip_space(raw, 0)
     if raw[at : at + 1] != brace:
-        raise _broken(at)
-    return _past_space(raw, at + 1)
+        raise _malformed(at)
+    return _skip_space(raw, at + 1)
 
 
-def _next(raw: bytes | memoryview, at: int) -> int:
-    """Where what follows the comma at ``at`` begins."""
+def _skip_comma(raw: bytes | memoryview, at: int) -> int:
+    """The offset of the first token after the comma at ``at``."""
     if raw[at : at + 1] != b",":
-        raise _broken(at)
-    return _past_space(raw, at + 1)
+        raise _malformed(at)
+    return _skip_space(raw, at + 1)
 
 
-def _closed(raw: bytes | memoryview, at: int) -> None:
-    if _past_space(raw, at) != len(raw):
-        raise _broken(at)
+def _check_end(raw: bytes | memoryview, at: int) -> None:
+    if _skip_space(raw, at) != len(raw):
+        raise _malformed(at)
 
 
-def _past_space(raw: bytes | memoryview, at: int) -> int:
+def _skip_space(raw: bytes | memoryview, at: int) -> int:
     found = _SPACE.match(raw, at)
     return at if found is None else found.end()
 
 
-def _broken(at: int) -> msgspec.DecodeError:
+def _malformed(at: int) -> msgspec.DecodeError:
     return msgspec.DecodeError(f"JSON is malformed: unexpected character (byte {at})")

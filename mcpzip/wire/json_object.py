@@ -1,11 +1,11 @@
-"""JSON objects one level deep, as text.
+"""Reads and edits the top level of JSON objects as text.
 
-The rule: only the top level is ever looked at. A member's value is the bytes it came in (number spelling, key
-order, escapes, the whitespace inside it), and what a function isn't asked to change stays byte for byte.
+A member's value stays the bytes that were received (number spelling, key order, escapes, whitespace), and
+everything that a function is not asked to change stays the same.
 
-`msgspec` finds and validates the values at memory speed. Two things it does differently from RFC 8259 are
-made good here: it steps over strings without checking their UTF-8 (§8.1), and it refuses escaped lone
-surrogates such as ``\\ud800`` (§8.2), which real tools emit.
+`msgspec` finds and validates the values. This module makes up for two deviations from RFC 8259: msgspec does
+not check the UTF-8 of strings that it skips (§8.1), and rejects escaped lone surrogates such as ``\\ud800``
+(§8.2), which some tools send.
 """
 
 import codecs
@@ -22,11 +22,11 @@ from mcpzip.wire.surrogates import SurrogateMask
 
 
 class NotAnObject(ValueError):
-    """The text isn't one JSON object in UTF-8."""
+    """The text isn't a JSON object in UTF-8, or has more than `limits.MEMBERS` members."""
 
 
-# A string that breaks off matches to the end of the text: were it no match, each quote in it would be tried
-# anew.
+# An unterminated string matches up to the end of the text; otherwise the search would restart at each quote,
+# which takes quadratic time.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<close>"|\\?\Z)', re.DOTALL)
 _OPEN = re.compile(rb"[ \t\r\n]*+\{[ \t\r\n]*+")
 _KEY = re.compile(b"(%b)%b" % (_STRING.pattern, rb"[ \t\r\n]*+:[ \t\r\n]*+"), re.DOTALL)
@@ -42,40 +42,40 @@ _encode = msgspec.json.encode
 
 _QUOTE = ord('"')
 _SHORT = 64 * 1024
-"""Bytes of an object that may have as many members as fit: to read 10,000 takes a millisecond or two."""
-_STRETCH = 1 << 20
-"""Bytes of a long text that are worked on at a time, so that what is made of them stays small."""
+"""Bytes of an object that is decoded before its members are counted: 10,000 members take about 2 ms."""
+_CHUNK = 1 << 20
+"""Bytes of a long text that are processed at a time, to limit the memory for intermediate results."""
 
 
 def split_object(raw: bytes) -> dict[str, bytes]:
     """The top-level members of a JSON object, each value as its JSON text.
 
-    Of a key that stands twice the last value counts. Raises NotAnObject.
+    The last value of a duplicate key counts. Raises NotAnObject.
     """
     try:
         return {key: bytes(value) for key, value in _checked(raw).items()}
     except NotAnObject as error:
         if isinstance(error.__cause__, TooManyError) or not may_hold_surrogates(raw):
             raise
-        return _split_veiled(raw)
+        return _split_with_surrogates(raw)
 
 
-def _split_veiled(raw: bytes) -> dict[str, bytes]:
-    """The same where there are lone surrogates: at memory speed, or of few members."""
-    if (veil := SurrogateMask.over(raw)) is not None:
-        values = {key: bytes(value) for key, value in _checked(veil.text).items()}
-        if (found := veil.members(values)) is not None:
+def _split_with_surrogates(raw: bytes) -> dict[str, bytes]:
+    """Fast if the surrogates can be masked, else by tokens."""
+    if (mask := SurrogateMask.over(raw)) is not None:
+        values = {key: bytes(value) for key, value in _checked(mask.text).items()}
+        if (found := mask.unmask_members(values)) is not None:
             return found
     return {member.key: raw[member.value : member.end] for member in _walk(raw)}
 
 
 def join_object(fields: Mapping[str, bytes]) -> bytes:
-    """A JSON object of these members, values unchanged."""
+    """The JSON text of an object with these members, whose values are JSON text."""
     return b"{%b}" % b",".join([b"%b:%b" % (quote(key), value) for key, value in fields.items()])
 
 
 def quote(text: str) -> bytes:
-    """A JSON string. Lone surrogates, which UTF-8 can't hold, become escapes, as ``\\ud800``."""
+    """``text`` as a JSON string. Lone surrogates, which UTF-8 can't encode, become escapes (``\\ud800``)."""
     try:
         return _encode(text)
     except UnicodeEncodeError:
@@ -91,14 +91,14 @@ def unquote(raw: bytes) -> str:
     return cast(str, json.loads(raw.decode()))
 
 
-def with_members(raw: bytes, fields: Mapping[str, bytes], *, standing: Set[str] | None = None) -> bytes:
-    """``raw`` with these members: replaced where they stand, else appended in order. Raises NotAnObject.
+def with_members(raw: bytes, fields: Mapping[str, bytes], *, existing: Set[str] | None = None) -> bytes:
+    """``raw`` with these members: existing ones replaced in place, new ones appended. Raises NotAnObject.
 
-    standing: the keys of ``raw``, where they are known: a long text is then read once less.
+    existing: the keys of ``raw`` if the caller knows them, which saves reading a long text again.
     """
-    standing = _keys(raw) if standing is None else standing
-    if standing.isdisjoint(fields):
-        return _appended(raw, fields) if fields else raw
+    existing = _keys(raw) if existing is None else existing
+    if existing.isdisjoint(fields):
+        return _append(raw, fields) if fields else raw
     pieces: list[bytes] = []
     done = 0
     for member in _walk(raw):
@@ -106,49 +106,47 @@ def with_members(raw: bytes, fields: Mapping[str, bytes], *, standing: Set[str] 
             pieces += raw[done : member.value], fields[member.key]
             done = member.end
     changed = b"".join([*pieces, raw[done:]])
-    new = {key: value for key, value in fields.items() if key not in standing}
-    return _appended(changed, new) if new else changed
+    new = {key: value for key, value in fields.items() if key not in existing}
+    return _append(changed, new) if new else changed
 
 
 def without_members(raw: bytes, keys: Collection[str]) -> bytes:
-    """``raw`` without these members, and without the commas that set them off. Raises NotAnObject."""
-    standing = members(raw)
-    kept = [index for index, member in enumerate(standing) if member.key not in keys]
-    if len(kept) == len(standing):
+    """``raw`` without these members and their commas. Raises NotAnObject."""
+    found = members(raw)
+    kept = [index for index, member in enumerate(found) if member.key not in keys]
+    if len(kept) == len(found):
         return raw
     if not kept:
         return b"{}"
-    first = standing[kept[0]]
-    # Each later member brings what stands between it and the member before it: a comma and the space around
-    # it.
-    rest = [raw[standing[index - 1].end : standing[index].end] for index in kept[1:]]
-    return b"".join([raw[: standing[0].start], raw[first.start : first.end], *rest, raw[standing[-1].end :]])
+    first = found[kept[0]]
+    # Each later member is copied with the comma and the whitespace before it.
+    rest = [raw[found[index - 1].end : found[index].end] for index in kept[1:]]
+    return b"".join([raw[: found[0].start], raw[first.start : first.end], *rest, raw[found[-1].end :]])
 
 
 def members(raw: bytes) -> list[Member]:
-    """Every top-level member in the order it stands, a key that stands twice included. Raises NotAnObject."""
+    """All top-level members in order, with duplicate keys. Raises NotAnObject."""
     return list(_walk(raw))
 
 
 def _walk(raw: bytes) -> Iterator[Member]:
     try:
         values = _checked(raw)
-        twin = raw
+        readable = raw
     except NotAnObject:
         if not may_hold_surrogates(raw):
             raise
-        twin = without_surrogates(raw)  # the same to the byte but for the escapes: the same offsets
-        values = _checked(twin)
-    found = members_of(twin, MEMBERS) if _may_be_many(twin) else scan(twin, values)
+        readable = without_surrogates(raw)  # has the same offsets
+        values = _checked(readable)
+    found = members_of(readable, MEMBERS) if _may_be_many(readable) else scan(readable, values)
     for member in found:
-        yield member if twin is raw else member._replace(key=_key_at(raw, member.start))
+        yield member if readable is raw else member._replace(key=_key_at(raw, member.start))
 
 
 def scan(raw: bytes, values: Mapping[str, bytes | msgspec.Raw]) -> Iterator[Member]:
-    """The members of ``raw`` as far as it can be read: of a JSON object all of them, of torn text the first
-    ones.
+    """Yields the members of ``raw`` up to the first syntax error.
 
-    values: those known already; they are stepped over by comparing bytes, the others token by token.
+    values: values that are known already. They are skipped by comparing bytes, the others token by token.
     """
     opened = _OPEN.match(raw)
     at = opened.end() if opened else len(raw)
@@ -167,8 +165,8 @@ def scan(raw: bytes, values: Mapping[str, bytes | msgspec.Raw]) -> Iterator[Memb
 
 
 def is_json(raw: bytes) -> bool:
-    """Whether ``raw`` is one JSON text, but for the UTF-8 in its strings. Raises RecursionError when nested
-    too deeply.
+    """Whether ``raw`` is valid JSON, apart from the UTF-8 in its strings. Raises RecursionError if it is
+    nested too deeply.
     """
     try:
         _validate(without_surrogates(raw) if may_hold_surrogates(raw) else raw)
@@ -178,12 +176,14 @@ def is_json(raw: bytes) -> bool:
 
 
 def check_utf8(raw: bytes) -> None:
-    """Raises UnicodeDecodeError when ``raw`` isn't UTF-8. The text, up to four times as long, isn't kept."""
+    """Raises UnicodeDecodeError if ``raw`` isn't UTF-8. Decodes in chunks, because the whole text may take
+    four times the memory of ``raw``.
+    """
     if raw.isascii():
         return
     decode = codecs.getincrementaldecoder("utf-8")().decode
-    for at in range(0, len(raw), _STRETCH):
-        decode(raw[at : at + _STRETCH])
+    for start in range(0, len(raw), _CHUNK):
+        decode(raw[start : start + _CHUNK])
     decode(b"", True)
 
 
@@ -194,8 +194,8 @@ def _keys(raw: bytes) -> Set[str]:
         return split_object(raw).keys()
 
 
-def _appended(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
-    """``raw`` with these members after its last; the space before its closing brace stays there."""
+def _append(raw: bytes, fields: Mapping[str, bytes]) -> bytes:
+    """``raw`` with these members after its last one, before the whitespace at the closing brace."""
     head = raw[: raw.rindex(b"}")].rstrip(WHITESPACE)
     comma = b"" if head[-1:] == b"{" else b","
     return b"".join([head, comma, join_object(fields)[1:-1], raw[len(head) :]])
@@ -220,7 +220,7 @@ def _checked(raw: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _may_be_many(raw: bytes) -> bool:
-    """Whether the object ``raw`` may have more members than are made into Python's values without a look."""
+    """Whether ``raw`` may have so many members that it must not be decoded before they are counted."""
     return len(raw) > _SHORT and raw.count(b":") > MEMBERS
 
 
@@ -229,17 +229,19 @@ def may_hold_surrogates(raw: bytes) -> bool:
 
 
 def without_surrogates(raw: bytes) -> bytes:
-    """``raw`` with harmless escapes of the same length in the place of all surrogates'."""
-    # After an escaped backslash the letters are no escape, but they may change as well.
-    pieces: list[bytes] = []
-    at = 0
-    while at < len(raw):
-        end = at + _STRETCH
+    """``raw`` with all escaped surrogates replaced by the escape of a space, which has the same length.
+
+    Also replaces such letters after an escaped backslash, which are no escape: only offsets matter here.
+    """
+    chunks: list[bytes] = []
+    start = 0
+    while start < len(raw):
+        end = start + _CHUNK
         if end < len(raw) and (escape := raw.rfind(b"\\", end - 5, end)) >= 0:
-            end = escape  # it may reach across
-        pieces.append(_SURROGATE.sub(rb"\\u0020", raw[at:end]))
-        at = end
-    return b"".join(pieces)
+            end = escape  # do not split an escape
+        chunks.append(_SURROGATE.sub(rb"\\u0020", raw[start:end]))
+        start = end
+    return b"".join(chunks)
 
 
 def _key_at(raw: bytes, start: int) -> str:
@@ -248,7 +250,7 @@ def _key_at(raw: bytes, start: int) -> str:
 
 
 def _known_end(raw: bytes, at: int, known: bytes | msgspec.Raw | None) -> int:
-    """Where ``known`` ends if it stands here whole, else 0 (an earlier value of a key that stands twice)."""
+    """The offset of the end of ``known`` if it is the value at ``at``; 0 if not (a duplicate key)."""
     if known is None or not raw.startswith(value := bytes(known), at):
         return 0
     end = at + len(value)
@@ -256,7 +258,7 @@ def _known_end(raw: bytes, at: int, known: bytes | msgspec.Raw | None) -> int:
 
 
 def _value_end(raw: bytes, at: int) -> int:
-    """Where the value at ``at`` ends; -1 when the text breaks off before."""
+    """The offset of the end of the value at ``at``; -1 if the text ends before."""
     if text := _STRING.match(raw, at):
         return text.end() if text["close"] == b'"' else -1
     if raw[at : at + 1] not in (b"{", b"["):

@@ -1,11 +1,10 @@
-"""One end of a JSON-RPC 2.0 conversation, without I/O: bytes in, events out; commands in, bytes out.
+"""One end of a JSON-RPC 2.0 connection, without I/O: bytes in, events out; commands in, bytes out.
 
-The rules kept here:
-- Every request we send has exactly one outcome: `Result`, `Error`, `Closed`, or our own `Peer.cancel`. What
-  comes later is `Unmatched`.
-- Every request we are sent is answered at most once, and never after its sender cancelled it.
-- No input raises. What a client sent and can't be read is `Invalid` and is answered; what a server wrote and
-  isn't a message is `NotAMessage` and isn't (JSON-RPC 2.0 §5.1; MCP `basic/transports/stdio`).
+- Every request that we send has exactly one outcome: `Result`, `Error`, `Closed`, or our own `Peer.cancel`.
+  A response after that is `Unmatched`.
+- Every request that we receive is answered at most once, and never after its sender cancelled it.
+- No input raises. Unreadable input of a client is `Invalid` and is answered; unreadable output of a server is
+  `NotAMessage` and is not (JSON-RPC 2.0 §5.1; MCP `basic/transports/stdio`).
 """
 
 from enum import Enum
@@ -43,7 +42,8 @@ from mcpzip.wire.framing import MAX_FRAME, Frame, FrameTooLong, LineFramer
 from mcpzip.wire.json_iter import TooManyError, elements_of
 from mcpzip.wire.json_object import NotAnObject, quote, split_object
 
-JUNK_SHOWN = 2048
+_JUNK_KEPT = 2048
+"""Bytes of a frame that a NotAMessage keeps."""
 
 _PROGRESS = "notifications/progress"
 _CANCELLED = "notifications/cancelled"
@@ -52,51 +52,51 @@ _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 
 class Role(Enum):
-    """Which end we are. A server answers what it can't read; a client can't, it may be a mere log line."""
+    """Our end. A server answers unreadable input; a client doesn't, because it may be a log line."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class PeerClosedError(RuntimeError):
-    """A request after the end of input: no answer can come. Open a new connection."""
+    """A request after the end of the input, which can't be answered. Open a new connection."""
 
 
 class Peer:
-    """One connection's state: which of our requests are open, and which of theirs.
+    """The state of a connection: our open requests, and the peer's.
 
-    role: which end we are. max_frame: the longest line taken, in bytes. first_id: the id of our first
-    request; the others count up from it.
+    role: our end. max_frame: the maximum length of a line in bytes. first_id: the id of our first request;
+    later ids count up from it.
     """
 
     def __init__(self, *, role: Role, max_frame: int = MAX_FRAME, first_id: int = 1) -> None:
-        self._serves = role is Role.SERVER
+        self._is_server = role is Role.SERVER
         self._framer = LineFramer(max_frame)
         self._next_id = first_id
-        self._asked: dict[int, str] = {}  # ours that are open: id -> method
-        self._owed: dict[bytes, bytes] = {}  # theirs that are open: key -> id as they spelt it
+        self._open: dict[int, str] = {}  # our open requests: id -> method
+        self._unanswered: dict[bytes, bytes] = {}  # the peer's open requests: `peer_id` -> id as received
         self._closed = False
         self.batches = False
-        """Whether an array is a batch of messages."""
+        """Whether JSON-RPC batches are accepted."""
 
     @property
     def next_id(self) -> int:
-        """The id the coming `request` will have; it may serve as its progress token."""
+        """The id of the next `request`, which may also be its progress token."""
         return self._next_id
 
     @property
     def open_requests(self) -> tuple[int, ...]:
-        """Our requests without an outcome, oldest first."""
-        return tuple(self._asked)
+        """The ids of our requests without an outcome, oldest first."""
+        return tuple(self._open)
 
     @property
-    def owed(self) -> tuple[bytes, ...]:
-        """The peer's requests without an answer, oldest first, as it spelt their ids."""
-        return tuple(self._owed.values())
+    def unanswered(self) -> tuple[bytes, ...]:
+        """The ids of the peer's open requests as received, oldest first."""
+        return tuple(self._unanswered.values())
 
     @property
     def dropped(self) -> int:
-        """Bytes of the line under way that have been dropped because it is too long; 0 for any other."""
+        """Bytes of the incomplete line that were dropped because it is too long; 0 if it is not too long."""
         return self._framer.dropped
 
     # Bytes in, events out
@@ -108,32 +108,32 @@ class Peer:
         return [self._event(frame) for frame in self._framer.feed(data)]
 
     def message(self, text: bytes, envelope: Envelope | UnreadableError | None = None) -> Event:
-        """The event of a message that came by itself, such as the body of an HTTP request, in any layout.
+        """The event of one whole message, such as the body of an HTTP request; it may have line breaks.
 
-        envelope: what `outline` says of ``text``, for whoever has asked it in another thread.
+        envelope: the result of `outline` for ``text``, if it was called in another thread.
         """
         return self._event(text, envelope)
 
     def eof(self) -> list[Event]:
-        """The end of input: an unterminated last message if any, then Closed. Nothing the second time."""
+        """The end of the input: a last message without a newline, if any, then Closed. [] if called again."""
         if self._closed:
             return []
         last = self._framer.eof()
         events = [] if last is None else [self._event(last)]
         self._closed = True
         events.append(Closed(self.open_requests))
-        self._asked.clear()
+        self._open.clear()
         return events
 
     # Commands in, bytes out
 
     def request(self, method: str, params: bytes | None = None) -> tuple[int, bytes]:
-        """A request: its id and its line. Raises PeerClosedError after `eof`."""
+        """Opens a request. Returns its id and its line. Raises PeerClosedError after `eof`."""
         if self._closed:
-            raise PeerClosedError(f"{method} can't be asked: the connection is closed; open a new one.")
+            raise PeerClosedError(f"{method} can't be sent: the connection is closed; open a new one.")
         number = self._next_id
         self._next_id = number + 1
-        self._asked[number] = method
+        self._open[number] = method
         if params is None:
             return number, b'{"jsonrpc":"2.0","id":%d,"method":%b}\n' % (number, quote(method))
         return number, b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (
@@ -149,19 +149,19 @@ class Peer:
         return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (quote(method), _one_line(params))
 
     def result(self, id: bytes, result: bytes) -> bytes:
-        """The answer to the peer's request ``id``; empty when it is answered already or was cancelled."""
-        if not self._settle(id):
+        """The line of the response to the peer's request ``id``; b"" if it was answered or cancelled."""
+        if not self._close_request(id):
             return b""
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, _one_line(result))
 
     def error(
         self, id: bytes | None, code: int, message: str, data: bytes | None = None, more: bytes | None = None
     ) -> bytes:
-        """An error as the answer to a request of the peer's or an Invalid; empty when `result` would be.
+        """The line of the error response to a request or an Invalid; b"" if it was answered or cancelled.
 
         more: as in `RpcError`.
         """
-        if id is not None and not self._settle(id):
+        if id is not None and not self._close_request(id):
             return b""
         extra = b"" if data is None else b',"data":%b' % _one_line(data)
         if more is not None:
@@ -174,18 +174,18 @@ class Peer:
         )
 
     def cancel(self, id: int, reason: str | None = None) -> bytes | None:
-        """The cancellation of our request ``id``, which is then forgotten; None when it isn't open.
+        """Closes our request ``id``. Returns the line of the cancellation; None if the request isn't open.
 
-        MCP forbids to cancel `initialize`; that is the caller's to know.
+        The caller must not cancel `initialize` (MCP forbids it).
         """
         if not self.drop(id):
             return None
-        why = b"" if reason is None else b',"reason":%b' % quote(reason)
-        return self.notify(_CANCELLED, b'{"requestId":%d%b}' % (id, why))
+        member = b"" if reason is None else b',"reason":%b' % quote(reason)
+        return self.notify(_CANCELLED, b'{"requestId":%d%b}' % (id, member))
 
     def drop(self, id: int) -> bool:
-        """Forgets our request ``id`` without a word to the peer. Returns whether it was open."""
-        return self._asked.pop(id, None) is not None
+        """Closes our request ``id`` without a message to the peer. Returns whether it was open."""
+        return self._open.pop(id, None) is not None
 
     # From frame to event
 
@@ -211,12 +211,12 @@ class Peer:
         if isinstance(envelope, UnreadableError):
             return self._unreadable(frame, envelope)
         if envelope.result is not ABSENT or envelope.error is not ABSENT:
-            return self._answer(frame, envelope)
-        return self._call(frame, envelope)
+            return self._response(frame, envelope)
+        return self._request_or_notification(frame, envelope)
 
-    def _call(self, frame: Frame, envelope: Envelope) -> Event:
+    def _request_or_notification(self, frame: Frame, envelope: Envelope) -> Event:
         if envelope.method is ABSENT:
-            if envelope.params is ABSENT and (number := self._settled_by(envelope)) is not None:
+            if envelope.params is ABSENT and (number := self._closed_by(envelope)) is not None:
                 return _failed(number, "the answer has neither result nor error")
             return self._refuse(frame, envelope, INVALID_REQUEST, "a request has a method")
         method = text_of(envelope.method)
@@ -226,23 +226,23 @@ class Peer:
             return self._refuse(frame, envelope, INVALID_REQUEST, 'jsonrpc is "2.0"')
         params = None if envelope.params is ABSENT else bytes(envelope.params)
         if params == b"null":
-            params = None  # what serializers write for none
+            params = None  # serializers that write every field write null
         elif params is not None and params[0] not in b"{[":
             return self._refuse(frame, envelope, INVALID_REQUEST, "params is an object")
         if envelope.id is ABSENT:
-            return self._notice(method, params)
+            return self._notification(method, params)
         id = bytes(envelope.id)
         key = peer_id(id)
         if key is None:
-            long = len(id) > limits.ID
-            why = f"an id has up to {limits.ID} bytes" if long else "an id is a string or an integer"
-            return self._refuse(frame, envelope, INVALID_REQUEST, why)
-        if key in self._owed:
+            too_long = len(id) > limits.ID
+            reason = f"an id has up to {limits.ID} bytes" if too_long else "an id is a string or an integer"
+            return self._refuse(frame, envelope, INVALID_REQUEST, reason)
+        if key in self._unanswered:
             return Invalid(None, INVALID_REQUEST, f"another request is open under the id {shown(id)}")
-        self._owed[key] = id
+        self._unanswered[key] = id
         return Request(id, method, params)
 
-    def _notice(self, method: str, params: bytes | None) -> Event:
+    def _notification(self, method: str, params: bytes | None) -> Event:
         if method == _PROGRESS:
             return self._progress(params or b"")
         if method == _CANCELLED:
@@ -251,7 +251,7 @@ class Peer:
 
     def _progress(self, params: bytes) -> Event:
         number = own_id(_members(params).get("progressToken", b""))
-        if number is None or number not in self._asked:
+        if number is None or number not in self._open:
             return Unmatched("progress", shown(params))
         return Progress(number, params)
 
@@ -260,23 +260,23 @@ class Peer:
         id = fields.get("requestId", b"")
         reason = text_of(fields.get("reason", b""))
         key = peer_id(id)
-        if key is not None and key in self._owed:
-            return Cancelled(self._owed.pop(key), reason)
+        if key is not None and key in self._unanswered:
+            return Cancelled(self._unanswered.pop(key), reason)
         number = own_id(id)
-        # A modern server sends no requests and ends a subscription so (`basic/patterns/cancellation`).
-        if number is not None and self._asked.get(number) == _LISTEN:
-            del self._asked[number]
+        # A modern server cancels a subscription of its client to end it (`basic/patterns/cancellation`).
+        if number is not None and self._open.get(number) == _LISTEN:
+            del self._open[number]
             return Error(number, RpcError(REQUEST_CANCELLED, reason or "the peer ended the subscription"))
         return Unmatched("cancelled", shown(params))
 
-    def _answer(self, frame: Frame, envelope: Envelope) -> Event:
-        number = self._settled_by(envelope)
+    def _response(self, frame: Frame, envelope: Envelope) -> Event:
+        number = self._closed_by(envelope)
         if number is None:
             if envelope.method is not ABSENT:
                 return self._refuse(frame, envelope, INVALID_REQUEST, "a request has no result and no error")
-            return Unmatched("answer", _told(frame))
+            return Unmatched("answer", shown(_head(frame)))
         result, error = bytes(envelope.result), bytes(envelope.error)
-        # JSON-RPC 1.0, and serializers that write every field, put null for the one that doesn't apply.
+        # JSON-RPC 1.0, and serializers that write every field, write null for the one that doesn't apply.
         if result and error in (b"", b"null"):
             return Result(number, result)
         if error not in (b"", b"null") and result in (b"", b"null"):
@@ -286,33 +286,32 @@ class Peer:
     def _unreadable(self, frame: Frame, error: UnreadableError) -> Event:
         envelope = salvage(frame)
         if envelope.result is not ABSENT or envelope.error is not ABSENT:
-            number = self._settled_by(envelope)
+            number = self._closed_by(envelope)
             if number is not None:
                 return _failed(number, f"the answer can't be read: {error}")
         return self._refuse(frame, envelope if error.outlined else Envelope(), error.code, str(error))
 
     def _refuse(self, frame: Frame, envelope: Envelope, code: int, reason: str) -> Event:
         id = bytes(envelope.id)
-        # A fractional number is no id, but its sender knows it by that.
+        # A fractional number is no valid id, but the error repeats it so that the sender can match it.
         number = len(id) <= limits.ID and (id[:1].isdigit() or id[:1] == b"-")
         key = peer_id(id) or (id if number else None)
-        call = envelope.method is not ABSENT and text_of(envelope.jsonrpc) == "2.0"
-        if not self._serves and not (call and key):
-            return NotAMessage(
-                (frame.head if isinstance(frame, FrameTooLong) else frame)[:JUNK_SHOWN], reason
-            )
-        if key is None or key in self._owed:
+        request = envelope.method is not ABSENT and text_of(envelope.jsonrpc) == "2.0"
+        if not self._is_server and not (request and key):
+            return NotAMessage(_head(frame)[:_JUNK_KEPT], reason)
+        if key is None or key in self._unanswered:
             return Invalid(None, code, reason)
-        self._owed[key] = id
+        self._unanswered[key] = id
         return Invalid(id, code, reason)
 
-    def _settle(self, id: bytes) -> bool:
-        return self._owed.pop(peer_id(id) or id, None) is not None
+    def _close_request(self, id: bytes) -> bool:
+        """Closes the peer's request ``id``. Returns whether it was open."""
+        return self._unanswered.pop(peer_id(id) or id, None) is not None
 
-    def _settled_by(self, envelope: Envelope) -> int | None:
-        """The open request of ours that ``envelope`` answers, now open no more; None when there is none."""
+    def _closed_by(self, envelope: Envelope) -> int | None:
+        """Closes our request that ``envelope`` answers. Returns its id; None if there is none."""
         number = own_id(bytes(envelope.id))
-        return None if number is None or self._asked.pop(number, None) is None else number
+        return None if number is None or self._open.pop(number, None) is None else number
 
 
 def _failed(number: int, reason: str) -> Error:
@@ -326,10 +325,10 @@ def _members(raw: bytes) -> dict[str, bytes]:
         return {}
 
 
-def _told(frame: Frame) -> str:
-    return shown(frame.head if isinstance(frame, FrameTooLong) else frame)
+def _head(frame: Frame) -> bytes:
+    return frame.head if isinstance(frame, FrameTooLong) else frame
 
 
 def _one_line(raw: bytes) -> bytes:
-    """``raw`` with its line breaks as spaces: in JSON they can only stand between tokens."""
+    """``raw`` with spaces for line breaks, which JSON allows only between tokens."""
     return raw.translate(_ONE_LINE) if b"\n" in raw or b"\r" in raw else raw

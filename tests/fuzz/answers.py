@@ -208,7 +208,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "neither": (http_errors.NEITHER,),
     "refused": ("it answered HTTP",),
     "redirected": ("it redirects to",),
-    "unfit": ("its answer says", "its answer is compressed"),
+    "unfit": ("its answer is not valid", "its answer has a content coding", "its answer is compressed"),
     "no outcome in it": ("the answer has ", "the error is null"),
     "unreadable": ("the answer can't be read",),
 }

@@ -190,7 +190,7 @@ def check_answers(random: Random, role: Role, data: bytes) -> None:
             )
             assert _said(answer)["id"] == _loads(id)
             assert peer.result(id, b"{}") == b""
-    assert sorted(peer.owed) == sorted(open)
+    assert sorted(peer.unanswered) == sorted(open)
 
 
 def _said(line: bytes) -> dict[str, object]:

@@ -72,7 +72,7 @@ async def test_a_server_that_floods_pings_and_reads_no_answer(monkeypatch: pytes
         for _ in range(200):
             await asyncio.sleep(0)
             assert channel._in.waiting < LITTLE + 1000 * (limits.TURN + limits.ASKED)
-            assert len(channel._rpc.peer.owed) <= limits.TURN + limits.ASKED
+            assert len(channel._rpc.peer.unanswered) <= limits.TURN + limits.ASKED
 
 
 async def test_requests_of_a_server_under_way_have_an_end() -> None:

@@ -14,7 +14,7 @@ import pytest
 from loopback_site import MUCH, OK, Site, connections_to, got, request, site
 
 from mcpzip.http.connections import Connections
-from mcpzip.http.network import _HELD, Network, _Stream
+from mcpzip.http.network import _READ_BUFFER, Network, _Stream
 from mcpzip.transport.http_errors import failure
 
 
@@ -103,12 +103,12 @@ async def test_a_socket_is_not_read_while_much_is_held_unread() -> None:
             taken = sent
             await asyncio.sleep(0)
         assert sent < MUCH
-        assert len(stream._held) <= 2 * _HELD
+        assert len(stream._received) <= 2 * _READ_BUFFER
         got = bytearray(piece[:1])
         while data := await stream.read(1 << 16, timeout=20):
             got += data
             assert len(data) <= 1 << 16
-            assert len(stream._held) <= 2 * _HELD
+            assert len(stream._received) <= 2 * _READ_BUFFER
         assert got == piece * (MUCH // len(piece))
         await stream.aclose()
 

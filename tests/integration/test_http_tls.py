@@ -53,7 +53,7 @@ async def secure_site(handler: Handler, certificate: Path) -> AsyncIterator[Site
 @pytest.fixture
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That certificate is one that we trust."""
-    monkeypatch.setattr(module, "tls", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(module, "tls_context", lambda: ssl.create_default_context(cafile=str(certificate)))
 
 
 async def test_much_comes_and_goes_over_tls(certificate: Path, trusted: None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from driver import Json, alive, executed, family, left_of, pool_of, proxy_of, serving, until
 from mcpzip_fakes.launch import FakeServer
 
-from mcpzip.system.orphans import MARK, find_marked
+from mcpzip.system.orphans import MARK_VARIABLE, find_marked
 
 Fake = Callable[..., FakeServer]
 pytestmark = pytest.mark.skipif(
@@ -71,7 +71,7 @@ async def test_each_server_has_a_mark_of_its_own_and_other_daemons_live_on(
 
 async def test_a_daemon_stays_where_the_config_sets_the_mark(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=[PAY], faults=[DAEMON])
-    config = {**shop.config, "env": {**shop.config.get("env", {}), MARK: ""}}
+    config = {**shop.config, "env": {**shop.config.get("env", {}), MARK_VARIABLE: ""}}
     async with proxy_of(tmp_path, others={"shop": config}):
         server, daemon = with_its_daemon(shop)
     assert left_of([server]) == []

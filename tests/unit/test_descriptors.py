@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from mcpzip.system.descriptors import room_for
+from mcpzip.system.descriptors import raise_descriptor_limit
 
 SCRIPT = """
 import resource
-from mcpzip.system.descriptors import room_for
+from mcpzip.system.descriptors import raise_descriptor_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-print(room_for({wanted}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+print(raise_descriptor_limit({wanted}), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
@@ -32,4 +32,4 @@ def test_the_limit_is_raised_or_kept_to(soft: int, hard: int, wanted: int, room:
 
 
 def test_there_is_always_room_for_one() -> None:
-    assert room_for(1) == 1
+    assert raise_descriptor_limit(1) == 1

@@ -73,7 +73,7 @@ def test_basic_credentials_do_not_survive(user, value, around):
 @given(st.lists(secrets, max_size=4), texts)
 def test_other_words_are_left_as_they_are(values, text):
     found = kept(*values)
-    if not redaction._found(text, found._all()):
+    if not redaction._found(text, found._all_encodings()):
         assert found.conceal(text) is text
 
 

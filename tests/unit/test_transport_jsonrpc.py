@@ -296,7 +296,7 @@ async def test_a_server_that_takes_no_answers_is_not_heard() -> None:
     stage.full = True
     stage.hear(question(1), b'{"jsonrpc":"2.0","id":2,"method":7}')
     await settled()
-    assert (stage.listener.questions, stage.sent, stage.rpc.peer.owed) == ([], [], ())
+    assert (stage.listener.questions, stage.sent, stage.rpc.peer.unanswered) == ([], [], ())
     stage.full = False
     stage.hear(b'{"jsonrpc":"2.0","id":2,"method":"ping","params":7}')
     assert [message["id"] for message in stage.sent] == [2]

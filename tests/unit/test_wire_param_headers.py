@@ -191,7 +191,7 @@ def test_a_header_that_is_not_there_stands_for_nothing() -> None:
     assert header_text(None) is None
 
 
-MISPLACED = "x-mcp-header stands where no argument has a fixed place"
+MISPLACED = "x-mcp-header is on a schema without a fixed path of properties"
 REGION: Json = {"type": "object", "properties": {"region": annotated({}, "Region", "string")}}
 COUNT: Json = {
     "properties": {
@@ -204,7 +204,7 @@ COUNT: Json = {
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        (annotated({}, "Region", "string"), "x-mcp-header stands where no argument has a fixed place"),
+        (annotated({}, "Region", "string"), "x-mcp-header is on a schema without a fixed path of properties"),
         (
             {"items": annotated({}, "Region", "string")},
             MISPLACED,
@@ -213,15 +213,15 @@ COUNT: Json = {
             {"properties": {"a": {"items": annotated({}, "Region", "string")}}},
             MISPLACED,
         ),
-        ({"properties": {"a": annotated({}, "a b", "string")}}, "x-mcp-header is no name of a header"),
-        ({"properties": {"a": annotated({}, 7, "string")}}, "x-mcp-header is no name of a header"),
+        ({"properties": {"a": annotated({}, "a b", "string")}}, "x-mcp-header is not a header name"),
+        ({"properties": {"a": annotated({}, 7, "string")}}, "x-mcp-header is not a header name"),
         (
             {"properties": {"a": annotated({}, "Region", "number")}},
             "x-mcp-header 'Region' is not on a string, an integer or a boolean",
         ),
         (
             {"properties": {"a": annotated({}, "Id", "string"), "b": annotated({}, "ID", "string")}},
-            "x-mcp-header 'Id' is there twice",
+            "x-mcp-header 'Id' is used twice",
         ),
     ],
 )
@@ -238,18 +238,18 @@ def test_what_is_wrong_with_an_annotation_is_said(schema: Json, reason: str) -> 
         (REGION, {"region": "eu"}, {"mcp-param-region": "eu"}, None),
         (REGION, {}, {}, None),
         (REGION, {"region": None}, {}, None),
-        (REGION, {"region": "eu"}, {}, "Mcp-Param-Region is missing, and the argument 'region' is there."),
+        (REGION, {"region": "eu"}, {}, "Mcp-Param-Region is missing, but the argument 'region' is given."),
         (
             REGION,
             {"region": ["eu"]},
             {"mcp-param-region": "eu"},
-            "Mcp-Param-Region is there, and the argument 'region' is not.",
+            "Mcp-Param-Region is given, but the argument 'region' is missing.",
         ),
         (
             REGION,
             {"region": "eu"},
             {"mcp-param-region": "us"},
-            "Mcp-Param-Region is not the argument 'region'.",
+            "Mcp-Param-Region differs from the argument 'region'.",
         ),
         (COUNT, {"shop": {"count": 42}}, {"mcp-param-count": "42.0"}, None),
         (COUNT, {"shop": {"count": 42.0}}, {"mcp-param-count": "42"}, None),
@@ -257,13 +257,13 @@ def test_what_is_wrong_with_an_annotation_is_said(schema: Json, reason: str) -> 
             COUNT,
             {"shop": {"count": 42}},
             {"mcp-param-count": "42.5"},
-            "Mcp-Param-Count is not the argument 'shop.count'.",
+            "Mcp-Param-Count differs from the argument 'shop.count'.",
         ),
         (
             COUNT,
             {"shop": {"count": True}},
             {"mcp-param-count": "1"},
-            "Mcp-Param-Count is not the argument 'shop.count'.",
+            "Mcp-Param-Count differs from the argument 'shop.count'.",
         ),
     ],
 )

@@ -39,12 +39,12 @@ def test_a_conversation() -> None:
     assert (number, line) == (1, b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}\n')
     assert list(client.open_requests) == [1]
     assert server.receive(line) == [Request(b"1", "tools/call", b'{"name":"add"}')]
-    assert list(server.owed) == [b"1"]
+    assert list(server.unanswered) == [b"1"]
     progress = server.notify("notifications/progress", b'{"progressToken":1,"progress":0.5}')
     assert client.receive(progress) == [Progress(1, b'{"progressToken":1,"progress":0.5}')]
     answer = server.result(b"1", b'{"content":[]}')
     assert answer == b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
-    assert not server.owed
+    assert not server.unanswered
     assert client.receive(answer) == [Result(1, b'{"content":[]}')]
     assert not client.open_requests
     assert client.eof() == [Closed(())]
@@ -90,7 +90,7 @@ def test_the_end_closes_what_is_open() -> None:
     assert peer.open_requests == ()
     assert peer.eof() == []
     assert peer.receive(b'{"id":1,"result":{}}\n') == []
-    with pytest.raises(PeerClosedError, match="tools/list can't be asked"):
+    with pytest.raises(PeerClosedError, match="tools/list can't be sent"):
         peer.request("tools/list")
 
 

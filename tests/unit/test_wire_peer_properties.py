@@ -107,13 +107,13 @@ def test_whatever_comes_each_request_has_one_outcome_and_the_next_message_is_und
 def test_all_that_must_be_answered_can_be_once(role: Role, parts: list[bytes]) -> None:
     peer = Peer(role=role)
     peer.receive(b"\n".join(parts) + b"\n")
-    for id in peer.owed:
+    for id in peer.unanswered:
         line = peer.error(id, -32603, "no")
         assert json.loads(line, parse_int=str, parse_float=str)["id"] == json.loads(
             id, parse_int=str, parse_float=str
         )
         assert peer.result(id, b"{}") == b""
-    assert peer.owed == ()
+    assert peer.unanswered == ()
 
 
 @patient
@@ -267,7 +267,7 @@ class Conversation(RuleBasedStateMachine):
         for role in Role:
             self.deliver(role, len(self.pipes[role]))
         for role in Role:
-            assert self.peers[role].owed == tuple(self.to_answer[role])
+            assert self.peers[role].unanswered == tuple(self.to_answer[role])
             for event in self.peers[role].eof():
                 self.see(role, event)
         assert [len(made) for made in self.outcomes.values()] == [1] * len(self.asked)

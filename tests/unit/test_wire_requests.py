@@ -145,7 +145,7 @@ def test_what_a_server_must_refuse(line: bytes, invalid: Invalid) -> None:
     assert peer.receive(line + b"\n") == [invalid]
     owed = b"null" if invalid.id is None else invalid.id
     assert peer.error(invalid.id, invalid.code, "no").startswith(b'{"jsonrpc":"2.0","id":%b,"error":' % owed)
-    assert peer.owed == ()
+    assert peer.unanswered == ()
     assert peer.receive(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n') == [Request(b"7", "ping", None)]
 
 
@@ -167,7 +167,7 @@ def test_a_bad_request_under_an_open_id_is_not_refused_by_that_id() -> None:
     assert peer.receive(b'{"jsonrpc":"2.0","id":7}\n') == [
         Invalid(None, INVALID_REQUEST, "a request has a method")
     ]
-    assert peer.owed == (b"7",)
+    assert peer.unanswered == (b"7",)
 
 
 def test_a_request_without_a_method_is_no_answer_to_ours() -> None:
@@ -227,7 +227,7 @@ def test_a_cancellation_of_nothing_is_stray(params: bytes) -> None:
     event = only(peer.receive(b'{"jsonrpc":"2.0","method":"notifications/cancelled"%b}\n' % params))
     assert isinstance(event, Unmatched)
     assert event.kind == "cancelled"
-    assert peer.owed == (b"1",)
+    assert peer.unanswered == (b"1",)
 
 
 def test_a_reason_that_is_no_text_is_no_reason() -> None:

@@ -272,7 +272,7 @@ def test_is_json(text: bytes, answer: bool) -> None:
 def test_long_texts_are_read_in_stretches(text: bytes, stretch: int) -> None:
     whole, fields = without_surrogates(text), split_object(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_object, "_STRETCH", stretch)
+        patch.setattr(json_object, "_CHUNK", stretch)
         assert without_surrogates(text) == whole
         assert split_object(text) == fields
         check_utf8(text)
@@ -281,7 +281,7 @@ def test_long_texts_are_read_in_stretches(text: bytes, stretch: int) -> None:
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x98"])
 def test_what_is_not_utf8_is_found_in_any_stretch(bad: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_object, "_STRETCH", 8)
+        patch.setattr(json_object, "_CHUNK", 8)
         for at in range(20):
             text = "é".encode() * at + bad
             with pytest.raises(UnicodeDecodeError):

@@ -70,7 +70,7 @@ def test_a_veil_changes_no_length_and_comes_off(text, upper):
     assert veil is not None
     assert len(veil.text) == len(raw)
     assert b"\\ud8" not in veil.text
-    assert veil.lifted(veil.text) == raw
+    assert veil.unmask(veil.text) == raw
 
 
 MANY = b",".join(b'"k%d":1' % number for number in range(50_000))

@@ -19,7 +19,7 @@ from mcpzip.server.http.connection import Connection, Shared
 from mcpzip.server.http.downstream import Downstream
 from mcpzip.server.http.gate import Gate
 from mcpzip.server.http.limits import LIMITS, Limits
-from mcpzip.system.descriptors import room_for
+from mcpzip.system.descriptors import raise_descriptor_limit
 
 PATIENCE = 0.5
 """Seconds that calls under way are given after we were told to end."""
@@ -76,7 +76,7 @@ class _Server(uvicorn.Server):
     """uvicorn, begun and ended step by step."""
 
     def __init__(self, app: Gate, limits: Limits) -> None:
-        room = max(1, room_for(limits.connections + limits.turned_away) - limits.turned_away)
+        room = max(1, raise_descriptor_limit(limits.connections + limits.turned_away) - limits.turned_away)
 
         shared = Shared(limits.unread_by_all)
 

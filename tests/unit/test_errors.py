@@ -1,0 +1,42 @@
+"""The tree of exceptions that the docstring of mcpzip.model.errors draws is the one that the code has."""
+
+import ast
+import re
+from pathlib import Path
+
+from mcpzip.model import errors
+
+PRODUCT = Path(errors.__file__).parents[1]
+
+
+def drawn() -> dict[str, str]:
+    """Each exception under the root in the docstring, with its parent."""
+    parents: dict[str, str] = {}
+    path: list[str] = []
+    for indent, name in re.findall(r"^ {4}([ │├└─]*)(\w+Error)\b", errors.__doc__ or "", re.MULTILINE):
+        path = [*path[: len(indent) // 4], name]
+        if indent:
+            parents[name] = path[-2]
+    return parents
+
+
+def defined() -> dict[str, str]:
+    """Each subclass of McpzipError in the product, with its parent."""
+    bases = {
+        node.name: base.id
+        for path in PRODUCT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if isinstance(base, ast.Name)
+    }
+    found: dict[str, str] = {}
+    while new := {
+        name: base for name, base in bases.items() if name not in found and base in {"McpzipError", *found}
+    }:
+        found |= new
+    return found
+
+
+def test_the_tree_in_the_docstring_is_complete() -> None:
+    assert drawn() == defined()
