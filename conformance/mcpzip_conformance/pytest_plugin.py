@@ -141,8 +141,8 @@ class _Told:
         goes before the marker's own. CollectError."""
         from mcpzip.model.errors import McpzipError
         from mcpzip_conformance.checks import ALL
-        from mcpzip_conformance.commands.playing import is_here
-        from mcpzip_conformance.expectations import Expectations, read
+        from mcpzip_conformance.commands.progress import is_here
+        from mcpzip_conformance.known_failures import Expectations, read
         from mcpzip_conformance.selection import select
 
         try:
@@ -168,7 +168,7 @@ def _pinned(why: str) -> pytest.MarkDecorator:
 
 def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
     """The subjects that ``name`` means; a path of a file, with or without a variant, from ``folder``."""
-    from mcpzip_conformance.installing import required
+    from mcpzip_conformance.installation import required
     from mcpzip_conformance.subject import load_all
 
     text = str(name)

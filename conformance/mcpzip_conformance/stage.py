@@ -24,10 +24,10 @@ from mcpzip.wire import LATEST_LEGACY_VERSION
 from mcpzip_conformance.channel.http import HttpChannel
 from mcpzip_conformance.channel.stdio import StdioChannel
 from mcpzip_conformance.client import PATIENCE, Answer, Client
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
-from mcpzip_conformance.installing import required
-from mcpzip_conformance.likeness import Likeness, diff, lines
-from mcpzip_conformance.listening import Listening, free_port
+from mcpzip_conformance.http_subject import Listening, free_port
+from mcpzip_conformance.installation import required
 from mcpzip_conformance.player import TO_START, Player
 from mcpzip_conformance.processes import environment
 from mcpzip_conformance.reply import Reply

@@ -43,9 +43,9 @@ from mcpzip_conformance.declaration import (
     Tools,
 )
 from mcpzip_conformance.errors import SelectionError, SubjectError
-from mcpzip_conformance.families import members
-from mcpzip_conformance.mistakes import COMMAND_PLACES, mistakes
 from mcpzip_conformance.template import as_json, fill, places_in
+from mcpzip_conformance.validation import COMMAND_PLACES, mistakes
+from mcpzip_conformance.variants import members
 
 __all__ = ["FEATURES", "Prompts", "Resources", "Start", "Subject", "Tools", "find", "load_all", "names"]
 

@@ -21,7 +21,7 @@ CALL = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"channels
 
 
 def run(
-    *arguments: str, said: str = "", module: str = "fakes", **environment: str
+    *arguments: str, said: str = "", module: str = "mcpzip_fakes", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -34,7 +34,7 @@ def run(
     )
 
 
-@pytest.mark.parametrize("module", ["fakes", "mcpzip_fakes.stdio"])
+@pytest.mark.parametrize("module", ["mcpzip_fakes", "mcpzip_fakes.stdio"])
 def test_a_shipped_scenario_over_stdio(module: str, tmp_path: Path) -> None:
     record = tmp_path / "seen.jsonl"
     done = run("slack", "--era", "legacy", "--record", str(record), said=INITIALIZE + CALL, module=module)
@@ -125,7 +125,7 @@ def test_the_pytest_plugin_costs_a_foreign_run_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **importable()}
     )
-    assert done.stdout.strip() == "['fakes', 'mcpzip_fakes.pytest_plugin']"
+    assert done.stdout.strip() == "['mcpzip_fakes', 'mcpzip_fakes.pytest_plugin']"
 
 
 def test_a_stranger_uses_the_fixture(tmp_path: Path) -> None:

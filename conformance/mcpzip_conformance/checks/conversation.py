@@ -22,8 +22,16 @@ from mcpzip.wire import (
 )
 from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
 from mcpzip_conformance.client import Fields
+from mcpzip_conformance.compare_conversation import (
+    compare,
+    controlled,
+    heard,
+    in_words,
+    method_of,
+    spoken,
+    told_alike,
+)
 from mcpzip_conformance.errors import Finding, NoAnswerError
-from mcpzip_conformance.exchange import compare, controlled, heard, in_words, method_of, spoken, told_alike
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Call, server, tool

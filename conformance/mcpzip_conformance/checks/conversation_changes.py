@@ -12,8 +12,8 @@ import msgspec
 from mcpzip.wire import MODERN_VERSION, SUBSCRIPTION_ID_KEY, join_object, quote
 from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
 from mcpzip_conformance.client import Fields
+from mcpzip_conformance.compare_conversation import in_words, method_of
 from mcpzip_conformance.errors import Finding, NotPlayableError
-from mcpzip_conformance.exchange import in_words, method_of
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Server, server, tool

@@ -17,8 +17,7 @@ from mcpzip_conformance.checks.asking import (
     asking,
     booking,
 )
-from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import (
+from mcpzip_conformance.compare_conversation import (
     Respondent,
     answered,
     asked_alike,
@@ -29,7 +28,8 @@ from mcpzip_conformance.exchange import (
     left_open,
     spoken,
 )
-from mcpzip_conformance.likeness import diff
+from mcpzip_conformance.compare_json import diff
+from mcpzip_conformance.errors import Finding
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Call, server, tool

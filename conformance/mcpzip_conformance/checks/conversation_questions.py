@@ -39,8 +39,15 @@ from mcpzip_conformance.checks.asking import (
     naming,
 )
 from mcpzip_conformance.client import Fields, RefusedError
+from mcpzip_conformance.compare_conversation import (
+    Respondent,
+    asked_alike,
+    controlled,
+    in_words,
+    left_open,
+    method_of,
+)
 from mcpzip_conformance.errors import Finding, NoAnswerError
-from mcpzip_conformance.exchange import Respondent, asked_alike, controlled, in_words, left_open, method_of
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.scene import SHOP, Call, server, tool
 from mcpzip_conformance.stage import Stage

@@ -6,9 +6,9 @@ import msgspec
 
 from mcpzip.wire import join_object, split_object
 from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check
+from mcpzip_conformance.compare_conversation import controlled, said_too
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import controlled, said_too
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.scene import SHOP, server, tool
 from mcpzip_conformance.stage import Stage
 

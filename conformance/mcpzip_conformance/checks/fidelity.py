@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from mcpzip.wire import LATEST_LEGACY_VERSION, MODERN_VERSION, quote, with_members
 from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import Finding, NotPlayableError
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.scene import SHOP, Call, Scene, server, tool
 from mcpzip_conformance.stage import Stage
 

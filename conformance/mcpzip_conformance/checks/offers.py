@@ -14,8 +14,8 @@ from mcpzip.wire import (
     quote,
 )
 from mcpzip_conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
-from mcpzip_conformance.exchange import controlled
-from mcpzip_conformance.offered import (
+from mcpzip_conformance.compare_conversation import controlled
+from mcpzip_conformance.compare_offers import (
     PROMPT,
     RESOURCE,
     TEMPLATE,

@@ -2,7 +2,7 @@
 
 import click
 
-from mcpzip_conformance.commands import saved
+from mcpzip_conformance.commands import report_files
 from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
 
 
@@ -17,4 +17,4 @@ def report_command(
     Nothing is played, and the exit code says nothing of the subjects.
     """
     wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
-    wanted.deliver(saved.merged([saved.read(file) for file in files], files))
+    wanted.deliver(report_files.merged([report_files.read(file) for file in files], files))

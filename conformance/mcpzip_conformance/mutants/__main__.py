@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from mcpzip_conformance.checks import ALL
-from mcpzip_conformance.commands.playing import until_interrupted
+from mcpzip_conformance.commands.progress import until_interrupted
 from mcpzip_conformance.mutants.faults import FAULTS
 from mcpzip_conformance.mutants.hunt import BEYOND, MODES, Hunted, hunt_all, right
 from mcpzip_conformance.runner import default_jobs, run

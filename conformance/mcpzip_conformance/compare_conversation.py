@@ -12,8 +12,8 @@ import msgspec
 
 from mcpzip.wire import LATEST_LEGACY_VERSION, NotAnObject, join_object, split_object, unquote
 from mcpzip_conformance.client import Answer, Fields, RefusedError
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import Call, Server

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from mcpzip.wire import NotAnObject, join_object, quote, split_object, without_members
+from mcpzip_conformance.compare_conversation import compare, controlled, said_too
+from mcpzip_conformance.compare_json import Likeness, lines
 from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import compare, controlled, said_too
-from mcpzip_conformance.likeness import Likeness, lines
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.route import Route
