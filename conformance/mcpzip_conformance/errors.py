@@ -24,13 +24,13 @@ class SubjectError(ConfigError):
 
 
 class SelectionError(McpzipError):
-    """Something was asked for by a name that nothing has."""
+    """A requested name that doesn't exist."""
 
 
 class Finding(Exception):
     """A requirement that the subject does not meet.
 
-    summary: one sentence. diff: lines of a unified diff, straight against through the subject, or empty.
+    summary: one sentence. diff: lines of a unified diff, direct against through the subject, or empty.
     """
 
     def __init__(self, summary: str, diff: tuple[str, ...] = ()) -> None:
@@ -39,16 +39,16 @@ class Finding(Exception):
 
 
 class NoAnswerError(Finding):
-    """A request got no answer in the time a client would wait."""
+    """A request got no answer in time."""
 
 
 class GoneError(Finding):
-    """The other side left before it answered."""
+    """The other side ended before it answered."""
 
 
 class ControlError(Exception):
-    """The straight side failed: the runner, or the machine it runs on, is at fault."""
+    """The direct side failed: an error of the runner or the machine."""
 
 
 class NotPlayableError(Exception):
-    """The scene can't be played by way of this subject: a sentence that says why."""
+    """The scene can't be played through this subject: a sentence that says why."""

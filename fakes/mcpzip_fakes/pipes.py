@@ -30,7 +30,7 @@ class Output:
             os.set_blocking(descriptor, False)
 
     def write(self, data: bytes) -> None:
-        """Send ``data`` now, or as soon as the reader reads. Raises BrokenPipeError if the reader has closed."""
+        """Send ``data`` as soon as the reader reads. Raises BrokenPipeError if the reader has closed."""
         if not self._watched:
             _write_all(self._descriptor, data)
             return

@@ -156,7 +156,7 @@ def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:
 
 
 def listen(transport: str, port: int) -> tuple[socket.socket, str]:
-    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL for clients. Raises ScenarioError."""
+    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and its URL. Raises ScenarioError."""
     try:
         bound = socket.create_server(("127.0.0.1", port))
     except OSError as error:

@@ -257,7 +257,7 @@ def test_a_check_is_shown() -> None:
     assert code == 0
     assert output.startswith("resilience.slow-start (must)\n\nA server that starts slowly does not delay")
     assert "source: docs/conformance.md#what-a-proxy-owes" in output
-    assert "needs a subject that stands before more than one server at a time" in output
+    assert "needs a subject that connects to more than one server at a time" in output
 
 
 def test_the_page_lists_the_checks_there_are() -> None:

@@ -171,9 +171,9 @@ def test_it_costs_a_foreign_run_nothing() -> None:
     code = (
         "import sys, pytest\nbefore = set(sys.modules)\nimport mcpzip_conformance.pytest_plugin\n"
         "print(sorted(name for name in set(sys.modules) - before if name.split('.')[0] in "
-        "('conformance', 'fakes', 'mcpzip', 'mcp', 'msgspec', 'click', 'rich')))"
+        "('mcpzip_conformance', 'mcpzip_fakes', 'mcpzip', 'mcp', 'msgspec', 'click', 'rich')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **importable()}
     )
-    assert done.stdout.strip() == "['conformance', 'mcpzip_conformance.pytest_plugin']"
+    assert done.stdout.strip() == "['mcpzip_conformance', 'mcpzip_conformance.pytest_plugin']"

@@ -196,7 +196,7 @@ def test_a_check_that_cannot_be_is_refused(id: str, level: str) -> None:
     async def play(stage: object) -> None:
         """It does nothing."""
 
-    with pytest.raises(ValueError, match="is there already, or"):
+    with pytest.raises(ValueError, match="exists already, or"):
         check(id, level, "docs/x")(play)
 
 

@@ -34,9 +34,9 @@ def compare_command(
     timeout: float,
     patience: float,
 ) -> None:
-    """Show the checks on which A and B differ: each a subject, which is played, or a report, FILE.json.
+    """Show the checks on which A and B differ: each is a subject, which is played, or a report, FILE.json.
 
-    Beside a report only what is in it is played. Of reports, the subjects that both have are compared, or the
+    If one is a report, only its checks are played. Of two reports, the common subjects are compared, or the
     only ones.
 
     Exit code 0 when they are alike, 1 when they differ.

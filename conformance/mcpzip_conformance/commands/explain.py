@@ -1,4 +1,4 @@
-"""``explain``: one check on one subject, and everything that was said."""
+"""``explain``: one check on one subject, with all messages."""
 
 import click
 import msgspec
@@ -27,10 +27,10 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @timeout
 @patience
 def explain_command(check: str, subject: str, as_data: bool, timeout: float, patience: float) -> None:
-    """Play one check again and show what was said, straight to the server and through the proxy.
+    """Play one check again and show its messages, directly to the server and through the proxy.
 
-    A check that compares nothing is also played without a proxy, to have a straight side. The exit code says
-    nothing of the subject.
+    A check without a comparison is also played without a proxy, to show both. The exit code doesn't depend on
+    the result.
     """
     [found] = select(ALL, ids=[check])
     seen = until_interrupted(explained(one_subject(subject), found, Limits(1, timeout, patience)))

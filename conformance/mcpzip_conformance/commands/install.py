@@ -20,7 +20,7 @@ _MB = 1_000_000
 @click.option("--force", is_flag=True, help="Install anew what is installed.")
 @click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
 def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
-    """Install subjects as their files pin them, each in a virtual environment of its own in the cache folder.
+    """Install the pinned packages of subjects, each in a virtual environment of its own in the cache folder.
 
     That is $MCPZIP_CONFORMANCE_CACHE, or mcpzip-conformance where this system keeps caches.
     """
@@ -52,7 +52,7 @@ def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
 @click.argument("asked", nargs=-1, metavar="SUBJECT...")
 @click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
 def uninstall_command(asked: tuple[str, ...], everything: bool) -> None:
-    """Remove what `install` made for subjects, whatever pins it was made for."""
+    """Remove the environments of subjects, for any pins."""
     if bool(asked) == everything:
         raise click.UsageError("name a subject, or say --all")
     there = installation.installed()

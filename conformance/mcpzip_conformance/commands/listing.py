@@ -1,4 +1,4 @@
-"""What there is: ``list`` and ``show`` the checks, the ``subjects``, the ``schema`` of reports."""
+"""The commands ``list`` and ``show`` (checks), ``subjects``, and ``schema`` (of reports)."""
 
 import click
 import msgspec
@@ -41,7 +41,7 @@ def list_command(groups: tuple[str, ...], levels: tuple[str, ...], as_data: bool
 @click.command("show")
 @click.argument("check")
 def show_command(check: str) -> None:
-    """Show one check: what it asks for, and where that is written down."""
+    """Show one check: its requirement and source."""
     [found] = select(ALL, ids=[check])
     click.echo(f"{found.id} ({found.level})\n")
     click.echo(found.requirement)

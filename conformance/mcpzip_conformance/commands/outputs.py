@@ -1,7 +1,7 @@
-"""Where a report goes: to the terminal, and to the files that were asked for.
+"""The outputs of a report: the terminal, and files.
 
-``--json`` alone prints, as it does with every command; it takes the next word if that ends in ``.json`` or is
-``-``. The others always take a file; ``-`` is stdout.
+``--json`` alone prints, as in every command; the next word is its file if it ends in ``.json`` or is ``-``.
+The others always need a file; ``-`` is stdout.
 """
 
 from collections.abc import Callable

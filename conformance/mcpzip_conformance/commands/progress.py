@@ -1,4 +1,4 @@
-"""Playing for a person who waits: progress, and an end when they have had enough."""
+"""Plays checks with a progress bar, and ends cleanly on Ctrl-C."""
 
 import asyncio
 import shutil

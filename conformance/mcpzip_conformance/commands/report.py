@@ -1,4 +1,4 @@
-"""``report``: show a saved run anew, or several as one."""
+"""``report``: show a saved run again, or several as one."""
 
 import click
 
@@ -14,7 +14,7 @@ def report_command(
 ) -> None:
     """Show what `run --json FILE.json` saved. Several files become one report, their subjects side by side.
 
-    Nothing is played, and the exit code says nothing of the subjects.
+    Nothing is played, and the exit code doesn't depend on the results.
     """
     wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
     wanted.deliver(report_files.merged([report_files.read(file) for file in files], files))

@@ -44,8 +44,8 @@ def run_command(
 
     SUBJECT is a shipped one (mcpzip), one variant of it (mcpzip:direct), or a .toml file.
 
-    Exit code 1 when a check of level must fails; with --expect when a check fails that isn't pinned in FILE,
-    or one passes that is.
+    Exit code 1 if a check of level must fails; with --expect if a check fails that isn't in FILE, or one
+    passes that is.
     """
     wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
     known = _known(expect, write_expect)

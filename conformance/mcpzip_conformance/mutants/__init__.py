@@ -1,4 +1,4 @@
-"""A small proxy that is right, and the ways in which it can be made wrong: the tests of the runner itself.
+"""A small correct proxy and its faults: the tests of the runner itself.
 
     relay         the proxy: ``python -m mcpzip_conformance.mutants.relay CONFIG [PORT]``
     faults        the ways, each with the check that must notice

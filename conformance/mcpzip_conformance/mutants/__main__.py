@@ -1,4 +1,4 @@
-"""``python -m mcpzip_conformance.mutants [--thorough] [FAULT…]``: is every wrong proxy noticed?
+"""``python -m mcpzip_conformance.mutants [--thorough] [FAULT…]``: is every faulty proxy detected?
 ``--thorough``: and whether any unrelated check of level must fails. ``--right``: the relay without a fault
 before every check, in each of its modes.
 

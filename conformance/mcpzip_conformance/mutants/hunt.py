@@ -1,4 +1,4 @@
-"""A wrong proxy before the checks.
+"""Plays checks against a faulty proxy.
 
 The rule: it fails the check that names its fault, and of the others of level must those only that its fault
 rightly fails as well.

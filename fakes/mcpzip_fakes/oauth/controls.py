@@ -101,7 +101,7 @@ class AuthControls:
 
     @classmethod
     def at(cls, url: str) -> "AuthControls":
-        """The authorization server of a process: ``url`` is any URL of it, or of the MCP server it protects."""
+        """The authorization server of a process: ``url`` is any of its URLs, or the MCP server's."""
         where = urljoin(url, CONTROL)
 
         def post(command: str, told: JsonObject) -> object:

@@ -1,4 +1,4 @@
-"""What the client gets from a call, spoilt."""
+"""Faults of what the client gets of a call."""
 
 import json
 from collections.abc import Callable, Mapping

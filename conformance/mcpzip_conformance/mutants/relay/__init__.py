@@ -1,4 +1,4 @@
-"""A proxy that shows how little one needs: it passes every check of the runner that applies.
+"""A small proxy that passes every applicable check of the runner.
 
     end         one end of a JSON-RPC conversation: requests, answers, progress, cancellation
     naming      what the client calls a tool, a prompt, a resource, and what its server calls it

@@ -1,4 +1,4 @@
-"""Questions to the client, where client and server are of different eras.
+"""Questions to the client, if client and server have different eras.
 
 The rule: a legacy server asks in the middle of a call and waits; a modern client is asked by the result of
 its request, and comes again with the answers. So for a modern client the call is parked, under a word that

@@ -1,4 +1,4 @@
-"""What ends a server when we can't.
+"""Ends the servers if the relay is killed.
 
 The rule: however we end, our servers end; being killed leaves no time to see to it.
 """

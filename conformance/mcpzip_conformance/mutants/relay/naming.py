@@ -1,4 +1,4 @@
-"""What a client calls things, and what their servers call them.
+"""Maps the client's names to the servers' names.
 
 The rule: pure text, both ways, and the way back is exact: ``server__tool``, ``server__prompt``,
 ``relay://server/uri``.

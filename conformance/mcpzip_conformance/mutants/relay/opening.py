@@ -1,4 +1,4 @@
-"""How the client has opened us, and so how we open its servers."""
+"""The client's handshake, and the handshake with its servers."""
 
 from dataclasses import dataclass
 
