@@ -6,6 +6,6 @@
     hunt          a wrong proxy before the checks
     names.toml    the shortest subject there can be; `conformance/subjects/relay.toml` has all modes
 
-The rule: without a fault it passes every check that applies; with one it fails the check named beside it, and
-no other of level must that its row doesn't name.
+The rule: without a fault the relay passes every applicable check; with a fault it fails the check of the
+fault's row, and of the other checks of level must only those that the row names.
 """
