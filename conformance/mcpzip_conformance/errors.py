@@ -3,8 +3,8 @@
 McpzipError
 ├── ConfigError
 │   ├── SubjectError      a subject file can't be used: file, key path, what was found, what would do
-│   └── ExpectationError  a file of known failures can't be used; in `expectations`
-├── InstallError          a proxy isn't installed, or couldn't be; in `installing`
+│   └── ExpectationError  a file of known failures can't be used; in `known_failures`
+├── InstallError          a proxy isn't installed, or couldn't be; in `installation`
 ├── ReportError           a file is no report; in `report.as_json`
 └── SelectionError        a subject, group, check or level that isn't there
 
