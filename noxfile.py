@@ -1,4 +1,4 @@
-"""The front door for every chore: `nox --list`."""
+"""Every task of development as a session: `nox --list`."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 
 
 def install(session: nox.Session) -> None:
-    """What the README installs."""
+    """Installs mcpzip as the README does."""
     session.install("-q", ".[dev]")
 
 
 def install_servers(session: nox.Session) -> None:
-    """Node's test servers and clients, where there is an npm."""
+    """Installs the test servers and clients from npm, if npm is there."""
     if not shutil.which("npm"):
         session.warn("no npm here: the end-to-end tests of Node's servers and clients will be skipped")
         return
@@ -27,7 +27,7 @@ def install_servers(session: nox.Session) -> None:
 
 
 def install_suite(session: nox.Session) -> None:
-    """The official suite and the Inspector, and the Node they want."""
+    """Installs the official suite and the Inspector, with the Node that they need."""
     session.install("-q", "-r", "tests/suite/requirements.txt")
     options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
     session.run("npm", "ci", "--prefix", "tests/suite", *options, external=True)
@@ -35,7 +35,7 @@ def install_suite(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The whole suite, on each Python there is."""
+    """All tests, on each Python that is installed."""
     install(session)
     install_servers(session)
     session.run("python", "-m", "pytest", *session.posargs)
@@ -43,14 +43,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
-    """The pure core only, on each Python there is: seconds."""
+    """The unit tests, on each Python that is installed: seconds."""
     install(session)
     session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
 
 
 @nox.session
 def lowest(session: nox.Session) -> None:
-    """The oldest of each package that pyproject.toml admits: the pure core, the commands, HTTP."""
+    """The unit tests, commands and HTTP, with the oldest dependencies that pyproject.toml admits."""
     session.install("-q", "uv")
     python = session.env.get("VIRTUAL_ENV") or session.virtualenv.location
     to = ("--python", f"{python}/bin/python" if os.name != "nt" else f"{python}/Scripts/python.exe")
@@ -62,7 +62,7 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Known holes in the newest and the oldest that may be installed; asks PyPI for them."""
+    """Known vulnerabilities of the newest and the oldest dependencies that may be installed; asks PyPI."""
     session.install("-q", "uv", "pip-audit")
     for resolution in ("highest", "lowest-direct"):
         found = f"{session.create_tmp()}/{resolution}.txt"
@@ -81,10 +81,10 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """Signing in, and the page of a report, in a real browser: Debian's `chromium`."""
+    """Signing in, and the HTML report, in a real browser: Debian's `chromium`."""
     install(session)
     files = ("tests/e2e/test_sign_in_browser.py", "tests/e2e/test_conformance_page.py")
-    must = {"CI": "true"}  # without a browser they fail instead of being skipped
+    must = {"CI": "true"}  # makes tests that need a browser fail without one, instead of being skipped
     session.run("python", "-m", "pytest", "-n", "0", *files, *session.posargs, env=must)
 
 
@@ -98,21 +98,21 @@ def suite(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """The conformance runner on mcpzip, in every way to run it: `nox -s conformance -- mcpzip:direct`."""
+    """The conformance runner on every variant of mcpzip, or one: `nox -s conformance -- mcpzip:direct`."""
     session.install("-q", ".[conformance]")
     session.run("mcpzip-conformance", "run", *(session.posargs or ["mcpzip"]))
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Every wrong proxy before every check of level must: each is caught, and for its own fault only."""
+    """Every faulty proxy against every check of level must: each must fail, and for its own fault only."""
     session.install("-q", ".[conformance]")
     session.run("python", "-m", "mcpzip_conformance.mutants", *(session.posargs or ["--thorough"]))
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff: rules and format. `nox -s lint -- --fix` mends what it can."""
+    """ruff: rules and format. `nox -s lint -- --fix` repairs what it can."""
     session.install("-q", "ruff>=0.9")
     fix = "--fix" in session.posargs
     session.run("ruff", "check", ".", *(["--fix"] if fix else []))
@@ -121,23 +121,29 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy, strict, for every system we run on."""
+    """mypy, strict, for every supported system."""
     install(session)
     session.run("mypy", *session.posargs)
-    for system in ("darwin", "win32"):  # what is of another system is not reached there
+    for system in ("darwin", "win32"):  # code of other systems is unreachable
         session.run("mypy", "--platform", system, "--no-warn-unreachable", *session.posargs)
 
 
 @nox.session
 def architecture(session: nox.Session) -> None:
-    """The floors, and what each may not know."""
+    """Which package may import which."""
     install(session)
     session.run("python", "-m", "pytest", "tests/test_architecture.py", *session.posargs)
 
 
 @nox.session
+def modules(session: nox.Session) -> None:
+    """Writes docs/modules.md from the docstrings of all modules."""
+    session.run("python", "tools/modules.py")
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
-    """The wire under made-up conversations: 10 minutes, or `nox -s fuzz -- --minutes 1`."""
+    """Fuzzes the wire with generated conversations for 10 minutes, or `nox -s fuzz -- --minutes 1`."""
     install(session)
     session.run("python", "tests/fuzz", *(session.posargs or ["--minutes", "10"]))
 

@@ -1,7 +1,7 @@
-"""An MCP client over pipes in the standard library: raw JSON-RPC, so that its own time is small and known.
+"""An MCP client over pipes in the standard library: raw JSON-RPC, so that its own time is small.
 
-The rule: it blocks. At most a window of small requests is in flight, which a pipe holds, so it can't
-deadlock, and it runs on every system.
+The rule: it blocks. At most a window of small requests is in flight, which fits into a pipe, so it can't
+deadlock; and it runs on every system.
 """
 
 import json
@@ -18,7 +18,7 @@ VERSION = "2025-11-25"
 
 
 class RefusedError(Exception):
-    """The subject answered with an error, or left."""
+    """The subject answered with an error, or ended."""
 
 
 class Client:
@@ -53,7 +53,7 @@ class Client:
         return time.perf_counter() - self.started
 
     def close(self) -> None:
-        """Ends its input and waits for its end; kills it after 5 s."""
+        """Closes its input and waits for its exit; kills it after 5 s."""
         self.hang_up()
         try:
             self._process.wait(5)
@@ -63,11 +63,11 @@ class Client:
         self._out.close()
 
     def hang_up(self) -> None:
-        """Ends its input."""
+        """Closes its input."""
         self._in.close()
 
     def ended(self) -> bool:
-        """Whether its process has."""
+        """Whether its process has ended."""
         return self._process.poll() is not None
 
     def frame(self, method: str, params: object) -> bytes:
@@ -90,7 +90,7 @@ class Client:
             rest = rest[os.write(self._in.fileno(), rest) :]
 
     def line(self) -> bytes:
-        """The next line. Raises RefusedError when there is none."""
+        """The next line. Raises RefusedError if there is none."""
         while not self._lines:
             data = os.read(self._out.fileno(), CHUNK)
             if not data:
@@ -130,7 +130,8 @@ class Client:
         return self.ask("tools/call", params)
 
     def in_flight(self, frames: Iterable[bytes], window: int) -> float:
-        """Sends ``frames`` keeping ``window`` of them unanswered; seconds until the last answer."""
+        """Sends ``frames`` with at most ``window`` of them unanswered. Returns the seconds until the last
+        answer."""
         waiting = deque(frames)
         begun = time.perf_counter()
         open_ = 0

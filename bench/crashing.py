@@ -1,10 +1,11 @@
-"""An upstream that dies: after so many calls the process ends with an answer owed. Standard library only.
+"""An upstream that crashes: after a number of calls the process ends before it answers. Standard library
+only.
 
     python crashing.py --every N --deaths FILE               # stdio
     python crashing.py --every N --deaths FILE --port P      # Streamable HTTP, legacy; sessions die with it
 
-Each death adds a byte to FILE.
-Its tools answer with their argument and the name of the server, so that an answer that went astray shows.
+Each death adds a byte to FILE. Its tools answer with their argument and the name of the server, so that a
+misrouted answer is detected.
 """
 
 import http.server
@@ -27,7 +28,7 @@ class Dying:
         self._counting = threading.Lock()
 
     def answer(self, message: dict[str, object]) -> dict[str, object] | None:
-        """The response; None when none is due."""
+        """The response; None for a notification."""
         if "id" not in message or "method" not in message:
             return None
         head = {"jsonrpc": "2.0", "id": message["id"]}

@@ -1,9 +1,9 @@
-"""From the moment `mcpzip serve` is to end until nothing is left of it and of its servers, which here mind
-neither the end of their input nor SIGTERM and have each left a child that doesn't either.
+"""Measures the end of `mcpzip serve`: the time until all its processes have ended. Its servers ignore the end
+of their input and SIGTERM, and each has a child that does so too.
 
     python -m bench.ending [--mcpzip PATH] [--rounds N] [--servers N]
 
-All ways to end take turns in every round. It reports and never asserts; the promise is two seconds. POSIX.
+All ways to end alternate in every round. It reports and never asserts; the promise is two seconds. POSIX.
 """
 
 import argparse
@@ -32,11 +32,11 @@ WAYS: dict[str, tuple[bool, Way]] = {
     "SIGTERM, a call under way": (True, lambda client: os.kill(client.pid, signal.SIGTERM)),
     "SIGKILL": (False, lambda client: os.kill(client.pid, signal.SIGKILL)),
 }
-"""How it ends: whether during a call, and what is done."""
+"""Name -> whether it ends during a call, and what ends it."""
 
 
 def ending(folder: Path, command: str, servers: int, busy: bool, end: Way) -> float:
-    """Seconds until all of it has ended. Raises SystemExit when some of it stays."""
+    """Seconds until all processes have ended. Raises SystemExit if one stays."""
     records = [folder / f"{number}.jsonl" for number in range(servers)]
     config = _config(folder, interpreter_of(command), records)
     with Client([command, "serve", "--config", str(config)], environment()) as client:
@@ -96,7 +96,7 @@ def _until(true: Callable[[], bool]) -> None:
 
 
 def measure(command: str, rounds: int, servers: int) -> Samples:
-    """Every way once a round, in an order of its own each round."""
+    """Every way once a round, in a random order."""
     samples = Samples()
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):

@@ -1,9 +1,9 @@
-"""`bench/upstream.py`, which takes as long and as much to start as servers of real SDKs do.
+"""`bench/upstream.py` with the start-up time and memory of servers on real SDKs.
 
     python -I -S heavy.py CPU SLEEP MB [options of upstream.py]
 
 CPU: seconds of processor time (imports). SLEEP: seconds that it waits for something (a network, a database).
-MB: memory that it holds from then on.
+MB: memory that it allocates.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A Streamable HTTP client in the standard library: one connection, one request at a time.
 
-The rule: what it says and hears is what the specification says (2025-11-25 basic/transports, 2026-07-28
-basic/transports), and nothing of it is mcpzip's own.
+The rule: it follows the specification (2025-11-25 basic/transports, 2026-07-28 basic/transports) and shares
+no code with mcpzip.
 """
 
 import http.client
@@ -38,7 +38,7 @@ class HttpClient:
         self._stream: http.client.HTTPConnection | None = None
 
     def begin(self) -> None:
-        """The handshake, and the stream for what the server may say by itself; nothing of it if modern."""
+        """The handshake, and the stream for the server's own messages; does nothing in the modern era."""
         if self._modern:
             return
         self.ask("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": INFO})
@@ -71,7 +71,7 @@ class HttpClient:
         raise RefusedError(f"{method}: the answer to {self._number} isn't in the response")
 
     def hang_up(self) -> None:
-        """Closes the connections; a session lives on, and is taken up by the next request."""
+        """Closes the connections; the session stays, and the next request continues it."""
         self._line.close()
         if self._stream is not None:
             self._stream.close()
@@ -115,7 +115,7 @@ class HttpClient:
 
 
 def events(body: bytes) -> Iterator[str]:
-    """The data of each server-sent event (WHATWG HTML, 9.2.6); those without any are left out."""
+    """The data of each server-sent event (WHATWG HTML, 9.2.6); those without data are left out."""
     data: list[str] = []
     for line in (*body.decode().splitlines(), ""):
         if line.startswith("data:"):

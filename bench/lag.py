@@ -1,9 +1,9 @@
-"""What one hostile server costs the calls to another: how long they take meanwhile, and what memory it takes.
+"""Measures how a hostile server affects calls to another one: their time, and the memory.
 
     python -m bench.lag [--mcpzip PATH] [--seconds N] [ATTACK…]
 
-Each attack has a `mcpzip serve` of its own, with the hostile server beside a good one that is called all the
-time. It reports and never asserts; the promise is 100 ms and 200 MB (docs/security.md).
+Each attack has a `mcpzip serve` of its own, with the hostile server and a good one, which is called
+continuously. It reports and never asserts; the promise is 100 ms and 200 MB (docs/security.md).
 """
 
 import argparse
@@ -32,7 +32,7 @@ ATTACKS: dict[str, dict[str, object]] = {
     "20,000 pings": {"kind": "flood", "what": "ping", "count": 20_000},
     "a result of 200,000 members": {"kind": "many-keys", "count": 200_000},
 }
-"""What the server does: a fault of `mcpzip-fake`."""
+"""Name -> the server's fault of `mcpzip-fake`."""
 
 PAUSE = 0.002
 """Seconds between two calls to the good server."""
@@ -42,7 +42,7 @@ _PAY = {"name": "execute_tool", "arguments": {"name": "evil__pay", "timeout": 30
 
 
 def attacked(folder: Path, command: str, fault: dict[str, object], seconds: float) -> tuple[list[float], int]:
-    """Seconds that each call to the good server took, and the bytes of memory that were gained at most."""
+    """The seconds of each call to the good server, and the maximum increase of memory in bytes."""
     config = _config(folder, interpreter_of(command), fault)
     with Client([command, "serve", "--config", str(config)], environment()) as client:
         client.initialize()

@@ -1,9 +1,9 @@
-"""What the proxy adds to a call: over stdio, against none and against a relay that looks at nothing; where a
-leg is HTTP, against a direct call over HTTP.
+"""Measures the time that the proxy adds to a call: over stdio, compared with a direct call and with a relay
+that only copies bytes; over HTTP, compared with a direct call over HTTP.
 
     python -m bench.latency [--mcpzip PATH] [--rounds N]
 
-Every subject stands the whole time and all take turns in every round. It reports and never asserts.
+Every subject runs the whole time, and all alternate in every round. It reports and never asserts.
 """
 
 import argparse
@@ -41,7 +41,7 @@ SHOWN = (
 MEGABYTE = 1_000_000
 WINDOW = 64
 NEVER = 1 << 60
-"""Calls after which the upstream of the HTTP legs may die."""
+"""Calls after which the upstream over HTTP may crash."""
 STRAIGHT = "direct, HTTP"
 WEB_WAYS = (STRAIGHT, "HTTP → stdio", "HTTP → stdio, modern", "stdio → HTTP", "HTTP → HTTP")
 WEB_PROBES = ((SMALL, 100, 100), (BOTH, MEGABYTE, 3))
@@ -50,14 +50,14 @@ WEB_PROBES = ((SMALL, 100, 100), (BOTH, MEGABYTE, 3))
 
 @dataclass(frozen=True)
 class Subject:
-    """A way to the upstream. ``dress`` turns a tool and its arguments into the params of `tools/call`."""
+    """A way to the upstream. ``dress``: a tool and its arguments -> the params of `tools/call`."""
 
     name: str
     client: Client
     dress: Callable[[str, dict[str, object]], object]
 
     def ask(self, tool: str, arguments: dict[str, object]) -> float:
-        """Seconds one call takes."""
+        """The seconds of one call."""
         frame = self.client.frame("tools/call", self.dress(tool, arguments))
         begun = time.perf_counter()
         self.client.write(frame)
@@ -150,7 +150,7 @@ def _rate(subject: Subject, samples: Samples) -> None:
 
 
 def measure_web(command: str, rounds: int) -> Samples:
-    """The same upstream on either side of mcpzip, over either transport."""
+    """Measures the same upstream directly and through mcpzip, over each transport."""
     python, samples = interpreter_of(command), Samples()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         argv = mortal(python, NEVER, Path(os.devnull))
@@ -186,7 +186,7 @@ def measure_web(command: str, rounds: int) -> Samples:
 
 
 def _asked(talk: HttpClient | Piped, tool: str, text: str) -> float:
-    """Seconds one call takes."""
+    """The seconds of one call."""
     arguments: dict[str, object] = {"text": text}
     if "__" in tool:
         tool, arguments = "execute_tool", {"name": tool, "arguments": arguments}
@@ -218,7 +218,7 @@ def report_web(samples: Samples, rounds: int) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """One quantity of all three ways, in seconds."""
+    """One quantity of the three subjects, in seconds."""
 
     direct: Series
     relay: Series
@@ -226,12 +226,12 @@ class Compared:
 
     @property
     def added(self) -> tuple[float, float]:
-        """What the proxy adds, by medians and by minima."""
+        """The time that the proxy adds, by medians and by minima."""
         return self.ours.median - self.direct.median, self.ours.least - self.direct.least
 
     @property
     def again(self) -> tuple[float, float]:
-        """What it adds, as a part of the direct time."""
+        """The added time, as a share of the direct time."""
         median, least = self.ours.per(self.direct)
         return median - 1, least - 1
 

@@ -1,4 +1,4 @@
-"""Processes that come and go while something else is measured."""
+"""Processes that crash and restart during a measurement."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ from bench.subjects import HERE, environment
 
 
 def mortal(python: str, every: int, deaths: Path) -> list[str]:
-    """How to start `bench/crashing.py`."""
+    """The command line of `bench/crashing.py`."""
     return [python, "-I", "-S", str(HERE / "crashing.py"), "--every", str(every), "--deaths", str(deaths)]
 
 
 class Restarted:
-    """The HTTP upstream: a process at one port that is started again whenever it has died."""
+    """The HTTP upstream: a process on one port that is restarted when it has crashed."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = [*argv, "--port"]

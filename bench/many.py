@@ -1,10 +1,11 @@
-"""Many servers at once: how soon a search is answered, how soon all are listed, and the loop's longest turn.
+"""Measures many servers at once: the time to the first search, the time until all are listed, and the loop's
+longest turn.
 
     python -m bench.many [--mcpzip PATH] [--servers N] [--tools N]
 
 The servers take 0.2 to 5 s to start, much of it processor time, and hold 50 to 300 MB each. First they are
-started two at a time without mcpzip, which is what it is compared with; then a first run of mcpzip that knows
-nothing, then a second that knows all. It reports and never asserts. Takes some minutes.
+started two at a time without mcpzip, for comparison; then in a first run of mcpzip without a catalog, then in
+a second run with one. It reports and never asserts. Takes some minutes.
 """
 
 import argparse
@@ -21,13 +22,13 @@ from bench.subjects import HERE, environment, installed, interpreter_of
 from bench.tables import table
 
 _WARM = 10.0
-"""Seconds that the second run is watched: its servers are listed anew meanwhile."""
+"""Seconds of the second run, in which its servers are listed again."""
 _EVERY = 1.0
 _PATIENCE = 600.0
 
 
 def argv_of(python: str, number: int, servers: int, tools: int) -> list[str]:
-    """How to start server ``number``: from the lightest to the heaviest in a fixed disorder."""
+    """The command line of server ``number``; light and heavy ones in a fixed random order."""
     place = (number * 37 % servers) / max(servers - 1, 1)
     seconds = 0.2 * 25**place
     cpu, size = min(0.6 * seconds, 1.0), 50 + number * 53 % 251
@@ -62,7 +63,7 @@ def two_at_a_time(commands: list[list[str]]) -> float:
 
 
 class Run:
-    """One run of mcpzip, and what it said."""
+    """One run of mcpzip, and its answers."""
 
     def __init__(self, python: str, config: Path, turns: Path) -> None:
         turns.unlink(missing_ok=True)
@@ -88,7 +89,7 @@ class Run:
         self.slowest = max(self.slowest, time.perf_counter() - begun)
 
     def listed(self) -> int:
-        """How many servers were listed by now."""
+        """The number of servers that are listed."""
         call = {"name": "execute_tool", "arguments": {"name": "proxy_status"}}
         text = str(self.client.call(call)["content"][0]["text"])  # type: ignore[index]
         return sum(", listed " in line for line in text.splitlines())

@@ -1,8 +1,9 @@
-"""What memory `mcpzip serve` takes, and what it has started, with 0, 500 and 5,000 tools on stdio upstreams.
+"""Measures the memory of `mcpzip serve`, and lists its child processes, with 0, 500 and 5,000 tools on stdio
+upstreams.
 
     python -m bench.memory [--mcpzip PATH] [--rounds N] [--servers N]
 
-It is asked for a search and a call first, so that everything is loaded. It reports and never asserts.
+A search and a call come first, so that everything is loaded. It reports and never asserts.
 """
 
 import argparse
@@ -22,7 +23,7 @@ MEGABYTE = 1e6
 
 
 def mcpzip(site: Site, size: int, samples: Samples, when: str) -> list[str]:
-    """Measures one life of it; returns its children's command lines, without their folders."""
+    """Measures one process; returns its children's command lines, without their folders."""
     with site.open() as client:
         client.initialize()
         client.call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})

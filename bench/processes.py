@@ -1,6 +1,6 @@
-"""What the system knows of a process.
+"""Processor time, memory and children of a process.
 
-The rule: Linux says all of it, other systems (by ``ps``) what memory it takes; a figure nobody gives is None.
+The rule: Linux provides all figures, other systems (by ``ps``) the memory; a missing figure is None.
 """
 
 import os
@@ -32,7 +32,7 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def children(pid: int) -> list[str] | None:
-    """The command lines of the processes that ``pid`` started and that live."""
+    """The command lines of the running children of ``pid``."""
     try:
         found = []
         for thread in (_PROC / str(pid) / "task").iterdir():

@@ -1,7 +1,7 @@
-"""A relay that looks at nothing: `relay.py COMMAND ...` copies bytes between its client and COMMAND.
+"""A relay that only copies: `relay.py COMMAND ...` copies bytes between its client and COMMAND.
 
-What one more process on the way costs at the least; what a proxy adds beyond this is its own. Threads and
-blocking reads, so that it runs on every system.
+It shows the minimum cost of one more process; the rest of a proxy's time is its own. Threads and blocking
+reads, so that it runs on every system.
 """
 
 import os

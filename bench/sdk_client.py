@@ -2,8 +2,8 @@
 
     python sdk_client.py URL TOOL
 
-For every line of its input, a number, it makes so many calls at once and prints the seconds until the last of
-them was answered. The authorization server at URL must ask nobody.
+For every line of its input, a number, it makes that many concurrent calls and prints the seconds until the
+last was answered. The authorization server at URL must approve without a person.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ class Memory:
 
 class _Stay(HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Follow nothing."""
+        """Follows no redirect."""
 
 
 def visit(url: str) -> AuthorizationCodeResult:
-    """What the browser would come back with."""
+    """The parameters of the browser's redirect."""
     try:
         with build_opener(ProxyHandler({}), _Stay()).open(url, timeout=60) as answer:
             raise SystemExit(f"{url} asks a person: {answer.read(300)!r}")

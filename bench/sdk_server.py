@@ -1,4 +1,4 @@
-"""An empty MCP server on the official SDK: what a server costs that is written in the usual way."""
+"""An empty MCP server on the official SDK, for comparison."""
 
 import asyncio
 

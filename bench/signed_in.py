@@ -1,11 +1,11 @@
-"""Calls in flight to a server that wants OAuth: four of a second each, against one, through mcpzip and with
-the SDK's own provider.
+"""Measures concurrent calls to a server that requires OAuth: four of a second each, compared with one,
+through mcpzip and with the SDK's own provider.
 
     python -m bench.signed_in [--mcpzip PATH] [--rounds N]
 
 The servers are `mcpzip-fake`'s, each behind an authorization server of its own; mcpzip is signed in with
-`mcpzip auth login`. Every subject stands the whole time and all take turns in every round. It reports and
-never asserts.
+`mcpzip auth login`. Every subject runs the whole time, and all alternate in every round. It reports and never
+asserts.
 """
 
 import argparse
@@ -36,16 +36,16 @@ WAYS = {
     "legacy, SSE": ("legacy",),
     "modern": ("modern",),
 }
-"""What answers to the era of the server, and how it is started."""
+"""The eras of the server, and its options."""
 MCPZIP, SDK = "mcpzip", "SDK's provider"
 ONE, FOUR = "one call", "four at once"
 
 
 class Caller(Protocol):
-    """Somebody who is signed in to a server."""
+    """A client that is signed in to a server."""
 
     def calls(self, count: int) -> float:
-        """Seconds that ``count`` calls take which begin together."""
+        """The seconds of ``count`` calls that start together."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Theirs:
 
 @contextmanager
 def running(argv: list[str]) -> "Iterator[subprocess.Popen[str]]":
-    """A process that is talked with, and is gone afterwards."""
+    """A process with pipes, ended afterwards."""
     process = subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
     )
@@ -101,7 +101,7 @@ def protected(python: str, folder: Path, name: str, way: str) -> Iterator[str]:
 
 
 def sign_in(command: str, config: Path, name: str) -> None:
-    """`mcpzip auth login`; the page that it shows leads straight back. Raises SystemExit."""
+    """`mcpzip auth login`; the sign-in page redirects at once. Raises SystemExit."""
     process = subprocess.Popen(
         [command, "auth", "login", name, "--no-browser", "--config", str(config)],
         stdin=subprocess.PIPE,

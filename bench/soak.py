@@ -1,11 +1,11 @@
-"""Thousands of calls through one mcpzip process while its upstreams crash and its clients come and go.
+"""Thousands of calls through one mcpzip process while its upstreams crash and its clients reconnect.
 
     python -m bench.soak [--mcpzip PATH] [--calls N] [--crashes N] [--reconnects N] [--seconds N] [--stdio]
 
-Half of the calls go to an upstream on stdio, half to one on HTTP; each dies with an answer owed, again and
-again. The clients speak HTTP, in both eras; with --stdio there is one, on pipes, and it doesn't reconnect.
-Every answer is compared with what was asked for. A call that is told of a crash is made again, as a client
-would. Exit code 1 when an answer was wrong or missing, or when the time ran out.
+Half of the calls go to an upstream on stdio, half to one on HTTP; each crashes repeatedly before an answer.
+The clients speak HTTP, in both eras; with --stdio there is one, on pipes, and it doesn't reconnect. Every
+answer is compared with its request. A call that fails because of a crash is made again. Exit code 1 if an
+answer was wrong or missing, or if the time ran out.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from bench.tables import table
 SAMPLES = 200
 WORKERS = 8
 AGAIN = 0.05
-"""Seconds until a call that was told of a crash is made again."""
+"""Seconds until a call that failed because of a crash is made again."""
 MOST_AGAIN = 400
 UPSTREAMS = ("stdio", "http")
 
@@ -45,7 +45,7 @@ class Talk(Protocol):
 
 @dataclass
 class Tally:
-    """What happened, counted by all clients. wrong: answers as they came."""
+    """Counters of all clients. wrong: the wrong answers."""
 
     counts: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Sample:
-    """The process after so many calls."""
+    """The process after a number of calls."""
 
     calls: int
     resident: int
@@ -73,7 +73,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything."""
+    """The numbers of calls, crashes and reconnects."""
 
     calls: int
     crashes: int
@@ -87,12 +87,12 @@ class Plan:
 
     @property
     def every(self) -> int:
-        """Calls an upstream answers in a life, and one that it doesn't."""
+        """The calls between two crashes, including the unanswered one."""
         return max(2, self.calls // max(1, self.crashes))
 
 
 class Worker(threading.Thread):
-    """One client after the other, in turns legacy and modern, each doing its part of the calls."""
+    """Clients in sequence, alternating legacy and modern, each with its part of the calls."""
 
     def __init__(
         self, number: int, url: str, talk: Talk | None, plan: Plan, tally: Tally, due: float
@@ -150,7 +150,7 @@ class Worker(threading.Thread):
 
 
 def kind_of(said: str) -> str:
-    """What a call was told of a crash, in a word or two."""
+    """The kind of a call's error after a crash, in a word or two."""
     if "may have run" in said:
         return "may have run"
     return "tried again later" if "tried again" in said else "not reached"
@@ -165,7 +165,7 @@ def open_files(pid: int) -> int | None:
 
 
 class Sampler(threading.Thread):
-    """Looks at the process whenever another part of the calls is done."""
+    """Samples the process after each part of the calls."""
 
     def __init__(self, pid: int, plan: Plan, tally: Tally) -> None:
         super().__init__(name="sampler")

@@ -1,8 +1,9 @@
-"""From spawn to the first answers of `mcpzip serve`, against a bare interpreter and an empty SDK server.
+"""Measures the time from spawn to the first answers of `mcpzip serve`, compared with a bare interpreter and
+an empty SDK server.
 
     python -m bench.startup [--mcpzip PATH] [--rounds N] [--tools N] [--servers N]
 
-All take turns in every round. It reports and never asserts.
+All alternate in every round. It reports and never asserts.
 """
 
 import argparse
@@ -67,7 +68,7 @@ def _opening(client: Client, subject: str, samples: Samples) -> None:
 
 
 def measure(command: str, rounds: int, tools: int, servers: int) -> Samples:
-    """Every subject once a round, in an order of its own each round."""
+    """Every subject once a round, in a random order."""
     python, samples = interpreter_of(command), Samples()
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Path(folder) / "warm", command, servers=servers, tools=tools)

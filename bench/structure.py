@@ -1,10 +1,10 @@
-"""What the code is made of, and what one request goes through.
+"""Measures the size of the code, and the function calls of one request.
 
     python -m bench.structure [--mcpzip PATH]
 
 It counts lines, the files that import the SDK or its HTTP library, and the modules that `mcpzip serve` has
-loaded; and, with Python's own profiling hook, the functions of ours that one request goes through, and how
-often it calls them. It reports and never asserts.
+loaded; and, with Python's own profiling hook, the functions of mcpzip that one request calls, and how often.
+It reports and never asserts.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from bench.tables import table
 OF_THE_SDK = re.compile(r"^\s*(?:import|from) (mcp|mcp_types|httpx2|httpcore2)\b", re.MULTILINE)
 NEVER = 1 << 60
 FEW, MANY = 20, 60
-"""Calls after which is counted, and counted again: what differs is what the calls between took."""
+"""The counters are read after each number of calls; the difference is the work of the calls between."""
 
 TRACER = """
 import collections, json, os, sys, threading
@@ -73,7 +73,7 @@ class Traced:
 
 
 def counted(traced: Traced, pid: int, ask: "object") -> tuple[int, float]:
-    """Functions of ours that one request goes through, and calls of them."""
+    """Functions of mcpzip that one request calls, and the number of calls."""
     assert callable(ask)
     for _ in range(FEW):
         ask()

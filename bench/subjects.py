@@ -1,4 +1,4 @@
-"""What is measured, and the place it is measured in."""
+"""The measured commands, and a folder with their config."""
 
 import json
 import os
@@ -16,7 +16,7 @@ UPSTREAM = str(HERE / "upstream.py")
 def installed(given: str | None) -> str:
     """The `mcpzip` command: ``given``, else the one beside this interpreter, else the first on the path.
 
-    Raises SystemExit when there is none.
+    Raises SystemExit if there is none.
     """
     name = "mcpzip.exe" if os.name == "nt" else "mcpzip"
     beside = Path(sys.executable).with_name(name)
@@ -68,7 +68,7 @@ class Site:
         return Client(self.argv, environment())
 
     def warm(self) -> None:
-        """Runs it once, until what it keeps between runs is on disk with every tool. Raises SystemExit."""
+        """Runs it once, until its files on disk contain every tool. Raises SystemExit."""
         with self.open() as client:
             client.initialize()
             client.call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})
@@ -77,7 +77,7 @@ class Site:
             raise SystemExit(f"{snapshot} does not hold {self.tools} tools")
 
     def forget(self) -> None:
-        """Removes what it keeps between runs."""
+        """Removes its files of earlier runs."""
         shutil.rmtree(self.config.parent / "cache", ignore_errors=True)
 
     def silent(self, silent: bool) -> None:
@@ -88,5 +88,5 @@ class Site:
 
 
 def environment() -> Mapping[str, str]:
-    """Ours without what changes an interpreter's start."""
+    """The environment without variables that change an interpreter's start."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Prints figures."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Series:
-    """One quantity, once a round."""
+    """One quantity, with one value a round."""
 
     values: tuple[float, ...]
 
@@ -20,12 +20,12 @@ class Series:
         return min(self.values)
 
     def per(self, other: "Series") -> tuple[float, float]:
-        """How many times ``other`` this is: by the medians and by the minima."""
+        """The ratio to ``other``, by the medians and by the minima."""
         return self.median / other.median, self.least / other.least
 
 
 class Samples:
-    """What was measured: (subject, quantity) to one value a round."""
+    """The measured values: (subject, quantity) -> one value a round."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], list[float]] = {}
@@ -42,7 +42,7 @@ class Samples:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns stand under each other."""
+    """A Markdown table with aligned columns."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
     return "\n".join(
@@ -52,7 +52,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def spread(series: Series | None, unit: float, digits: int = 1) -> str:
-    """``median (least)``; unit: what one of the shown is in the measured."""
+    """``median (least)``; unit: the factor from measured to shown values."""
     if series is None:
         return "–"
     return f"{series.median / unit:.{digits}f} ({series.least / unit:.{digits}f})"

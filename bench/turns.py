@@ -2,8 +2,8 @@
 
     python -m bench.turns FILE serve --config CONFIG
 
-The rule: a turn is what lies between two waits of the loop. FILE is written whenever a turn was the longest
-so far: JSON with the longest by wall time and by processor time, in ms, and what ran in each.
+The rule: a turn is the work between two waits of the loop. FILE is written whenever a turn is the longest so
+far: JSON with the longest by wall time and by processor time, in ms, and the callbacks of each.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Turns:
 
 
 def measured(turns: Turns) -> type:
-    """The selector of the loop, which says when a turn began and ended."""
+    """The selector of the loop, which measures the turns."""
 
     class Measured(Real):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,11 +1,10 @@
-"""A fast MCP server over stdio, standard library only: what the measurements stand on.
+"""A fast MCP server over stdio, standard library only: the upstream of the benchmarks.
 
     python -I -S upstream.py [--seed N] [--tools N] [--silent-while FILE]
 
-The rule: its own time must not hide the proxy's, so it parses requests, pastes answers together as bytes, and
-keeps large ones. Beside ``--tools`` generated tools (about 1.3 kB each) it has `echo` (``payload``), `blob`
-(``bytes``: a text of that length) and `sleep` (``ms``). While FILE exists it reads everything and answers
-nothing.
+The rule: its own time must not hide the proxy's, so it concatenates answers as bytes and caches large ones.
+Beside ``--tools`` generated tools (about 1.3 kB each) it has `echo` (``payload``), `blob` (``bytes``: a text
+of that length) and `sleep` (``ms``). While FILE exists it reads everything and answers nothing.
 """
 
 import heapq
@@ -34,7 +33,7 @@ PLAIN = (
 
 
 def name_of(number: int) -> str:
-    """The name of the generated tool ``number``; no two are equal."""
+    """The unique name of the generated tool ``number``."""
     verb, noun = VERBS[number % len(VERBS)], NOUNS[number // len(VERBS) % len(NOUNS)]
     return f"{verb}_{noun}_{number}"
 
@@ -68,7 +67,7 @@ def listing(first: int, count: int) -> bytes:
 
 
 class Clock:
-    """Sends answers when they are due, from a thread of its own."""
+    """Sends delayed answers, from a thread of its own."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, bytes]] = []

@@ -1,12 +1,13 @@
-"""A check: one requirement, and how to see whether it is met.
+"""A check: one requirement, and the code that tests it.
 
     @check("fidelity.is-error", MUST, SPEC_2025 + "/server/tools#error-handling")
     async def is_error(stage: Stage) -> None:
         \"""A result with ``isError`` arrives with it, its content unchanged.\"""
         await stage.same(Scene([server(tools=[tool("fail", text="on fire", isError=True)])], [Call("fail")]))
 
-The rule: it returns when the requirement is met and raises `Finding` when it isn't. It names what it needs of
-a subject (`mcpzip_conformance.subject.FEATURES`); where a subject lacks that it isn't played.
+The rule: a check returns if the requirement is met and raises `Finding` if it isn't. It declares the features
+that it needs of a subject (`mcpzip_conformance.subject.FEATURES`); it is skipped for a subject that lacks
+one.
 """
 
 import inspect
@@ -25,13 +26,13 @@ LEVELS = (MUST, SHOULD, MAY)
 
 GROUPS: Mapping[str, str] = {
     "protocol": "JSON-RPC and MCP as the client sees them",
-    "fidelity": "what the server said is what the client gets, and the other way round",
-    "conversation": "what is said while a call runs, and what changes between calls",
-    "resilience": "one broken server hurts nobody else, and a call runs at most once",
-    "search": "the right tool is found, and nothing found is explained",
-    "arguments": "a call is run as it was meant, or refused in words",
-    "security": "a secret, a call and a resource go only where they belong",
-    "cost": "what it costs, measured: every figure passes",
+    "fidelity": "the client gets what the server sent, and the server what the client sent",
+    "conversation": "messages during a call, and notifications of changes between calls",
+    "resilience": "a broken server does not affect others, and a call runs at most once",
+    "search": "the right tool is found, and an empty result is explained",
+    "arguments": "a call runs as it was meant, or is refused with an explanation",
+    "security": "secrets, calls and resources reach only the servers that they are for",
+    "cost": "measurements: any figure passes",
 }
 
 SPEC_2024 = "https://modelcontextprotocol.io/specification/2024-11-05"
@@ -45,8 +46,8 @@ Play = Callable[[Stage], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """id: ``group.name``; level: must, should or may; source: where the requirement is written down; needs:
-    features; posix: it can be played on POSIX systems only."""
+    """id: ``group.name``; level: must, should or may; source: of the requirement; needs: features; posix: it
+    runs on POSIX systems only."""
 
     id: str
     level: str
@@ -82,7 +83,7 @@ _CHECKS: dict[str, Check] = {}
 def check(
     id: str, level: str, source: str, *, needs: tuple[str, ...] = (), posix: bool = False
 ) -> Callable[[Play], Play]:
-    """Register the decorated function. ValueError for an id, group, level or feature that can't be."""
+    """Register the decorated function. Raises ValueError for an invalid id, group, level or feature."""
 
     def register(play: Play) -> Play:
         made = Check(id, level, source, needs, posix, play)
@@ -92,7 +93,7 @@ def check(
             or level not in LEVELS
             or not set(needs) <= FEATURES.keys()
         ):
-            raise ValueError(f"the check {id!r} is there already, or its group, level or a need isn't")
+            raise ValueError(f"the check {id!r} exists already, or its group, level or a need is unknown")
         if not made.requirement:
             raise ValueError(f"the check {id!r} has no docstring; state its requirement")
         _CHECKS[id] = made
@@ -102,7 +103,7 @@ def check(
 
 
 def registered() -> tuple[Check, ...]:
-    """Every check, by group in the order of `GROUPS`, then in the order they were written."""
+    """Every check, by group in the order of `GROUPS`, then in the order of definition."""
     groups = list(GROUPS)
     return tuple(sorted(_CHECKS.values(), key=lambda one: groups.index(one.group)))
 
@@ -110,7 +111,7 @@ def registered() -> tuple[Check, ...]:
 async def saw(
     record: Record, what: Callable[[Record], object], otherwise: str, timeout: float = PATIENCE
 ) -> None:
-    """Finding with the sentence ``otherwise`` unless ``what`` comes to be true of ``record`` in time."""
+    """Raises Finding with the sentence ``otherwise`` unless ``what`` becomes true of ``record`` in time."""
     try:
         await record.until(what, timeout)
     except TimeoutError:
@@ -118,6 +119,6 @@ async def saw(
 
 
 def expect(condition: object, otherwise: str) -> None:
-    """Finding with the sentence ``otherwise`` unless ``condition`` holds."""
+    """Raises Finding with the sentence ``otherwise`` unless ``condition`` is true."""
     if not condition:
         raise Finding(otherwise)

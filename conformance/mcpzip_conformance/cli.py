@@ -4,7 +4,7 @@ import io
 import sys
 
 import click
-from mcpzip_fakes.refusing import Refusing
+from mcpzip_fakes.click_errors import SafeCommand
 
 from mcpzip.model.errors import McpzipError
 from mcpzip_conformance.commands.compare import compare_command
@@ -15,7 +15,7 @@ from mcpzip_conformance.commands.report import report_command
 from mcpzip_conformance.commands.run import run_command
 
 
-class _Usage(Refusing, click.Group):
+class _Usage(SafeCommand, click.Group):
     """Our errors as click's: one sentence, exit code 2."""
 
     def invoke(self, ctx: click.Context) -> object:

@@ -1,8 +1,7 @@
 """A raw JSON-RPC client.
 
-The rule: it judges nothing and loses nothing. Every message both ways is in the transcript as it was; an
-answer is given out as the JSON text it came in. What it can't do for the subject's sake it says as a
-`Finding`.
+The rule: it judges nothing and loses nothing. Every message of both directions is in the transcript
+unchanged; an answer is returned as the received JSON text. A failure of the subject is raised as a `Finding`.
 """
 
 import asyncio
@@ -30,19 +29,19 @@ from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.transcript import Transcript, printable
 
 PATIENCE = 10.0
-"""Seconds a client waits for an answer before it gives up, where nothing else is said."""
+"""The default timeout of an answer, in seconds."""
 
 T = TypeVar("T")
 Fields = dict[str, bytes]
 """The members of a message, each as JSON text."""
 
 Answer = Callable[[bytes], bytes | None]
-"""What a client says to a question: params in, result out, both JSON text; None leaves it open.
+"""A client's answer to a question: params in, result out, both JSON text; None doesn't answer yet. Raising
 `RefusedError` answers with an error."""
 
 
 class RefusedError(Exception):
-    """A question that is answered with an error. error: the error object as JSON text."""
+    """Answers a question with an error. error: the error object as JSON text."""
 
     def __init__(self, error: bytes) -> None:
         self.error = error
@@ -50,15 +49,15 @@ class RefusedError(Exception):
 
 
 class Client:
-    """One conversation. patience: seconds it waits for anything; answers: method -> what it says to such a
-    question, anything else is refused; channel: how its messages travel."""
+    """One conversation. patience: seconds to wait for anything; answers: method -> its answer to such a
+    question, others are refused; channel: its transport."""
 
     def __init__(self, patience: float = PATIENCE, answers: Mapping[str, Answer] | None = None) -> None:
         self.patience = patience
         self.answers = dict(answers or {})
         self.transcript = Transcript()
         self.junk: list[bytes] = []
-        """What came in and is no message."""
+        """Received lines that are no messages."""
         self.channel: Channel
         self._peer = Peer(role=Role.CLIENT)
         self._answers: dict[int, asyncio.Future[Reply]] = {}
@@ -69,15 +68,15 @@ class Client:
 
     @property
     def process(self) -> Process:
-        """The one at the other end."""
+        """The process at the other end."""
         return self.channel.process
 
     async def request(self, method: str, params: bytes | None = None) -> Reply:
-        """Ask, and wait for the answer. NoAnswerError, GoneError."""
+        """Send a request and wait for the answer. Raises NoAnswerError, GoneError."""
         return await self.reply(self.send(method, params))
 
     def send(self, method: str, params: bytes | None = None) -> int:
-        """Ask without waiting; the request's id, for `reply`."""
+        """Send a request without waiting. Returns its id, for `reply`."""
         number, line = self._peer.request(method, params)
         self._methods[number] = method
         self._answers[number] = asyncio.get_running_loop().create_future()
@@ -87,8 +86,8 @@ class Client:
         return number
 
     async def reply(self, number: int, patience: float | None = None) -> Reply:
-        """The answer to request ``number``. patience: seconds, in place of the client's own. NoAnswerError,
-        GoneError."""
+        """The answer to request ``number``. patience: seconds, instead of the client's own. Raises
+        NoAnswerError, GoneError."""
         seconds = patience or self.patience
         try:
             async with asyncio.timeout(seconds):
@@ -102,7 +101,7 @@ class Client:
         return self._answers[number].done()
 
     def cancel(self, number: int, reason: str = "not needed any more") -> None:
-        """Take request ``number`` back, in the way of the transport and the era."""
+        """Cancel request ``number``, as the transport and the era define it."""
         params = join_object({"requestId": b"%d" % number, "reason": quote(reason)})
         notification = self._peer.notify("notifications/cancelled", params).rstrip(b"\n")
         if self.channel.cancel(b"%d" % number, notification):
@@ -119,14 +118,13 @@ class Client:
         self.channel.write(line)
 
     def answer(self, question: Fields, result: bytes) -> None:
-        """Answer a question that was left open, unless it was taken back. question: its members, result: JSON
-        text."""
+        """Answer an open question, unless it was cancelled. question: its members, result: JSON text."""
         if line := self._peer.result(question["id"], result):
             self.write(line)
 
     async def wait_for(self, wanted: Callable[[Fields], bool], since: int = 0) -> Fields:
-        """The first message that came in, now or later, for which ``wanted`` holds: its members as JSON text.
-        since: so many messages are passed over. NoAnswerError, GoneError."""
+        """The first message, received or future, for which ``wanted`` is true: its members as JSON text.
+        since: the number of messages to skip. Raises NoAnswerError, GoneError."""
 
         def first(messages: Sequence[Fields]) -> Fields | None:
             return next((fields for fields in messages[since:] if wanted(fields)), None)
@@ -134,8 +132,8 @@ class Client:
         return await self.until(first)
 
     async def until(self, wanted: Callable[[Sequence[Fields]], T | None]) -> T:
-        """What ``wanted`` makes of all that came in, as soon as that is something: each message by its
-        members as JSON text. NoAnswerError, GoneError."""
+        """The result of ``wanted`` for all received messages, as soon as it is true: each message by its
+        members as JSON text. Raises NoAnswerError, GoneError."""
         try:
             async with asyncio.timeout(self.patience):
                 while not (found := wanted(self._lines)):
@@ -148,12 +146,12 @@ class Client:
             raise NoAnswerError(f"The message waited for did not come within {self.patience:g} s.") from None
 
     def messages(self, method: str | None = None) -> list[Fields]:
-        """Every message that came in so far, or those of one method: their members as JSON text."""
+        """Every received message, or those of one method: their members as JSON text."""
         wanted = None if method is None else quote(method)
         return [fields for fields in self._lines if wanted is None or fields.get("method") == wanted]
 
     async def end(self, grace: float = 2.0) -> None:
-        """Leave politely; see `Process.end`."""
+        """End the process; see `Process.end`."""
         await self.channel.end(grace)
 
     # The channel's side: see `mcpzip_conformance.channel.Sink`

@@ -1,7 +1,7 @@
-"""What a subject file may say, as types.
+"""The tables and keys of a subject file, as types.
 
-The rule: these are the file's tables, key by key; what follows from them is in `subject`, what is wrong with
-them in `mistakes`.
+The rule: these are the file's tables, key by key; derived properties are in `subject`, errors in
+`validation`.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ FEATURES: Mapping[str, str] = {
     "modern": "speaks protocol version 2026-07-28",
     "stdio": "is reached over stdio",
     "http": "is reached over Streamable HTTP",
-    "several-servers": "stands before more than one server at a time",
-    "owns-servers": "starts the servers itself and decides what they get",
+    "several-servers": "connects to more than one server at a time",
+    "owns-servers": "starts the servers itself and controls their environment",
     "describe": "shows a tool's definition as its server wrote it",
     "search": "finds tools by a query",
     "search-limit": "takes a limit with a query",
@@ -30,22 +30,22 @@ FEATURES: Mapping[str, str] = {
     "list-changed": "notices that a server's lists have changed",
     "subscriptions": "passes on subscriptions to resources",
 }
-"""What a check may need and a subject may lack."""
+"""The features that a check can need and a subject can lack."""
 
 TRANSPORTS = ("stdio", "http", "sse")
 
 
 class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What it is installed from. pip: pinned packages."""
+    """Its packages. pip: pinned requirements."""
 
     pip: tuple[str, ...]
 
 
 class Start(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to start it. env: on top of an environment with nothing in it but its own home.
+    """Its command. env: added to a minimal environment.
 
-    url: where it serves Streamable HTTP; "" for stdio. up: a regular expression for what it prints once it
-    takes connections, "" to try its port; its group 1, if there is one, is the URL.
+    url: its URL if it serves Streamable HTTP; "" for stdio. up: a regular expression for the line that it
+    prints when it accepts connections, "" to try its port; group 1, if there is one, is the URL.
     """
 
     command: tuple[str, ...]
@@ -55,11 +55,11 @@ class Start(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to write its config. template: the whole file, with ``{servers}`` where the servers go.
+    """Its config. template: the whole file, with ``{servers}`` for the servers.
 
-    servers: ``object`` (name -> entry) or ``list``; stdio, http, sse: the entry of one server, by the
-    transport it is reached by; one that is missing can't be configured. upstream: the transport that is
-    played over; "" for the first that has an entry.
+    servers: ``object`` (name -> entry) or ``list``; stdio, http, sse: the entry of one server by its
+    transport; a missing one can't be configured. upstream: the transport of the servers; "" for the first
+    that has an entry.
     """
 
     file: str = "config.json"
@@ -82,7 +82,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A meta-tool: its name, alone: where there is one server only, if that differs; and a template of its
+    """A meta-tool: its name; alone: its name with one server only, if different; and a template of its
     arguments."""
 
     tool: str
@@ -91,8 +91,8 @@ class Meta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Run(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The meta-tool that runs one. result: a path into its result, dots between, at which the server's result
-    stands; text: the same where nothing but the server's text does; both "" when it is the result itself."""
+    """The meta-tool that runs a tool. result: the dotted path of the server's result in its result; text: the
+    path if only the server's text is there; both "" if it is the result itself."""
 
     result: str = ""
     text: str = ""
@@ -113,10 +113,9 @@ class Describe(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a tool is reached. names: what a client calls it, alone: where there is one server only, shared:
-    where another server has a tool of that name, if these differ; with ``call`` through that meta-tool, else
-    directly. own_meta: how the ``_meta`` keys begin that
-    the subject adds to what it passes on."""
+    """How a tool is called. names: its name for clients; alone: with one server only; shared: if another
+    server has a tool of that name; if these differ. With ``call`` through that meta-tool, else directly.
+    own_meta: the prefix of ``_meta`` keys that the subject adds to results."""
 
     names: str = "{server}__{tool}"
     alone: str = ""
@@ -128,23 +127,23 @@ class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Prompts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client calls a prompt; alone: where there is one server only, if that differs."""
+    """The client's name of a prompt; alone: with one server only, if different."""
 
     names: str
     alone: str = ""
 
 
 class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By what URI a client reads a resource; alone: where there is one server only, if that differs."""
+    """The client's URI of a resource; alone: with one server only, if different."""
 
     uris: str
     alone: str = ""
 
 
 class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole file, or one variant of it. id: the file's name without its ending, with ``:VARIANT`` if
-    it has variants; version, homepage: for reports; not_run: why nobody has run it, "" otherwise; lacks:
-    feature -> why, as a sentence."""
+    """A whole file, or one variant of it. id: the file's name without its ending, with ``:VARIANT`` if it has
+    variants; version, homepage: for reports; not_run: why it was never run, "" otherwise; lacks: feature ->
+    why, as a sentence."""
 
     id: str
     title: str

@@ -3,8 +3,8 @@
 McpzipError
 ├── ConfigError
 │   ├── SubjectError      a subject file can't be used: file, key path, what was found, what would do
-│   └── ExpectationError  a file of known failures can't be used; in `expectations`
-├── InstallError          a proxy isn't installed, or couldn't be; in `installing`
+│   └── ExpectationError  a file of known failures can't be used; in `known_failures`
+├── InstallError          a proxy isn't installed, or couldn't be; in `installation`
 ├── ReportError           a file is no report; in `report.as_json`
 └── SelectionError        a subject, group, check or level that isn't there
 
@@ -24,13 +24,13 @@ class SubjectError(ConfigError):
 
 
 class SelectionError(McpzipError):
-    """Something was asked for by a name that nothing has."""
+    """A requested name that doesn't exist."""
 
 
 class Finding(Exception):
     """A requirement that the subject does not meet.
 
-    summary: one sentence. diff: lines of a unified diff, straight against through the subject, or empty.
+    summary: one sentence. diff: lines of a unified diff, direct against through the subject, or empty.
     """
 
     def __init__(self, summary: str, diff: tuple[str, ...] = ()) -> None:
@@ -39,16 +39,16 @@ class Finding(Exception):
 
 
 class NoAnswerError(Finding):
-    """A request got no answer in the time a client would wait."""
+    """A request got no answer in time."""
 
 
 class GoneError(Finding):
-    """The other side left before it answered."""
+    """The other side ended before it answered."""
 
 
 class ControlError(Exception):
-    """The straight side failed: the runner, or the machine it runs on, is at fault."""
+    """The direct side failed: an error of the runner or the machine."""
 
 
 class NotPlayableError(Exception):
-    """The scene can't be played by way of this subject: a sentence that says why."""
+    """The scene can't be played through this subject: a sentence that says why."""

@@ -1,6 +1,6 @@
-"""Files that a command writes for somebody.
+"""Files that a command writes.
 
-The rule: a file is there whole or as it was before; whoever reads it meanwhile never sees half of it.
+The rule: a file is replaced atomically, so that no reader sees half of it.
 """
 
 import os
@@ -10,7 +10,7 @@ from mcpzip.model.errors import McpzipError
 
 
 def written(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` as UTF-8, its line ends as they are. McpzipError when that can't be."""
+    """Write ``text`` to ``path`` as UTF-8, with unchanged line ends. Raises McpzipError if that fails."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
@@ -22,8 +22,8 @@ def written(path: Path, text: str) -> None:
 
 
 def writable(path: Path) -> None:
-    """McpzipError when ``path`` can't be written for want of its folder, or because it is one: to be said
-    before the work is done, not after."""
+    """Raises McpzipError if the folder of ``path`` doesn't exist, or ``path`` is a folder; called before the
+    work is done."""
     if path.is_dir():
         raise McpzipError(f"{path} is a folder: give the path of a file.")
     if not path.absolute().parent.is_dir():

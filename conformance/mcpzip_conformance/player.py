@@ -1,6 +1,6 @@
-"""A client that knows how to reach tools: one connection, opened in one version of the protocol.
+"""A client that calls tools: one connection in one version of the protocol.
 
-The same player plays straight to a server and through a subject; only its `Route` differs.
+The same player is used directly to a server and through a subject; only its `Route` differs.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ CAPABILITIES = {
     "elicitation/create": ("elicitation", b'{"form":{},"url":{}}'),
     "roots/list": ("roots", b'{"listChanged":true}'),
 }
-"""Which capability lets a server ask what."""
+"""Method of a question -> the capability that it needs."""
 TO_START = 3.0
-"""Times the patience of an answer that a process has to start, and to answer for the first time."""
+"""The factor of the patience for the start of a process and its first answer."""
 _PAGES = 100
 _ROUNDS = 10
 
 
 class Player:
-    """client: the connection; version: what it is opened in; opening: what `initialize` was answered.
+    """client: the connection; version: of the protocol; opening: the answer to `initialize`.
 
-    What its client has answers for (`Client.answers`) it declares as its capabilities.
+    It declares the capabilities for which its client has answers (`Client.answers`).
     """
 
     def __init__(self, client: Client, route: Route, version: str = LATEST_LEGACY_VERSION) -> None:
@@ -52,12 +52,12 @@ class Player:
 
     @property
     def modern(self) -> bool:
-        """Whether it speaks the stateless era."""
+        """Whether it speaks the modern, stateless era."""
         return self.version in MODERN_VERSIONS
 
     async def open(self) -> Reply:
-        """The handshake of its era: the answer to `initialize` or `server/discover`. Finding when that is an
-        error."""
+        """The handshake of its era: the answer to `initialize` or `server/discover`. Raises Finding if that
+        is an error."""
         if self.modern:
             number = self.send("server/discover")
         else:
@@ -75,8 +75,8 @@ class Player:
         return isinstance(offered, dict) and capability in offered
 
     async def ready(self, tools: Sequence[tuple[str, str]]) -> None:
-        """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer: it may
-        answer before its servers do, and may have no way to show that a tool is there."""
+        """Wait until the subject shows ``tools`` (server, tool), at most as long as for an answer, because it
+        may answer before its servers do, or have no way to show a tool."""
         deadline = time.monotonic() + self.client.patience
         wanted = list(tools)
         while wanted and time.monotonic() < deadline:
@@ -85,7 +85,7 @@ class Player:
                 await asyncio.sleep(0.05)
 
     async def _not_shown(self, tools: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Those of ``tools`` that the subject doesn't show yet, by the cheapest way it has."""
+        """Those of ``tools`` that the subject doesn't show yet, found in the cheapest way."""
         if not self.route.meta:
             listed = {name_of(tool) for tool in await self.list_tools()}
             return [(server, tool) for server, tool in tools if self.route.shown(server, tool) not in listed]
@@ -102,7 +102,8 @@ class Player:
     def send(
         self, method: str, params: bytes | None = None, *, more: Mapping[str, bytes] | None = None
     ) -> int:
-        """Ask without waiting; the id for `reply`. more: further members of ``_meta``, JSON text each."""
+        """Send a request without waiting. Returns the id for `reply`. more: further members of ``_meta``,
+        JSON text each."""
         if more:
             fields = {} if params is None else split_object(params)
             meta = split_object(fields.get("_meta", b"{}")) | dict(more)
@@ -112,14 +113,14 @@ class Player:
         return self.client.send(method, params)
 
     async def reply(self, number: int) -> Reply:
-        """The answer to request ``number``, taken out of what the subject declares to put around it.
+        """The answer to request ``number``, without what the subject declares to add around it. Raises
         NoAnswerError, GoneError."""
         reply = await self.client.reply(number)
         return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
 
     async def request(self, method: str, params: bytes | None = None) -> Reply:
-        """Ask, and wait; a modern answer that asks back is answered, and the request made again, as often as
-        it takes. NoAnswerError, GoneError."""
+        """Send a request and wait; a modern answer with questions is answered and the request sent again,
+        until there are none. Raises NoAnswerError, GoneError."""
         reply = await self.client.reply(self.send(method, params))
         for _ in range(_ROUNDS):
             more = self._answers_to(reply) if self.modern else None
@@ -130,8 +131,8 @@ class Player:
         return reply
 
     def _answers_to(self, reply: Reply) -> dict[str, bytes] | None:
-        """What the next request says to an ``input_required`` result; None when it is none, or one that this
-        client can't answer."""
+        """The members of the next request that answer an ``input_required`` result; None if it is none, or
+        this client can't answer it."""
         if reply.fields.get("resultType") != "input_required" or not self.client.answers:
             return None
         result = split_object(reply.result or b"{}")
@@ -155,7 +156,7 @@ class Player:
         *,
         flat: bool = False,
     ) -> int:
-        """Start a tool call without waiting; the id for `reply`."""
+        """Start a tool call without waiting. Returns the id for `reply`."""
         return self.send("tools/call", self.route.call(server, tool, arguments, meta, flat=flat))
 
     async def call(
@@ -167,7 +168,7 @@ class Player:
         *,
         flat: bool = False,
     ) -> Reply:
-        """Run a tool. arguments, meta, flat: see `Route.call`. NoAnswerError, GoneError."""
+        """Call a tool. arguments, meta, flat: see `Route.call`. Raises NoAnswerError, GoneError."""
         params = self.route.call(server, tool, arguments, meta, flat=flat)
         reply = await self.request("tools/call", params)
         return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
@@ -181,7 +182,7 @@ class Player:
         return await self.request("tools/call", self.route.search(query, limit))
 
     async def list_tools(self) -> list[bytes]:
-        """The definitions in `tools/list`, all pages, each as JSON text. Finding when it fails."""
+        """The definitions in `tools/list`, all pages, each as JSON text. Raises Finding if it fails."""
         tools: list[bytes] = []
         cursor: bytes | None = None
         for _ in range(_PAGES):
@@ -198,8 +199,8 @@ class Player:
         raise Finding(f"tools/list still had a next page after {_PAGES} pages.")
 
     async def definition(self, server: str, tool: str) -> bytes | None:
-        """The definition of ``tool`` as the subject shows it, as JSON text, without what it declares to add;
-        None when it shows none."""
+        """The definition of ``tool`` as the subject shows it, as JSON text, without its declared additions;
+        None if it shows none."""
         params = self.route.describe(server, tool)
         if params is not None:
             raw = self.route.definition(await self.request("tools/call", params))

@@ -1,8 +1,8 @@
-"""Processes of a run: started with pipes, ended with all they started.
+"""Processes of a run: started with pipes, ended with all their children.
 
-The rule: whatever way a run ends, nothing that it started stays. A subject leads a process group of its own
-(POSIX) or is ended with its tree (Windows); the servers it started in groups of their own are found by their
-records and ended by `mcpzip_fakes.launch`.
+The rule: a run leaves no process, however it ends. A subject leads a process group of its own (POSIX) or is
+ended with its tree (Windows); the servers it started in groups of their own are found by their records and
+ended by `mcpzip_fakes.launch`.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Process(asyncio.SubprocessProtocol):
             self._stdin.write(data)
 
     def close_stdin(self) -> None:
-        """Tell it that no more is coming."""
+        """Closes its input."""
         self._stdin.close()
 
     async def exits(self, timeout: float) -> bool:
@@ -92,7 +92,8 @@ class Process(asyncio.SubprocessProtocol):
                 os.kill(self.pid, signal.SIGTERM)
 
     async def end(self, grace: float = 2.0) -> None:
-        """End of input, ``grace`` seconds to leave politely; then it and its group are killed and buried."""
+        """Closes its input and waits ``grace`` seconds for its exit; then kills it and its group, and reaps
+        it."""
         try:
             self.close_stdin()
             await self.exits(grace)

@@ -1,5 +1,5 @@
-"""pytest: a proxy's conformance as tests, one a check. Installed with the package; nothing is imported before
-a test asks for it.
+"""pytest plugin: a proxy's conformance as tests, one a check. Installed with the package; nothing is imported
+before a test uses it.
 
     import pytest
 
@@ -7,9 +7,8 @@ a test asks for it.
     def test_conformance(mcp_check):
         mcp_check()
 
-The rule: a test is one check on one subject. It is skipped where a run would skip it, fails where a run would
-call it failed, and is expected to fail, strictly, where ``expect`` pins it. Relative paths are taken from the
-folder of the test's file.
+The rule: a test is one check on one subject. It is skipped or fails as in a run, and is a strict expected
+failure if ``expect`` pins it. Paths are relative to the test's file.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def mcp_check(request: pytest.FixtureRequest) -> Callable[[], None]:
 
 
 def account(check: Check, subject: Subject, verdict: Verdict) -> str:
-    """What a person needs of a failure: the sentence, what is asked for, the difference, what was said."""
+    """The text of a failure: the summary, the requirement, the diff, the conversation."""
     parts = [f"{check.id} ({check.level}), {subject.title}", verdict.summary]
     parts += ["", check.requirement, f"source: {check.source}"]
     if verdict.diff:
@@ -141,8 +140,8 @@ class _Told:
         goes before the marker's own. CollectError."""
         from mcpzip.model.errors import McpzipError
         from mcpzip_conformance.checks import ALL
-        from mcpzip_conformance.commands.playing import is_here
-        from mcpzip_conformance.expectations import Expectations, read
+        from mcpzip_conformance.commands.progress import is_here
+        from mcpzip_conformance.known_failures import Expectations, read
         from mcpzip_conformance.selection import select
 
         try:
@@ -168,7 +167,7 @@ def _pinned(why: str) -> pytest.MarkDecorator:
 
 def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
     """The subjects that ``name`` means; a path of a file, with or without a variant, from ``folder``."""
-    from mcpzip_conformance.installing import required
+    from mcpzip_conformance.installation import required
     from mcpzip_conformance.subject import load_all
 
     text = str(name)

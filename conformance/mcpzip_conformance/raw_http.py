@@ -1,7 +1,7 @@
-"""Single HTTP requests to a subject, with any head and body: what a well-behaved client never sends.
+"""Single HTTP requests to a subject, with any head and body, also invalid ones.
 
-The rule: what is sent is what the check says, on top of the headers that the specification asks of a client;
-all of it, and all that comes back, is in a transcript of the stage. Redirects aren't followed.
+The rule: a request has the headers that the specification requires of a client, and what the check adds;
+request and response are in a transcript of the stage. Redirects aren't followed.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ HEADERS: Mapping[str, str] = {
     "Accept": "application/json, text/event-stream",
     "Content-Type": "application/json",
 }
-"""What every POST of a client carries."""
+"""The headers of every POST of a client."""
 
 PING = b'{"jsonrpc":"2.0","id":"conformance-ping","method":"ping"}'
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -63,7 +63,7 @@ class Response:
 
 
 class RawHttp:
-    """A way to the process that ``player`` talks to. url: where it listens."""
+    """HTTP requests to the process of ``player``. url: its URL."""
 
     def __init__(self, stage: Stage, player: Player) -> None:
         channel = player.client.channel

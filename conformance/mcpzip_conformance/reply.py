@@ -1,4 +1,4 @@
-"""An answer, and what checks read in it."""
+"""An answer, and its parts that checks read."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Reply:
 
     @property
     def json(self) -> object:
-        """What its text says, decoded; None when that is no JSON."""
+        """Its text, decoded; None if that is no JSON."""
         try:
             return msgspec.json.decode(self.text)
         except (msgspec.DecodeError, UnicodeEncodeError):
@@ -45,7 +45,7 @@ class Reply:
 
     @property
     def failed(self) -> bool:
-        """Whether it says that the call went wrong: an error, or a result with ``isError``."""
+        """Whether the call failed: an error, or a result with ``isError``."""
         return self.error is not None or self.fields.get("isError") is True
 
 

@@ -1,6 +1,7 @@
-"""How a tool is reached through a subject, and how what it shows is read back.
+"""How a tool is called through a subject, and how its replies are read.
 
-The rule: what the subject's file declares is undone here and nowhere else; a check names a server and a tool.
+The rule: the names and wrappers that the subject's file declares are applied and removed only here; a check
+names a server and a tool.
 """
 
 import re
@@ -27,8 +28,8 @@ _SAME_AS_NOTHING = {"resultType": b'"complete"', "isError": b"false", "_meta": b
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A subject's ways. None of its functions does I/O. alone: it stands before one server; shared: the names
-    of tools that several of its servers have."""
+    """The names and meta-tools of a subject. No I/O. alone: it has one server; shared: the names of tools
+    that several of its servers have."""
 
     subject: Subject
     alone: bool = False
@@ -36,19 +37,19 @@ class Route:
 
     @property
     def meta(self) -> bool:
-        """Whether tools are run through a meta-tool."""
+        """Whether tools are called through a meta-tool."""
         return self.subject.tools.call is not None
 
     def shown(self, server: str, tool: str) -> str:
-        """The name a client knows ``tool`` of ``server`` by."""
+        """The client's name of ``tool`` of ``server``."""
         return self.subject.shown(server, tool, alone=self.alone, shared=tool in self.shared)
 
     def prompt(self, server: str, prompt: str) -> str:
-        """The name a client knows ``prompt`` of ``server`` by."""
+        """The client's name of ``prompt`` of ``server``."""
         return self.subject.prompt(server, prompt, alone=self.alone)
 
     def uri(self, server: str, uri: str) -> str:
-        """The URI, or URI template, a client knows a resource of ``server`` by."""
+        """The client's URI, or URI template, of a resource of ``server``."""
         return self.subject.uri(server, uri, alone=self.alone)
 
     def call(
@@ -62,7 +63,7 @@ class Route:
     ) -> bytes:
         """The params of the `tools/call` that runs ``tool``. arguments, meta: JSON text; None: left out.
 
-        flat: through a meta-tool, the arguments' members stand beside the tool's name.
+        flat: with a meta-tool, the arguments' members are put beside the tool's name.
         """
         shown = self.shown(server, tool)
         if self.subject.tools.call is None:
@@ -79,8 +80,8 @@ class Route:
         return _params({"name": quote(name), "arguments": given}, meta)
 
     def named(self, name: str) -> bytes | None:
-        """The params of the `tools/call` of whatever goes by ``name``, without arguments; None where a tool
-        isn't reached by one name."""
+        """The params of the `tools/call` of ``name``, without arguments; None if tools aren't called by one
+        name."""
         call = self.subject.tools.call
         if call is None:
             return _params({"name": quote(name), "arguments": b"{}"}, None)
@@ -113,16 +114,16 @@ class Route:
         return _params({"name": quote(name), "arguments": _filled(describe.arguments, places)}, None)
 
     def definition(self, reply: Reply) -> bytes | None:
-        """The definition, as JSON text, in the answer to `describe`; None when it isn't there."""
+        """The definition, as JSON text, in the answer to `describe`; None if there is none."""
         describe = self.subject.tools.describe
         assert describe is not None, "a check that describes must need the feature"
         match = re.search(describe.definition, reply.text, re.MULTILINE)
         return None if match is None else match[1].encode("utf-8", "surrogatepass")
 
     def undone(self, result: bytes) -> bytes:
-        """A tool's result without what the subject declares to add, without what the modern era stamps on any
-        result (in which era a proxy speaks to its servers is its own affair), and without what means the same
-        as nothing: ``isError: false``, which is the default, and an empty ``_meta``."""
+        """A tool's result without the subject's declared additions, without the members that the modern era
+        adds to any result (because a proxy may speak either era to its servers), and without members that
+        mean the same as their absence: ``isError: false``, which is the default, and an empty ``_meta``."""
         try:
             fields = split_object(result)
         except NotAnObject:
@@ -135,7 +136,7 @@ class Route:
         return join_object(fields)
 
     def inner(self, result: bytes) -> bytes:
-        """What stands where the subject declares that the server's result stands; else ``result`` itself."""
+        """The server's result at its declared path within the subject's result; else ``result`` itself."""
         call = self.subject.tools.call
         if call is None or not (call.result or call.text):
             return result
@@ -166,7 +167,7 @@ class Route:
 
 
 def _at(raw: bytes, path: str) -> bytes | None:
-    """What stands in ``raw`` at ``path``, a string there decoded; None when nothing does."""
+    """The value in ``raw`` at ``path``, decoded if it is a string; None if there is none."""
     for step in path.split("."):
         try:
             if step.isdigit():

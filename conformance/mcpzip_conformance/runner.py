@@ -1,7 +1,7 @@
 """Plays checks against subjects.
 
-The rule: every check has a stage of its own, and none can hurt another: what it raises, and that it doesn't
-end, becomes its verdict. Only the end of the run itself passes through, after every stage is cleared.
+The rule: every check has a stage of its own, and none affects another: an exception or a timeout becomes its
+verdict. Only cancellation of the run is raised, after every stage is cleaned up.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from mcpzip_conformance.verdict import Report, Requirement, Status, SubjectRepor
 TIMEOUT = 60.0
 """Seconds one check may take."""
 _TOLD = 60
-"""Messages of a failed check's conversation that are kept, the last ones."""
+"""Messages of a failed check's conversation that are kept: the last ones."""
 
 Done = Callable[[Subject, Verdict], None]
 
 
 def default_jobs() -> int:
-    """How many checks to play at a time: each is two or three processes that wait half of the time."""
+    """The number of concurrent checks: each has two or three processes, which wait half of the time."""
     processors = os.cpu_count() or 1
     return max(2, processors + processors // 2)
 
@@ -45,7 +45,7 @@ async def run(
     patience: float = PATIENCE,
     done: Done = lambda subject, verdict: None,
 ) -> Report:
-    """Every check against every subject, ``jobs`` at a time; ``done`` hears of each verdict as it comes.
+    """Plays every check against every subject, ``jobs`` at a time; calls ``done`` with each verdict.
 
     timeout: seconds for a whole check; patience: seconds for one answer within it.
     """
@@ -75,7 +75,7 @@ async def run(
 async def judge(
     subject: Subject, check: Check, timeout: float = TIMEOUT, patience: float = PATIENCE
 ) -> Verdict:
-    """Play one check. Nothing it raises gets out but cancellation."""
+    """Play one check. Raises nothing but cancellation."""
     begun = time.monotonic()
     why_not = not_applicable(subject, check)
     if why_not is not None:
@@ -105,7 +105,7 @@ async def judge(
 
 
 def requirement(check: Check) -> Requirement:
-    """``check`` as a report tells of it."""
+    """``check`` as part of a report."""
     return Requirement(
         id=check.id,
         group=check.group,
@@ -118,7 +118,7 @@ def requirement(check: Check) -> Requirement:
 
 
 def not_applicable(subject: Subject, check: Check) -> str | None:
-    """Why ``check`` isn't played against ``subject``; None when it is."""
+    """Why ``check`` is skipped for ``subject``; None if it is played."""
     if check.posix and os.name != "posix":
         return "It can be played on POSIX systems only."
     missing = subject.missing()

@@ -1,4 +1,4 @@
-"""What is played: servers, and calls of their tools. Data only.
+"""What a check plays: servers, and calls of their tools. Data only.
 
 Scene([server(tools=[tool("fail", text="on fire", isError=True)])], [Call("fail")])
 """
@@ -12,18 +12,18 @@ from mcpzip_fakes.scenario import Scenario
 from mcpzip.wire import LATEST_LEGACY_VERSION
 
 SHOP = "shop"
-"""The name of a server that isn't given one."""
+"""The default name of a server."""
 
 _UNSEEN = frozenset(
     {"slow-start", "exit-at-once", "silence", "error", "strict-handshake", "schema-bomb", "endless-pages"}
 )
-"""Faults whose server may never list its tools, or late."""
+"""Faults with which a server may list its tools late or never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server behind the subject. env: its own, in the config; command: instead of the fake's, if any;
-    over: the transport by which the subject is to reach it ("": the subject's own way)."""
+    """One server behind the subject. env: of its config; command: instead of the fake's; over: the transport
+    between the subject and it ("": the subject's default)."""
 
     scenario: Scenario
     env: Mapping[str, str] = field(default_factory=dict)
@@ -32,12 +32,12 @@ class Server:
 
     @property
     def name(self) -> str:
-        """What the config calls it."""
+        """Its name in the config."""
         return self.scenario.name
 
     @property
     def sound(self) -> bool:
-        """Whether a subject can be expected to show its tools soon after the start."""
+        """Whether its tools are listed soon after the start."""
         return not self.command and not any(fault.kind in _UNSEEN for fault in self.scenario.faults)
 
 
@@ -64,8 +64,8 @@ class Scene:
 
 
 def tool(name: str, definition: Mapping[str, object] | None = None, **answer: object) -> dict[str, object]:
-    """A tool: further members of its definition, and its answer by the keys of `mcpzip_fakes.Answer` (none:
-    it echoes its arguments)."""
+    """A tool: further members of its definition, and its answer by the keys of `mcpzip_fakes.Answer`
+    (default: it echoes its arguments)."""
     return {"name": name, **(definition or {}), "result": answer or {"echo": True}}
 
 

@@ -1,4 +1,4 @@
-"""Which checks are played: those that fit every kind of choice that was made."""
+"""Selects the checks to play: those that match every option."""
 
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
@@ -14,8 +14,8 @@ def select(
     ids: Collection[str] = (),
     levels: Collection[str] = (),
 ) -> tuple[Check, ...]:
-    """Those of one of ``groups``, with one of ``ids`` and of one of ``levels``; an empty choice is no choice.
-    SelectionError for a name that nothing has, and when nothing is left."""
+    """The checks of one of ``groups``, with one of ``ids`` and of one of ``levels``; an empty option selects
+    all. Raises SelectionError for an unknown name, and if none is left."""
     _known("group", groups, tuple(GROUPS))
     _known("check", ids, tuple(check.id for check in checks))
     _known("level", levels, LEVELS)

@@ -1,6 +1,6 @@
-"""Where one check is played: a folder, a home, fakes and processes that are its own.
+"""The surroundings of one check: its own folder, home, fakes and processes.
 
-The rule: whatever a check does, when it is over nothing it started runs and nothing it wrote is left.
+The rule: after a check, none of its processes runs and none of its files is left.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from mcpzip.wire import LATEST_LEGACY_VERSION
 from mcpzip_conformance.channel.http import HttpChannel
 from mcpzip_conformance.channel.stdio import StdioChannel
 from mcpzip_conformance.client import PATIENCE, Answer, Client
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
-from mcpzip_conformance.installing import required
-from mcpzip_conformance.likeness import Likeness, diff, lines
-from mcpzip_conformance.listening import Listening, free_port
+from mcpzip_conformance.http_subject import Listening, free_port
+from mcpzip_conformance.installation import required
 from mcpzip_conformance.player import TO_START, Player
 from mcpzip_conformance.processes import environment
 from mcpzip_conformance.reply import Reply
@@ -46,14 +46,14 @@ STRAIGHT = Subject(
     prompts=Prompts(names="{prompt}"),
     resources=Resources(uris="{uri}"),
 )
-"""The other side of every comparison: a server without anything before it."""
+"""The other side of every comparison: the server without a proxy."""
 Answers = Mapping[str, Answer]
 
 
 class Stage:
-    """One check's surroundings. patience: seconds anything is waited for; transcripts, straights: of every
-    connection to the subject, and straight to a server, in the order they opened; measured: what a check
-    of the group cost found."""
+    """The surroundings of one check. patience: seconds to wait for anything; transcripts, straights: of every
+    connection to the subject, and directly to a server, in the order they opened; measured: figures of the
+    group cost."""
 
     def __init__(self, subject: Subject, patience: float = PATIENCE) -> None:
         self.subject, self.patience = subject, patience
@@ -89,7 +89,7 @@ class Stage:
     async def straight(
         self, server: Server, version: str = LATEST_LEGACY_VERSION, *, answers: Answers | None = None
     ) -> Player:
-        """Straight to ``server``, opened, over the transport by which the subject reaches its servers."""
+        """An open player directly to ``server``, over the transport that the subject uses for its servers."""
         fake = self._fake(server)
         client = Client(self.patience, answers)
         self.straights.append(client.transcript)
@@ -112,9 +112,9 @@ class Stage:
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Player:
-        """Through the subject to ``servers``, opened, their tools there. env: what the subject finds in its
-        own environment on top; answers: what its client says to questions; headers: of every HTTP request.
-        Finding when the handshake fails."""
+        """An open player through the subject to ``servers``, with their tools listed. env: added to the
+        subject's environment; answers: of its client to questions; headers: of every HTTP request. Raises
+        Finding if the handshake fails."""
         player = await self.started(*servers, version=version, env=env, answers=answers, headers=headers)
         await player.open()
         named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
@@ -129,7 +129,7 @@ class Stage:
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Player:
-        """As `through`, but not a word has been said yet."""
+        """As `through`, but before the handshake."""
         start = self.subject.start
         places = self._places(servers)
         command = fill_words(start.command, places)
@@ -162,7 +162,7 @@ class Stage:
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Player:
-        """Another client of the process that ``player`` talks to, opened. The check must need http."""
+        """Another open player to the same process as ``player``. The check must need http."""
         channel = player.client.channel
         assert isinstance(channel, HttpChannel), "a check with two clients must need the feature http"
         client = Client(self.patience, answers)
@@ -174,24 +174,24 @@ class Stage:
         return other
 
     def measure(self, name: str, value: float, unit: str) -> None:
-        """Note a figure; see `verdict.Measure`. ValueError for one that is no finite number."""
+        """Record a figure; see `verdict.Measure`. Raises ValueError if it is not a finite number."""
         if not math.isfinite(value):
             raise ValueError(f"{name} was measured as {value}")
         self.measured.append(Measure(name, round(value, 3), unit))
 
     def record(self, server: str) -> Record:
-        """What ``server`` saw: of the last side that was set up with a server of this name."""
+        """The record of ``server``, of the last side that was started with a server of this name."""
         return self._fakes[server].record
 
     def records(self) -> dict[str, Record]:
-        """What each server saw, of the last side that was set up with it."""
+        """The record of each server, of the last side that was started with it."""
         return {name: fake.record for name, fake in self._fakes.items()}
 
     # Both sides
 
     async def same(self, scene: Scene, likeness: Likeness = Likeness.VALUE) -> list[Reply]:
-        """Play ``scene`` straight and through the subject; the subject's replies. Finding when they differ,
-        ControlError when the straight side fails."""
+        """Play ``scene`` directly and through the subject. Returns the subject's replies. Raises Finding if
+        they differ, ControlError if the direct side fails."""
         straight = await self._play_straight(scene, likeness)
         player = await self.through(*scene.servers, version=scene.version)
         replies = []
@@ -237,7 +237,7 @@ class Stage:
         return Route(self.subject, alone=len(servers) == 1, shared=shared)
 
     def _surroundings(self, more: Mapping[str, str]) -> tuple[dict[str, str], Path]:
-        """The environment of a process, and where it is started."""
+        """The environment of a process, and its working directory."""
         home, temporary = self._folder / "home", self._folder / "tmp"
         for folder in (home, temporary):
             folder.mkdir(exist_ok=True)
@@ -285,7 +285,7 @@ class Stage:
         return {**places, "config": str(path)}
 
     def _only(self, servers: Sequence[Server], fakes: Sequence[FakeServer]) -> dict[str, object]:
-        """The places of the one server of a subject that has no config."""
+        """The placeholders for the one server of a subject without a config."""
         if len(servers) != 1:
             raise ControlError("a check with several servers must need the feature several-servers")
         [server], [fake] = servers, fakes

@@ -1,8 +1,7 @@
 """A proxy under test, as data.
 
-The rule: all that the runner knows of a proxy stands in its subject file: how to write a config for N
-servers, how to start it, how a tool is reached through it, and what it declares it does not do. A mistake in
-the file is a `SubjectError`, one sentence.
+The rule: all that the runner knows of a proxy is in its subject file: the config for N servers, its command,
+the names of tools, and the features that it lacks. An error in the file is a `SubjectError`, one sentence.
 
     title = "my proxy"
 
@@ -19,7 +18,8 @@ the file is a `SubjectError`, one sentence.
     [lacks]
     modern = "It speaks initialize only."
 
-Templates are described in `template`, variants in `families`; docs/conformance.md goes through every key.
+Templates are described in `template`, variants in `families`; docs/conformance-subjects.md describes every
+key.
 """
 
 from collections.abc import Mapping
@@ -43,9 +43,9 @@ from mcpzip_conformance.declaration import (
     Tools,
 )
 from mcpzip_conformance.errors import SelectionError, SubjectError
-from mcpzip_conformance.families import members
-from mcpzip_conformance.mistakes import COMMAND_PLACES, mistakes
 from mcpzip_conformance.template import as_json, fill, places_in
+from mcpzip_conformance.validation import COMMAND_PLACES, mistakes
+from mcpzip_conformance.variants import members
 
 __all__ = ["FEATURES", "Prompts", "Resources", "Start", "Subject", "Tools", "find", "load_all", "names"]
 
@@ -57,7 +57,7 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def load(cls, name: str | Path) -> "Subject":
-        """The one subject of this name, as `load_all`. SelectionError when the file has several."""
+        """The one subject of this name, as `load_all`. Raises SelectionError if the file has several."""
         found = load_all(name)
         if len(found) > 1:
             ids = ", ".join(subject.id for subject in found)
@@ -68,8 +68,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def from_mapping(
         cls, data: Mapping[str, object], source: str = "subject", here: Path | None = None
     ) -> "Subject":
-        """The subject that a mapping of the file's shape, without variants, describes. here: the folder that
-        ``{here}`` means.
+        """The subject of a mapping with the structure of the file, without variants. here: the value of
+        ``{here}``.
 
         SubjectError names ``source`` and the key.
         """
@@ -95,13 +95,13 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def upstream(self) -> str:
-        """How its servers are reached: ``stdio``, ``http`` or ``sse``."""
+        """The transport of its servers: ``stdio``, ``http`` or ``sse``."""
         if self.config is None:
             return "http" if "url" in places_in(self.start.command) else "stdio"
         return self.config.upstream or self.config.entries()[0]
 
     def missing(self) -> dict[str, str]:
-        """What it doesn't do: feature -> why; what it declares and what follows from the rest of its file."""
+        """The features that it lacks: feature -> why; declared, or following from the rest of its file."""
         derived = {"http": "It is reached over stdio."} if not self.start.url else {}
         if self.start.url:
             derived["stdio"] = "It is reached over HTTP."
@@ -124,20 +124,20 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return derived | self.lacks
 
     def shown(self, server: str, tool: str, *, alone: bool = False, shared: bool = False) -> str:
-        """The name a client knows ``tool`` of ``server`` by. alone: it is the only server; shared: another
-        server has a tool of that name."""
+        """The client's name of ``tool`` of ``server``. alone: it is the only server; shared: another server
+        has a tool of that name."""
         tools = self.tools
         template = (alone and tools.alone) or (shared and tools.shared) or tools.names
         return str(fill(template, {"server": server, "tool": tool}))
 
     def prompt(self, server: str, prompt: str, *, alone: bool = False) -> str:
-        """The name a client knows ``prompt`` by. The subject must have prompts."""
+        """The client's name of ``prompt``. The subject must have prompts."""
         assert self.prompts is not None, "a check with prompts must need the feature"
         template = self.prompts.alone if alone and self.prompts.alone else self.prompts.names
         return str(fill(template, {"server": server, "prompt": prompt}))
 
     def uri(self, server: str, uri: str, *, alone: bool = False) -> str:
-        """The URI (or template) a client knows a resource's by. The subject must have resources."""
+        """The client's URI (or template) of a resource. The subject must have resources."""
         assert self.resources is not None, "a check with resources must need the feature"
         template = self.resources.alone if alone and self.resources.alone else self.resources.uris
         scheme, _, rest = uri.partition("://")
@@ -145,8 +145,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load_all(name: str | Path) -> tuple[Subject, ...]:
-    """The subjects in a TOML file, or in the shipped one of this name; with ``:VARIANT`` behind it only that
-    one. SelectionError when there is none of that name, SubjectError when one can't be used."""
+    """The subjects in a TOML file, or in the shipped one of this name; with ``:VARIANT`` only that one.
+    Raises SelectionError if there is none of that name, SubjectError if one can't be used."""
     import tomllib
 
     path, wanted = _split(str(name))
@@ -170,12 +170,12 @@ def load_all(name: str | Path) -> tuple[Subject, ...]:
 
 
 def family(name: str | Path) -> tuple[str, ...]:
-    """The ids of all subjects in the file in which ``name`` means one. Raises as `load_all`."""
+    """The ids of all subjects in the file of ``name``. Raises as `load_all`."""
     return tuple(subject.id for subject in load_all(_split(str(name))[0]))
 
 
 def find(name: str | Path) -> Path:
-    """The file of a subject given by path or by the name of a shipped one. SelectionError."""
+    """The file of a subject by its path or the name of a shipped one. Raises SelectionError."""
     path = Path(name)
     if path.suffix == ".toml":
         return path
@@ -193,13 +193,13 @@ def names() -> list[str]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The file that ``name`` means, by path or name, and the variant, "" for none."""
+    """The file of ``name``, a path or a name, and the variant, "" for none."""
     path, _, variant = name.rpartition(":") if _has_variant(name) else (name, "", "")
     return path, variant
 
 
 def _has_variant(name: str) -> bool:
-    """Whether a colon in ``name`` is one before a variant, and not the one of a drive."""
+    """Whether a colon in ``name`` precedes a variant, and is not that of a Windows drive."""
     head, colon, tail = name.rpartition(":")
     return (
         bool(colon) and "/" not in tail and "\\" not in tail and not tail.endswith(".toml") and len(head) > 1

@@ -1,8 +1,8 @@
-"""JSON with places in it: ``{"name": "{name}", "arguments": "{arguments}"}``.
+"""JSON with placeholders: ``{"name": "{name}", "arguments": "{arguments}"}``.
 
-The rule: a string that is nothing but ``{place}`` becomes the value of that place, whatever its type; a place
-inside a longer string is replaced by its text. A value may be JSON text (`msgspec.Raw`), which then stands in
-the result byte for byte. Where a whole value has no value this time, its key (or list element) is left out.
+The rule: a string that is only ``{place}`` becomes the value of that placeholder, of any type; in a longer
+string it is replaced by its text. A value can be JSON text (`msgspec.Raw`), which is copied byte for byte. A
+key (or list element) whose placeholder has no value is left out.
 """
 
 import re
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 Places = Mapping[str, object]
-"""What stands for each place; a place that is missing is left out with its key."""
+"""The value of each placeholder; a missing one is left out with its key."""
 
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 _ABSENT = object()
 
 
 def fill(template: object, places: Places) -> object:
-    """``template`` with its places filled. KeyError when a place inside a longer string has no value."""
+    """``template`` with its placeholders replaced. Raises KeyError if one in a longer string has no value."""
     if isinstance(template, str):
         whole = _PLACE.fullmatch(template)
         if whole:
@@ -33,7 +33,7 @@ def fill(template: object, places: Places) -> object:
 
 
 def fill_words(words: tuple[str, ...], places: Places) -> list[str]:
-    """A command line: a word that is a place whose value is a list becomes as many words."""
+    """A command line: a placeholder whose value is a list becomes as many words."""
     filled: list[str] = []
     for word in words:
         value = fill(word, places)
@@ -42,7 +42,7 @@ def fill_words(words: tuple[str, ...], places: Places) -> list[str]:
 
 
 def places_in(template: object) -> Iterator[str]:
-    """Every place named in ``template``, as often as it stands there."""
+    """Every placeholder in ``template``, with repetitions."""
     if isinstance(template, str):
         yield from _PLACE.findall(template)
     elif isinstance(template, list | tuple):
@@ -54,7 +54,7 @@ def places_in(template: object) -> Iterator[str]:
 
 
 def as_json(value: object) -> object:
-    """A template as it is written in TOML: a table stands for itself, a string is JSON text. ValueError."""
+    """A template of a TOML file: a table, or JSON text as a string. Raises ValueError."""
     if not isinstance(value, str):
         return value
     try:

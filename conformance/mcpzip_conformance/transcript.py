@@ -1,4 +1,4 @@
-"""What was said on one connection, both ways, in order."""
+"""The messages of one connection, in both directions, in order."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ _ENDS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One line. sent: by the client, None: a remark of the transport's; at: seconds since the connection
+    """One line. sent: by the client, None: a remark of the transport; at: seconds since the connection
     opened; raw: without its newline."""
 
     sent: bool | None
@@ -31,19 +31,19 @@ class Message:
 
 @dataclass(slots=True)
 class Transcript:
-    """It grows while the connection lives."""
+    """It grows while the connection is open."""
 
     messages: list[Message] = field(default_factory=list)
     _opened: float = field(default_factory=time.monotonic)
 
     def add(self, raw: bytes, *, sent: bool) -> Message:
-        """Note one message."""
+        """Add one message."""
         message = Message(sent, time.monotonic() - self._opened, raw)
         self.messages.append(message)
         return message
 
     def remark(self, text: str) -> None:
-        """Note what happened beneath the messages."""
+        """Add a remark about the transport."""
         self.messages.append(Message(None, time.monotonic() - self._opened, text.encode()))
 
     def received(self) -> Iterator[bytes]:
@@ -56,7 +56,6 @@ class Transcript:
 
 
 def printable(text: str) -> str:
-    """``text`` on one line, with what acts, hides or reorders as escapes (`mcpzip.model.sanitize`), line ends
-    and tabs too.
-    """
+    """``text`` on one line, with escapes for characters that act, hide or reorder text
+    (`mcpzip.model.sanitize`), line ends and tabs too."""
     return sanitize.one_line(text.translate(_ENDS), sys.maxsize)

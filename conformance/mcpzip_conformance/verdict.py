@@ -1,7 +1,7 @@
-"""What a run gives: values, for any rendering.
+"""The results of a run: values for every output format.
 
-The rule: a report is whole. It names every check it holds a verdict on, with what that asks for and where it
-is written, so that a rendering needs nothing but the report.
+The rule: a report is complete. It contains every check of its verdicts, with requirement and source, so that
+an output format needs only the report.
 """
 
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ FORMAT = "mcpzip-conformance/1"
 
 
 class Status(Enum):
-    """passed; failed: the requirement isn't met; skipped: the subject declares that it lacks what the check
-    needs; broken: the runner or the machine failed, and nothing is known of the subject."""
+    """passed; failed: the requirement isn't met; skipped: the subject lacks a feature that the check needs;
+    broken: the runner or the machine failed, which is no result of the subject."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -22,8 +22,8 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One check as a reader needs it. requirement: its whole text; summary: the first paragraph, on one line;
-    source: a URL, or a place in this project's docs; measures: it measures, and passes with any figure."""
+    """One check in a report. requirement: its whole text; summary: the first paragraph, on one line; source:
+    a URL, or a section of this project's docs; measures: it measures, and passes with any figure."""
 
     id: str
     group: str
@@ -47,9 +47,9 @@ class Measure:
 class Verdict:
     """One check on one subject.
 
-    summary: why it isn't passed, one sentence; diff: straight against through the subject, where the check
-    compares; straight, transcript: what was said straight to the server, and what client and subject said,
-    when it failed; measured: what it measured; pinned: why it is known to fail, "" when it isn't.
+    summary: why it isn't passed, one sentence; diff: direct against through the subject, if the check
+    compares; straight, transcript: if it failed, the conversation with the server directly, and the one with
+    the subject; measured: its figures; pinned: why it is known to fail, "" if it isn't.
     """
 
     check: str
@@ -66,14 +66,14 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        """Whether it failed, or nothing came of it."""
+        """Whether it failed or broke."""
         return self.status in (Status.FAILED, Status.BROKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectReport:
-    """Every verdict on one subject, in the order of the checks. version, homepage: as its file says; not_run:
-    why there are no verdicts, "" when it was run; seconds: how long it took."""
+    """Every verdict on one subject, in the order of the checks. version, homepage: from its file; not_run:
+    why there are no verdicts, "" if it was run; seconds: duration."""
 
     id: str
     title: str
@@ -85,7 +85,7 @@ class SubjectReport:
     seconds: float = 0.0
 
     def count(self, status: Status, level: str | None = None) -> int:
-        """How many verdicts have this status, of one level or of all."""
+        """The number of verdicts with this status, of one level or of all."""
         return sum(
             verdict.status is status and level in (None, verdict.level) and not verdict.measured
             for verdict in self.verdicts
@@ -94,8 +94,8 @@ class SubjectReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run. started: ISO 8601, UTC; seconds: how long it took; checks: those that were played; expecting:
-    known failures were pinned, and whatever differs from them counts."""
+    """A run. started: ISO 8601, UTC; seconds: duration; checks: those that were played; expecting: the run
+    had known failures, and differences from them count."""
 
     started: str
     seconds: float
@@ -107,8 +107,8 @@ class Report:
     format: str = field(default=FORMAT)
 
     def unexpected(self, verdict: Verdict) -> bool:
-        """Whether ``verdict`` makes the run fail: a must that failed or broke; with known failures pinned,
-        every failure that isn't pinned, every pass that is, and whatever broke."""
+        """Whether ``verdict`` makes the run fail: a must that failed or broke; with known failures, every
+        other failure, every known failure that passed, and every check that broke."""
         if not self.expecting:
             return verdict.wrong and verdict.level == "must"
         if verdict.status is Status.BROKEN:

@@ -1,4 +1,4 @@
-"""Fakes: real MCP servers on real transports that do exactly what a scenario says, faults included.
+"""Fakes: real MCP servers on real transports that follow a scenario, faults included.
 
     from mcpzip_fakes import Fakes, Scenario, Tool, fault
     with Fakes(directory) as fakes:
@@ -64,7 +64,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'fakes' has no attribute {name!r}")
+        raise AttributeError(f"module 'mcpzip_fakes' has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(f"mcpzip_fakes.{_HOMES[name]}"), name)

@@ -1,13 +1,13 @@
-"""What a tool answers, as data, and how that becomes a result.
+"""The answer of a tool, as data, and the result made from it.
 
-The rule: wherever a scenario holds a JSON value, a string there is JSON *text* (TOML has no null, and its
-tables grow unwieldy). To answer a string, write it quoted: ``structuredContent = '"done"'``.
+The rule: where a scenario has a JSON value, a string there is JSON *text* (TOML has no null, and deep tables
+are hard to read). To answer a string, quote it: ``structuredContent = '"done"'``.
 
 With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the
-argument of that name; a string that is nothing but ``{name}`` becomes the argument itself, type and all.
-``{#}`` is the number of this call of this tool, from 1. An argument that wasn't given is null, and empty
-inside a longer string. What the client answered to a question stands under the question's name, and dots lead
-into it: ``{user.content.city}``.
+argument of that name; a string that is only ``{name}`` becomes the argument itself, with its type.
+``{#}`` is the number of this call of this tool, from 1. A missing argument is null, and empty in a longer
+string. The client's answer to a question has the question's name, and dots select members:
+``{user.content.city}``.
 """
 
 import re
@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 JsonObject = dict[str, object]
 
 PLACE = re.compile(r"\{(#|[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
-"""A place in a text that `fill` fills."""
+"""A placeholder in a text."""
 
 _KINDS = ("tools", "prompts", "resources")
 
@@ -64,9 +64,9 @@ class Ask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_de
     """A question to the client in the middle of a request.
 
     method: ``sampling/createMessage``, ``elicitation/create`` or ``roots/list``; params: a JSON value, or its
-    text; name: what its answer is called; round: those of one round are asked together, and a round only when
-    the one before it is answered; optional: a client that can't answer isn't asked. On a legacy connection it
-    is a request; on a modern one it stands in a result of type ``input_required`` (MRTR).
+    text; name: of its answer in placeholders; round: the questions of one round are sent together, after the
+    answers to the round before; optional: skipped if the client lacks the capability. On a legacy connection
+    it is a request; on a modern one it is in a result of type ``input_required`` (MRTR).
     """
 
     method: str
@@ -99,18 +99,18 @@ class Answer(
 ):
     """A tool's answer. With none of the first group the tool answers with the text ``ok``.
 
-    echo: the arguments, as the JSON text they came in; text: one text block; json: one text block holding
-    this value's JSON; content: the content blocks; structured: ``structuredContent`` (and, as the
-    specification asks, its JSON as text when there is no other content); size: one text block of so many
-    characters; raw: the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error.
+    echo: the arguments, as the received JSON text; text: one text block; json: one text block with this
+    value's JSON; content: the content blocks; structured: ``structuredContent`` (and, as the specification
+    requires, its JSON as text if there is no other content); size: one text block of so many characters; raw:
+    the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error.
 
-    is_error, fill, delay (seconds before the answer), progress (steps, or how many, spread over the delay),
-    log, notify. ask: questions to the client before the answer, which is theirs when nothing else is said;
-    state: whether a modern client gets a ``requestState`` with them, without which its answers are refused.
-    hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a client of 2025-11-25,
-    which then has to resume it; the delay comes behind that, on any transport.
-    changes: the lists (``tools``, ``prompts``, ``resources``) that change once the answer is out; updates:
-    the URIs of resources that do.
+    is_error, fill, delay (seconds before the answer), progress (steps, or their number, spread over the
+    delay), log, notify. ask: questions to the client before the answer; if nothing else is set, the answer is
+    the client's answers. state: whether a modern client gets a ``requestState`` with them, without which its
+    answers are refused. hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a
+    client of 2025-11-25, which then must resume it; the delay follows after that, on any transport.
+    changes: the lists (``tools``, ``prompts``, ``resources``) that change after the answer; updates: the URIs
+    of resources that change then.
     """
 
     echo: bool = False
@@ -156,7 +156,7 @@ class Answer(
             raise ValueError("size is negative; write a number of characters, 0 or more")
 
     def steps(self) -> tuple[Step, ...]:
-        """The progress notifications; a bare number is that many, spread evenly over ``delay``."""
+        """The progress notifications; a number means that many, spread evenly over ``delay``."""
         if not isinstance(self.progress, int):
             return self.progress
         count = self.progress
@@ -164,7 +164,7 @@ class Answer(
 
     @property
     def says_nothing(self) -> bool:
-        """Whether nothing but the answers to its questions can be its answer."""
+        """Whether its answer can only be the answers to its questions."""
         told = (self.text, self.size, self.raw)
         values = (self.json, self.content, self.structured)
         return not self.echo and all(it is None for it in told) and all(it is UNSET for it in values)
@@ -172,7 +172,7 @@ class Answer(
     def result(self, arguments: Mapping[str, object], sent: bytes, call: int) -> JsonObject | bytes:
         """The result of one call: an object to encode, or (for ``raw``) its JSON text.
 
-        arguments: decoded; sent: their JSON text as it came; call: the number of this call, from 1.
+        arguments: decoded; sent: their received JSON text; call: the number of this call, from 1.
         """
         if self.raw is not None:
             return self.raw.encode()
@@ -209,7 +209,7 @@ class Answer(
 
 
 def json_value(value: object) -> object:
-    """``value``, or what it says when it is JSON text."""
+    """``value``, decoded if it is JSON text."""
     return msgspec.json.decode(value) if isinstance(value, str) else value
 
 
@@ -228,7 +228,7 @@ def fill(value: object, arguments: Mapping[str, object], call: int = 1) -> objec
 
 
 def _found(path: str, values: Mapping[str, object], missing: object = None) -> object:
-    """What stands at the end of a dotted path."""
+    """The value at the end of a dotted path."""
     found: object = values
     for name in path.split("."):
         found = found.get(name, missing) if isinstance(found, Mapping) else missing
@@ -241,7 +241,7 @@ def _spelled(place: re.Match[str], arguments: Mapping[str, object], call: int) -
 
 
 def check_json(key: str, value: object) -> None:
-    """ValueError when ``value`` is a string that is not JSON text; ``key`` is where it stands."""
+    """Raises ValueError if ``value`` is a string that is not JSON text; ``key``: its key, for the message."""
     if isinstance(value, str):
         try:
             msgspec.json.decode(value)

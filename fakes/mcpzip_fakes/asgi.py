@@ -1,8 +1,8 @@
-"""What stands between the HTTP server and the SDK's: it records, and it plays the faults of HTTP itself.
+"""The ASGI application around the SDK's: it records all messages and plays the faults of HTTP itself.
 
-The rule: the SDK sees only what a scenario lets through, untouched; what it answers goes out untouched,
-unless a fault of its reply says otherwise. The faults that fire on a message travel in its ASGI scope
-(`FIRING`), so that each message is counted once.
+The rule: requests that no fault affects reach the SDK unchanged, and its answers are sent unchanged unless a
+fault of stage ``reply`` fires. The faults that fire on a message are in its ASGI scope (`FIRING`), so that
+each message is counted once.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ TRANSPORT = "fakes.transport"
 """The connection that a request came on, in its ASGI scope."""
 _INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 _AT_ONCE, _UNREAD = 1_000, 1 << 20
-"""Interim answers that are written at a time; bytes of them that wait for who reads them."""
+"""Interim answers that are written at a time; bytes of them that may wait for the client."""
 _POLL = 0.001
-"""Seconds until it is looked again whether they were read."""
+"""Seconds between two checks whether they were read."""
 _ASIDE = "/aside"
-"""Where a redirect within the origin leads: the same server under another path."""
+"""Path of a redirect within the origin: the same server under another path."""
 _ABROAD = "localhost"
-"""Whereto one out of the origin leads: the same server under another host."""
+"""Host of a redirect to another origin: the same server under another name."""
 _WIND_UP = 1.0
 """Seconds the SDK may take to notice that a connection was cut."""
 
@@ -43,10 +43,10 @@ _WIND_UP = 1.0
 class Gate:
     """The ASGI application around the SDK's.
 
-    guard: whom a request has to show its token to. opens: when it begins to answer (`time.monotonic`); until
-    then requests wait.
-    doomed: by request id, the fault that is to break the reply; whoever works out the reply sets it.
-    distorted: by request id, the faults that are to change the reply.
+    guard: checks the tokens of requests. opens: when it begins to answer (`time.monotonic`); until then
+    requests wait.
+    doomed: by request id, the fault that breaks the reply; set by the code that computes the reply.
+    distorted: by request id, the faults that change the reply.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Gate:
     def _turned_away(
         self, firing: Firing, scope: Scope, headers: dict[str, str]
     ) -> tuple[int, bytes, dict[str, str]] | None:
-        """Status, body and headers that HTTP itself answers with, before a message is looked at; or None."""
+        """Status, body and headers of a refusal before the message is read; None if there is none."""
         if status := firing.get("status"):
             return int(status.number("status")), status.string("text").encode(), dict(status.headers or {})
         if (redirect := firing.get("redirect")) and (location := _elsewhere(redirect, scope, headers)):
@@ -125,8 +125,9 @@ class Gate:
         return (404, b"Session not found", {}) if session in self._forgotten else None
 
     async def _pass(self, scope: Scope, receive: Receive, recorder: "_Recorder") -> None:
-        """Let the SDK answer; when the connection is cut, let it wind up. Returning makes the HTTP server
-        close."""
+        """Let the SDK answer; if the connection is cut, wait until the SDK has noticed. The HTTP server
+        closes
+        the connection when this returns."""
         answer = asyncio.ensure_future(self._app(scope, receive, recorder.send))
         cut = asyncio.ensure_future(recorder.cut.wait())
         try:
@@ -153,9 +154,9 @@ class Gate:
     def _out_of_era(
         self, verb: str, message: JsonObject, headers: dict[str, str]
     ) -> tuple[int, Refused] | None:
-        """The status and the error a server of this scenario's era would refuse the request with; None when
-        it wouldn't."""
-        if self._transport == "sse":  # it has no header to tell the era by; the engine sees to it
+        """The status and error with which a server of this scenario's era refuses the request; None if it
+        accepts it."""
+        if self._transport == "sse":  # no header shows the era; the engine checks it
             return None
         asked = headers.get("mcp-protocol-version")
         if asked in MODERN_VERSIONS and not self._scenario.modern_versions:
@@ -171,7 +172,7 @@ class Gate:
 
 
 class _Recorder:
-    """The way out for one exchange. firing: the faults that fire on its request."""
+    """``send`` of one exchange, recorded. firing: the faults that fire on its request."""
 
     def __init__(
         self,
@@ -193,10 +194,10 @@ class _Recorder:
         self._holds = bool(_of_reply(firing).faults) or (cut is not None and cut.flag("clean"))
         self._held: Message | None = None
         self.cut = asyncio.Event()
-        """Set when nothing more is to be sent and the connection is to go."""
+        """Set when nothing more is sent and the connection is to be closed."""
 
     async def send(self, message: Message) -> None:
-        """Record what goes out, and let it."""
+        """Records and sends a message (ASGI 3.0)."""
         if self.cut.is_set():
             return
         if message["type"] == "http.response.start":
@@ -248,8 +249,7 @@ class _Recorder:
                 self._record.event("body", {"text": text.decode("utf-8", "backslashreplace")}, self._number)
 
     async def _begin(self, length: int | None) -> None:
-        """Send the head of the response that was held back, for a body of so many bytes (None: nobody
-        knows)."""
+        """Send the delayed head of the response, for a body of so many bytes (None: unknown)."""
         if self._held is None:
             return
         held, self._held = self._held, None
@@ -258,7 +258,7 @@ class _Recorder:
         await self._send({**held, "headers": [*fields, *known]})
 
     async def _distort(self, firing: Firing, texts: list[bytes], more: bool) -> None:
-        """Send what the faults make of a reply: events of a stream, or one body."""
+        """Send a reply as the faults change it: events of a stream, or one body."""
         torn = firing.get("torn")
         others = Firing(tuple(fault for fault in firing.faults if fault is not torn))
         steps = [
@@ -279,8 +279,8 @@ class _Recorder:
         await self._send({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _pour(self, steps: list[Step], more: bool) -> None:
-        """Send what is made while it goes out, as one event or one body, until the reader has gone. Its
-        padding is in no record."""
+        """Send a reply that is generated while it is sent, as one event or one body, until the client has
+        disconnected. Its padding is not recorded."""
         await self._begin(None)
         gone = asyncio.ensure_future(_gone(self._receive))
         self._note([b"".join(step.data for step in steps if isinstance(step, Write)).strip()])
@@ -295,7 +295,7 @@ class _Recorder:
         await self._send({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _break(self, fault: Fault, message: Message, body: bytes) -> None:
-        """Send the reply, a half of it or none, and act on ``fault``."""
+        """Send the reply, half of it or nothing, then do what ``fault`` does."""
         when = fault.string("when")
         part = body if when == "after" else body[: len(body) // 2] if when == "middle" else b""
         await self._begin(len(part))
@@ -314,7 +314,7 @@ def _of_reply(firing: Firing) -> Firing:
 
 
 def _elsewhere(redirect: Fault, scope: Scope, headers: dict[str, str]) -> str:
-    """Where a request is redirected to; "" when it has come from there."""
+    """The target of a redirect; "" if the request was redirected already."""
     path, query = scope["path"], scope["query_string"].decode("latin-1")
     asked = f"?{query}" if query else ""
     if redirect.string("to") == "same":
@@ -324,7 +324,7 @@ def _elsewhere(redirect: Fault, scope: Scope, headers: dict[str, str]) -> str:
 
 
 def _accepted(token: Fault, authorization: str) -> bool:
-    """Whether a request with this header is let in."""
+    """Whether a request with this header is accepted."""
     bearer = authorization.removeprefix("Bearer ")
     accept = token.words("accept")
     return bearer not in token.words("refuse") and (not accept or bearer in accept)
@@ -344,7 +344,7 @@ def _event(data: bytes) -> bytes:
 
 
 def _pieces(steps: list[Step], streaming: bool) -> Iterator[bytes]:
-    """What goes out of padded replies, in pieces: events of a stream, or a body."""
+    """The bytes of padded replies, in pieces: events of a stream, or a body."""
     fresh = True
     for step in steps:
         match step:
@@ -358,13 +358,13 @@ def _pieces(steps: list[Step], streaming: bool) -> Iterator[bytes]:
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until the client hangs up."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def squeezed(send: Send) -> Send:
-    """``send`` for a response that is compressed, whatever was accepted."""
+    """``send`` for a response that is compressed, even if the client doesn't accept that."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
 
     async def squeeze(message: Message) -> None:
@@ -382,7 +382,7 @@ def squeezed(send: Send) -> Send:
 
 
 async def _hint(transport: asyncio.Transport, count: int) -> None:
-    """Send ``count`` interim answers, or (0) such until the reader has gone."""
+    """Send ``count`` interim answers; 0: until the client has disconnected."""
     left = count
     while not transport.is_closing() and (left or not count):
         if transport.get_write_buffer_size() > _UNREAD:
@@ -405,8 +405,8 @@ async def _body(receive: Receive) -> bytes:
 
 
 class _Replay:
-    """``receive`` as it was before the body was read; once ``cut`` is set it says that the client has
-    gone."""
+    """``receive`` as before the body was read; once ``cut`` is set it reports that the client has
+    disconnected."""
 
     def __init__(self, body: bytes, receive: Receive, cut: asyncio.Event) -> None:
         self._body: bytes | None = body

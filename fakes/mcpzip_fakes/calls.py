@@ -1,9 +1,8 @@
-"""What happens during one tools/call: notifications, progress, the wait, questions to the client, and then
-the answer.
+"""One tools/call: notifications, progress, the delay, questions to the client, and then the answer.
 
-The rule: only what an era allows goes out. Progress needs the request's token; on modern, logs need the
-request's level, on legacy they keep to the session's (2025-11-25 and 2026-07-28 `server/utilities/logging`).
-What ``notify`` names goes out as it is told.
+The rule: only what an era allows is sent. Progress needs the request's token; modern logs need the request's
+level, legacy logs respect the session's level (2025-11-25 and 2026-07-28 `server/utilities/logging`). The
+notifications of ``notify`` are sent unchanged.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcpzip.wire import LOG_LEVEL_KEY
-from mcpzip_fakes import asking
+from mcpzip_fakes import questions
 from mcpzip_fakes.answer import Answer, JsonObject, Log, json_value
 from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.request import Refused, Request, as_object
@@ -24,8 +23,8 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 async def call(request: Request, tool: Tool, number: int, level: str | None = None) -> JsonObject | bytes:
     """The result of the ``number``-th call of ``tool``: an object, or its JSON text.
 
-    level: the least level of logs that the session wants, None for all of them; on modern the request says it
-    itself. Refused when that is its answer; InputRequired when a modern client has to be asked.
+    level: the minimum level of logs of the session, None for all; in the modern era the request has it.
+    Raises Refused if the answer is an error; InputRequired if a modern client must answer questions first.
     """
     told = tool.result
     for log in told.log:
@@ -41,7 +40,7 @@ async def call(request: Request, tool: Tool, number: int, level: str | None = No
         await request.channel.hang_up()
     await _wait(request, told)
     try:
-        replies = await asking.replies(request, told.ask, state=told.state, filled=told.fill)
+        replies = await questions.replies(request, told.ask, state=told.state, filled=told.fill)
     except Refused as refusal:
         if request.modern:
             raise
@@ -57,7 +56,7 @@ async def call(request: Request, tool: Tool, number: int, level: str | None = No
 
 
 async def _wait(request: Request, told: Answer) -> None:
-    """The delay, and the progress told of meanwhile."""
+    """The delay, with its progress notifications."""
     token = request.meta.get("progressToken")
     for step in told.steps():
         await asyncio.sleep(step.wait)
@@ -71,7 +70,7 @@ async def _wait(request: Request, told: Answer) -> None:
 
 
 def _heard(log: Log, least: object) -> bool:
-    """Whether a client that asked for this least level gets to hear it; one that asked for none doesn't."""
+    """Whether a log is sent to a client with this minimum level; not to one without a level."""
     if least not in LEVELS:
         return False
     return log.level not in LEVELS or LEVELS.index(log.level) >= LEVELS.index(str(least))

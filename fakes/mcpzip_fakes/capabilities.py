@@ -1,14 +1,14 @@
-"""What a server promises: worked out from what its scenario has, unless the scenario says.
+"""The capabilities of a server: derived from its scenario, unless the scenario sets them.
 
-The rule: nothing is promised that the engine doesn't keep.
+The rule: only capabilities that the engine implements are declared.
 """
 
 from collections.abc import Sequence
 
 from mcpzip_fakes.answer import JsonObject, json_value
-from mcpzip_fakes.audience import LIST_FILTERS, RESOURCE_FILTER
 from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.scenario import Scenario
+from mcpzip_fakes.subscribers import LIST_FILTERS, RESOURCE_FILTER
 
 
 def capabilities(told: Scenario, tools: Sequence[Tool]) -> object:
@@ -33,7 +33,7 @@ def capabilities(told: Scenario, tools: Sequence[Tool]) -> object:
 
 
 def honoured(told: Scenario) -> frozenset[str]:
-    """The words in the filter of a `subscriptions/listen` that count here."""
+    """The supported keys in the filter of a `subscriptions/listen`."""
     words = {LIST_FILTERS["tools"]}
     if told.prompts:
         words.add(LIST_FILTERS["prompts"])

@@ -6,18 +6,21 @@ from pathlib import Path
 import click
 
 from mcpzip.model.errors import McpzipError
-from mcpzip_fakes import stdio_server, told
+from mcpzip_fakes import endpoint_settings, stdio_server
+from mcpzip_fakes.click_errors import SafeCommand
 from mcpzip_fakes.faults import KINDS
-from mcpzip_fakes.refusing import Refusing
 from mcpzip_fakes.scenario import ERAS, SHIPPED, Scenario, find, names
 from mcpzip_fakes.sdk import check_sdk
 
 
-@click.command(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=SafeCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("scenario", required=False)
 @click.option("--transport", type=click.Choice(["stdio", "http", "sse"]), default="stdio", show_default=True)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="For what listens; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port of a server over HTTP; 0 is any free port.",
 )
 @click.option("--era", type=click.Choice(list(ERAS)), help="Speak only this era of the protocol.")
 @click.option(
@@ -26,13 +29,13 @@ from mcpzip_fakes.sdk import check_sdk
 @click.option("--stateless", is_flag=True, help="http: keep no sessions.")
 @click.option("--json-response", is_flag=True, help="http: answer with JSON instead of event streams.")
 @click.option(
-    "--told",
-    "told_file",
+    "--settings",
+    "settings_file",
     type=click.Path(dir_okay=False),
-    help="gemini, embeddings: what to answer, in TOML.",
+    help="gemini, embeddings: a TOML file with its answers and faults.",
 )
-@click.option("--list", "listing", is_flag=True, help="List the shipped scenarios and the faults there are.")
-@click.option("--show", metavar="NAME", help="Print the file of a shipped scenario, to start one's own from.")
+@click.option("--list", "listing", is_flag=True, help="List the shipped scenarios and the faults.")
+@click.option("--show", metavar="NAME", help="Print the file of a shipped scenario, to copy and change.")
 def main(
     scenario: str | None,
     transport: str,
@@ -41,14 +44,14 @@ def main(
     record: str | None,
     stateless: bool,
     json_response: bool,
-    told_file: str | None,
+    settings_file: str | None,
     listing: bool,
     show: str | None,
 ) -> None:
-    """Be the MCP server that SCENARIO describes: the name of a shipped one, or a TOML or JSON file.
+    """Run the MCP server that SCENARIO describes: the name of a shipped one, or a TOML or JSON file.
 
-    Or be another kind of server: SCENARIO may be "gemini" or "embeddings". What listens does so on 127.0.0.1
-    and prints one line, "listening URL", when it does.
+    SCENARIO can also be "gemini" or "embeddings", which are no MCP servers. Servers over HTTP listen on
+    127.0.0.1 and print one line, "listening URL", when they accept connections.
     """
     try:
         if listing:
@@ -57,10 +60,10 @@ def main(
             click.echo(find(show).read_text(encoding="utf-8"), nl=False)
         elif scenario is None:
             raise click.UsageError("name a scenario, or see --list")
-        elif scenario in told.ENDPOINTS:
-            told.run(scenario, told_file, record, port)
-        elif told_file is not None:
-            raise click.UsageError("--told is for gemini and embeddings")
+        elif scenario in endpoint_settings.ENDPOINTS:
+            endpoint_settings.run(scenario, settings_file, record, port)
+        elif settings_file is not None:
+            raise click.UsageError("--settings is for gemini and embeddings")
         else:
             if transport == "stdio" and port:
                 raise click.UsageError("--port is for http and sse: add --transport http")
@@ -77,7 +80,7 @@ def _play(
     if transport == "stdio":
         return stdio_server.run(played, record)
     check_sdk()
-    from mcpzip_fakes import serving  # brings the SDK, which takes its time
+    from mcpzip_fakes import serving  # imports the SDK, which takes long
 
     serving.run(played, record, transport, port, stateless=stateless, json_response=json_response)
     return 0
@@ -88,7 +91,7 @@ def _list() -> None:
         shipped = Scenario.load(Path(SHIPPED) / f"{name}.toml")
         tools = len(shipped.all_tools())
         click.echo(f"{name:20} {tools:4} tool{' ' if tools == 1 else 's'}  {shipped.about}")
-    for name, about in told.ENDPOINTS.items():
+    for name, about in endpoint_settings.ENDPOINTS.items():
         click.echo(f"{name:20}    – {about}")
     click.echo("\nFaults, for the [[faults]] of a scenario (docs/fakes.md):")
     for kind, row in KINDS.items():

@@ -1,7 +1,7 @@
-"""What a server has, one by one: tools, resources, prompts; and tools by the dozen.
+"""What a server offers: tools, resources, prompts; and generated tools.
 
-The rule: a definition is held as JSON text and sent as it is held. It may be anything, so that broken lists
-can be played.
+The rule: a definition is stored as JSON text and sent unchanged. It can be any JSON, so that invalid lists
+can be tested.
 """
 
 import re
@@ -13,14 +13,14 @@ from msgspec import UNSET, Struct
 from mcpzip_fakes.answer import PLACE, Answer, Asks, JsonObject, check_json, fill
 
 ANY_OBJECT: JsonObject = {"type": "object"}
-"""The schema of a tool that was given none."""
+"""The schema of a tool without one."""
 
 
 class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A tool: ``raw``, its definition as JSON text, and ``result``, what it answers (default: echo).
+    """A tool: ``raw``, its definition as JSON text, and ``result``, its answer (default: echo).
 
-    late: it isn't there until the list of tools changes, and goes with the change after; the same for
-    resources and prompts.
+    late: it appears with the first change of the list, and disappears with the next; the same for resources
+    and prompts.
     """
 
     raw: str
@@ -49,12 +49,12 @@ class Tool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 
 
 class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A resource or (with ``uriTemplate``) a template: ``raw`` as for a tool, and what reading it gives.
+    """A resource or (with ``uriTemplate``) a template: ``raw`` as for a tool, and its contents.
 
     text, or blob (base64), or size (so many characters); or whole, the result itself: a JSON value, or its
-    text. ``{uri}`` in text becomes the URI asked for, and the name of a place in the template what stands
-    there. complete: completions by the name of such a place. ask, state: as for a tool; the client's answers
-    go into text.
+    text. ``{uri}`` in text becomes the requested URI, and a variable of the template its value. complete:
+    completions by the name of a variable. ask, state: as for a tool; the client's answers replace
+    placeholders in text.
     """
 
     raw: str
@@ -76,8 +76,8 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return _object(self.raw)
 
     def places(self, uri: str) -> JsonObject | None:
-        """Whether it is what stands at ``uri``: None when not, else what stands there for each name in its
-        template (RFC 6570, its first level only: ``{name}`` is one path segment)."""
+        """The values of its template's variables in ``uri`` (RFC 6570, level 1 only: ``{name}`` is one path
+        segment); None if ``uri`` is not its URI."""
         definition = self.definition()
         if definition.get("uri") == uri:
             return {}
@@ -90,7 +90,7 @@ class Resource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return dict(zip(names, found.groups(), strict=True)) if found else None
 
     def contents(self, uri: str, values: Mapping[str, object]) -> JsonObject:
-        """What reading it at ``uri`` gives; ``values``: what goes into the places of its text."""
+        """Its contents at ``uri``; ``values``: for the placeholders of its text."""
         definition = self.definition()
         held: JsonObject = {"uri": uri}
         if "mimeType" in definition:
@@ -128,8 +128,8 @@ class Prompt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
 
 class Generate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Tools made up by the dozen, the same ones on every run: ``count`` of them, with descriptions of at
-    least ``description`` characters and ``parameters`` parameters each. They echo."""
+    """Generated tools, the same on every run: ``count`` of them, with descriptions of at least
+    ``description`` characters and ``parameters`` parameters each. They echo."""
 
     count: int
     description: int = 80
@@ -142,7 +142,7 @@ def json_text(value: object) -> str:
 
 
 def _replaced(text: str, values: Mapping[str, object]) -> str:
-    """``text`` with the places that have a value filled; it may be JSON, whose other braces stay."""
+    """``text`` with values for its placeholders; other braces, as of JSON, stay."""
     for place in sorted(set(PLACE.findall(text))):
         name, *path = place.split(".")
         if name in values:

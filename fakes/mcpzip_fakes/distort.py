@@ -1,7 +1,7 @@
-"""What the faults of stage ``reply`` make of an answer that is ready to go out.
+"""The faults of stage ``reply``, which change how a finished answer is sent.
 
-The rule: an answer is a line of bytes; a fault turns the list of `Step`s that would send it into another
-list. No I/O here.
+The rule: an answer is a line of bytes, sent in a list of `Step`s; a fault turns that list into another one.
+No I/O here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,13 +18,13 @@ class Write(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """Let ``seconds`` pass, everything written so far being out."""
+    """Flush, then wait ``seconds``."""
 
     seconds: float
 
 
 class Exit(Struct, frozen=True):
-    """End the process at once, everything written so far being out; ``text`` to stderr."""
+    """Flush, write ``text`` to stderr and end the process at once."""
 
     code: int
     text: str
@@ -34,19 +34,19 @@ _SPACES = b" " * (1 << 18)
 
 
 class Pad(Struct, frozen=True):
-    """Write so many spaces, never many at a time; no further than the reader is there for."""
+    """Write so many spaces in small pieces, until the reader disconnects."""
 
     count: int
 
     def pieces(self) -> Iterator[bytes]:
-        """Them, in pieces."""
+        """The spaces, in pieces."""
         for start in range(0, self.count, len(_SPACES)):
             yield _SPACES[: self.count - start]
 
 
 Step = Write | Pause | Exit | Pad
 
-# Bytes that no UTF-8 decoder takes, between two that make it look like a message.
+# Invalid UTF-8 inside of what looks like a message.
 _NOT_UTF8 = b'{"jsonrpc":"2.0","method":"notifications/\xff\xfe\xc3\x28"}\n'
 
 
@@ -139,8 +139,8 @@ _ACTIONS: Mapping[str, Callable[[Fault, list[Step]], list[Step]]] = {
 
 
 def distort(line: bytes, firing: Firing) -> list[Step]:
-    """How ``line`` goes out when these faults fire. A crash ``before`` has no part in it: nothing would be
-    left to send."""
+    """The steps that send ``line`` when these faults fire. Don't call it for a crash ``before``, which sends
+    nothing."""
     steps: list[Step] = [Write(line)]
     for fault in sorted(firing.faults, key=lambda fault: fault.kind == "crash"):
         if fault.row.stage == "reply" or fault.kind == "crash":
@@ -149,7 +149,7 @@ def distort(line: bytes, firing: Firing) -> list[Step]:
 
 
 def _reidentified(line: bytes) -> bytes:
-    """The answer under an id no client has used."""
+    """The answer with an id that no client has used."""
     from mcpzip.wire.json_object import split_object
 
     fields = {**split_object(line.strip()), "id": b'"nobody-asked-7f3a"'}

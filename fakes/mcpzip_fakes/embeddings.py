@@ -1,11 +1,11 @@
-"""An embedding server that answers as it is told: Ollama's ``/api/embed`` and OpenAI's ``/v1/embeddings``.
+"""A fake embedding server: Ollama's ``/api/embed`` and OpenAI's ``/v1/embeddings``.
 
     with FakeEmbeddings(dimensions=32) as server:
         ...  # "semantic": server.url + "/api", or server.url
         assert server.texts[0] == "search_query: send a message"
 
 The rule: the same text has the same vector in every run, and texts that share words are near: a vector counts
-the words and the beginnings of words of its text, at places that a hash names (K. Weinberger et al., "Feature
+the words and the beginnings of words of its text, at indexes given by a hash (K. Weinberger et al., "Feature
 Hashing for Large Scale Multitask Learning", ICML 2009).
 """
 
@@ -24,9 +24,9 @@ _STEM = 4  # letters of a word that count by themselves: "messages" is near "mes
 
 
 class FakeEmbeddings(Endpoint):
-    """key: the bearer token it takes; any if empty. models: those there are; all if none.
+    """key: the bearer token that it accepts; any if empty. models: the existing ones; any if empty.
 
-    dimensions: of its vectors, unless a request asks for fewer or more; may be set anew at any time.
+    dimensions: of its vectors, unless a request sets them; can be set at any time.
     """
 
     name: ClassVar[str] = "embeddings"
@@ -110,7 +110,7 @@ def _ollamas(model: str, vectors: list[list[float]]) -> Reply:
 def _openais(model: str, vectors: list[list[float]]) -> Reply:
     data = [{"object": "embedding", "index": at, "embedding": each} for at, each in enumerate(vectors)]
     usage = {"prompt_tokens": len(vectors), "total_tokens": len(vectors)}
-    # The last comes first: the order is in the index, as clients are to know.
+    # In reverse order, because clients must use the index.
     return Reply(200, {"object": "list", "data": data[::-1], "model": model, "usage": usage})
 
 

@@ -1,7 +1,7 @@
-"""HTTP endpoints that are no MCP servers and do what they are told: what `gemini` and `embeddings` share.
+"""The base class of the HTTP endpoints that are no MCP servers: `gemini` and `embeddings`.
 
-The rule: a real server on a real socket of 127.0.0.1, from the standard library, that keeps every request it
-got and stops at once. What goes wrong is a list of faults; the first that is due fires.
+The rule: a real server on a socket of 127.0.0.1, from the standard library, that records every request and
+stops at once. It has a list of faults; the first that is due fires.
 """
 
 import json
@@ -34,7 +34,7 @@ KINDS: Mapping[str, str] = {
 
 
 class EndpointFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One fault. nth: from which request on, counted from 1. times: for how many of them; None for all.
+    """One fault. nth: the first request that it affects, from 1. times: the number of requests; None for all.
 
     The rest are the options of its kind.
     """
@@ -57,7 +57,7 @@ FaultLike = EndpointFault | Mapping[str, object] | str
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as it came. headers: their names in lower case. body: its JSON, or None when it is none."""
+    """A request. headers: names in lower case. body: its JSON, {} if it is no JSON object."""
 
     path: str
     headers: Mapping[str, str]
@@ -66,29 +66,29 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back."""
+    """A response."""
 
     status: int
     body: object
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def content(self) -> bytes:
-        """The bytes of the body: JSON, or bytes as they are."""
+        """The bytes of the body: encoded as JSON, unless they are bytes already."""
         # Python's own encoder, because it writes NaN, which some servers do too.
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
 class Endpoint(ABC):
-    """A server that is running from the moment it is made. Subclasses say what it answers.
+    """A server that runs as soon as it is created. Subclasses define its answers.
 
-    url: where it listens. faults: what goes wrong; may be set anew at any time, and then counts from there.
+    url: its URL. faults: can be set at any time; requests are then counted from there.
     """
 
     name: ClassVar[str] = "endpoint"
     kinds: ClassVar[Mapping[str, str]] = KINDS
 
     def __init__(self, faults: Iterable[FaultLike] = (), *, record: str | None = None, port: int = 0) -> None:
-        """Raises ScenarioError for a fault there isn't, or a port that can't be had."""
+        """Raises ScenarioError for an unknown fault, or a port that is not available."""
         self._lock = threading.Lock()
         self._requests: list[Seen] = []
         self._faults: tuple[EndpointFault, ...] = ()
@@ -117,7 +117,7 @@ class Endpoint(ABC):
 
     @property
     def faults(self) -> "Iterable[FaultLike]":
-        """What goes wrong."""
+        """Its faults."""
         return self._faults
 
     @faults.setter
@@ -128,14 +128,14 @@ class Endpoint(ABC):
 
     @abstractmethod
     def answer(self, seen: Seen, fault: EndpointFault | None) -> Reply:
-        """What the endpoint answers; ``fault`` is one that changes the answer, if one fires."""
+        """The response to a request; ``fault``: the firing fault that changes it, if any."""
 
     @abstractmethod
     def failure(self, seen: Seen, fault: EndpointFault) -> Reply:
-        """How this endpoint words the status of ``fault``."""
+        """The error response of this endpoint for the status of ``fault``."""
 
     def take(self, seen: Seen) -> Reply | None:
-        """The reply to ``seen``; None to end the connection without one."""
+        """The reply to ``seen``; None: close the connection without one."""
         with self._lock:
             self._requests.append(seen)
             number = len(self._requests) - self._before
@@ -148,7 +148,7 @@ class Endpoint(ABC):
         self._thread.join()
 
     def stop(self) -> None:
-        """Stop listening, and let go of requests that wait. It may be called again."""
+        """Stop listening, and end requests that wait. Can be called again."""
         if not self.stopping.is_set():
             self.stopping.set()
             self._server.shutdown()
@@ -208,17 +208,17 @@ class Endpoint(ABC):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    allow_reuse_address = os.name != "nt"  # where it means that somebody else may take the port too
+    allow_reuse_address = os.name != "nt"  # on Windows it lets other processes use the port too
 
     def __init__(self, address: tuple[str, int], endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # HTTPServer's asks the DNS for a name nobody needs
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's version makes a needless DNS lookup
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that left is no error of ours; anything else is told on stderr as usual."""
+        """Ignores that a client disconnected; other errors are printed on stderr as usual."""
         import sys
 
         if not isinstance(sys.exc_info()[1], OSError):
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        """Hand the request over and send what comes back."""
+        """Passes the request to the endpoint and sends its reply."""
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         try:
             body = msgspec.json.decode(raw)
@@ -251,4 +251,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """The record has it."""
+        """Prints nothing: the request is in the record."""

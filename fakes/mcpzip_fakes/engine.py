@@ -1,11 +1,11 @@
-"""What a request means under a scenario, whatever carried it.
+"""Answers requests as a scenario defines, on any transport.
 
-The rule: nothing here knows a transport. A request comes in decoded, with the protocol version it is under
-and a way back to its client; its result goes out as JSON text, or as `Refused`. Each is a coroutine of its
+The rule: nothing here depends on a transport. A request is decoded and has its protocol version and a channel
+to its client; its result is JSON text, or `Refused` is raised. Each request is answered by a coroutine of its
 own, so calls run concurrently, and cancelling the coroutine ends the call.
 
-Specification: 2025-11-25 and 2026-07-28, `server/*`. The handshake is in `eras`, what happens during a call
-in `calls`, who hears of changes in `audience`.
+Specification: 2025-11-25 and 2026-07-28, `server/*`. The handshake is in `eras`, tool calls are in
+`calls`, notifications of changes in `subscribers`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,20 +20,20 @@ from mcpzip.wire import (
     RESOURCE_NOT_FOUND,
     SERVER_INFO_KEY,
 )
-from mcpzip_fakes import asking, hostile
+from mcpzip_fakes import hostile, questions
 from mcpzip_fakes.answer import JsonObject, fill, json_value
-from mcpzip_fakes.asking import InputRequired
-from mcpzip_fakes.audience import LIST_FILTERS, Audience
 from mcpzip_fakes.calls import LEVELS, call
 from mcpzip_fakes.capabilities import capabilities, honoured
 from mcpzip_fakes.definitions import Prompt, Resource, Tool
 from mcpzip_fakes.faults import Firing
+from mcpzip_fakes.questions import InputRequired
 from mcpzip_fakes.record import Record
 from mcpzip_fakes.request import Refused, Request, as_object
 from mcpzip_fakes.scenario import Scenario
+from mcpzip_fakes.subscribers import LIST_FILTERS, Audience
 
 Note = Callable[[str, JsonObject], None]
-"""Puts an event into the record: its name and what belongs to it."""
+"""Records an event: its name and its details."""
 
 Handler = Callable[["Engine", Request], Awaitable[JsonObject | bytes]]
 
@@ -51,7 +51,7 @@ Thing = TypeVar("Thing", Tool, Resource, Prompt)
 
 
 class Engine:
-    """One server process's state: what it has now, how often each tool was called, who hears of changes."""
+    """The state of one server process: its lists, the number of calls of each tool, its subscribers."""
 
     def __init__(
         self, scenario: Scenario, note: Note = lambda event, detail: None, past: Record | None = None
@@ -62,7 +62,7 @@ class Engine:
         self.audience = Audience()
         self._calls: dict[str, int] = {}
         self._changed = dict.fromkeys(LIST_FILTERS, False)
-        """Of each list: whether what comes late is there now."""
+        """By list: whether its ``late`` items are there now."""
         self._every_tool: Sequence[Tool] = scenario.all_tools()
         self._name_tools()
 
@@ -72,15 +72,15 @@ class Engine:
             self._by_name.setdefault(tool.name, tool)
 
     def _now(self, kind: str, every: Sequence[Thing]) -> list[Thing]:
-        """Those of a list that are there now: what changed in one process of a server changed in all."""
+        """The current items of a list: a change in one process of a server changes all."""
         if self._past is not None and any(it.late for it in every):
             changes = [line for line in self._past.events("changed") if line.detail.get("kind") == kind]
             self._changed[kind] = len(changes) % 2 == 1
         return [it for it in every if self._changed[kind] or not it.late]
 
     async def answer(self, request: Request) -> bytes:
-        """The result, as JSON text. Refused when it is an error. CancelledError ends a call, and the record
-        says so."""
+        """The result, as JSON text. Raises Refused if it is an error. CancelledError ends a call and is
+        recorded."""
         handler = (_MODERN if request.modern else _LEGACY).get(request.method)
         if handler is None:
             raise Refused(METHOD_NOT_FOUND, "Method not found", request.method)
@@ -97,18 +97,18 @@ class Engine:
         return result if isinstance(result, bytes) else msgspec.json.encode(result)
 
     def cancelled(self, request: Request) -> None:
-        """Call it when ``request`` was given up: the record is to say that it ended."""
+        """Record that ``request`` was cancelled."""
         name = request.params.get("name")
         self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
 
     def follows(self, request: Request) -> bool:
-        """Whether `answered` has something to do."""
+        """Whether `answered` must be called after the answer."""
         tool = self._called(request)
         told = tool is not None and bool(tool.result.changes or tool.result.updates)
         return told or request.firing.get("list-changed") is not None
 
     async def answered(self, request: Request) -> None:
-        """Call it once the answer to ``request`` has gone out: what happens after it happens now."""
+        """Make the changes that follow the answer to ``request``; call it when the answer was sent."""
         if change := request.firing.get("list-changed"):
             self._every_tool = self.scenario.changed_tools
             self._name_tools()
@@ -124,11 +124,11 @@ class Engine:
                 await self.audience.updated(uri)
 
     def _called(self, request: Request) -> Tool | None:
-        """The tool that the request is a call of."""
+        """The tool that the request calls."""
         return self._by_name.get(str(request.params.get("name"))) if request.method == "tools/call" else None
 
     def input_schema(self, name: str) -> JsonObject | None:
-        """The schema of a tool it has now, or None."""
+        """The schema of a current tool, or None."""
         tool = self._by_name.get(name)
         return None if tool is None else as_object(tool.definition().get("inputSchema"))
 
@@ -138,21 +138,21 @@ class Engine:
         return {"name": self.scenario.name, **title, "version": self.scenario.version}
 
     def greeting(self) -> JsonObject:
-        """What `initialize` and `server/discover` answer alike."""
+        """The common members of the results of `initialize` and `server/discover`."""
         said: JsonObject = {"capabilities": capabilities(self.scenario, self._every_tool)}
         if self.scenario.instructions is not None:
             said["instructions"] = self.scenario.instructions
         return said
 
     def _stamp(self, method: str, result: JsonObject | bytes) -> JsonObject | bytes:
-        """What a modern result must carry, added where it isn't there (2026-07-28 `basic/index`,
-        `utilities/caching`)."""
+        """The result with the members that the modern era requires, added if missing (2026-07-28
+        `basic/index`, `utilities/caching`)."""
         fields: Mapping[str, object]
         if isinstance(result, bytes):
             try:
                 fields = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
             except msgspec.DecodeError:
-                return result  # not an object: it was meant to be wrong
+                return result  # not an object: deliberately invalid
         else:
             fields = result
         stamped: JsonObject = {**fields}
@@ -212,7 +212,7 @@ class Engine:
         uri = _string(request, "uri")
         for resource in self._now("resources", (*self.scenario.resources, *self.scenario.resource_templates)):
             if (places := resource.places(uri)) is not None:
-                replies = await asking.replies(request, resource.ask, state=resource.state, filled=True)
+                replies = await questions.replies(request, resource.ask, state=resource.state, filled=True)
                 if resource.whole is not UNSET:
                     return as_object(json_value(resource.whole))
                 return {"contents": [resource.contents(uri, {**places, **replies})]}
@@ -224,7 +224,7 @@ class Engine:
 
     async def get_prompt(self, request: Request) -> JsonObject:
         prompt = self._prompt(request.params.get("name"))
-        replies = await asking.replies(request, prompt.ask, state=prompt.state, filled=True)
+        replies = await questions.replies(request, prompt.ask, state=prompt.state, filled=True)
         if prompt.whole is not UNSET:
             return as_object(json_value(prompt.whole))
         values = {**as_object(request.params.get("arguments")), **replies}
@@ -277,7 +277,7 @@ class Engine:
 
 
 def _string(request: Request, key: str) -> str:
-    """A parameter that must be a string; Refused when it isn't."""
+    """A parameter that must be a string. Raises Refused if it isn't."""
     value = request.params.get(key)
     if not isinstance(value, str):
         raise Refused(INVALID_PARAMS, f"params.{key} must be a string")
@@ -309,7 +309,7 @@ _MODERN: dict[str, Handler] = {
 
 
 def refuse_if_told(firing: Firing) -> None:
-    """Raise the `Refused` that the fault ``error`` asks for, if it fires."""
+    """Raise the `Refused` of the fault ``error``, if it fires."""
     if error := firing.get("error"):
         data = UNSET if error.data is UNSET else json_value(error.data)
         raise hostile.worded(Refused(int(error.number("code")), error.string("message"), data), firing)

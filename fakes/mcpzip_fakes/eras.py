@@ -1,9 +1,9 @@
-"""Which era a connection speaks, and who is let in.
+"""The era of a connection, and the handshake.
 
-The rule: the client's first request decides, once: one that carries the modern envelope opens a modern
-connection, any other a legacy one. What comes later in the other era is refused. (2026-07-28
-`basic/versioning`; the official SDK does the same.) Over HTTP the SDK decides per request, and only what a
-scenario rules out is refused here.
+The rule: the client's first request decides: with the modern members in ``_meta`` it opens a modern
+connection, otherwise a legacy one. Later requests of the other era are refused. (2026-07-28
+`basic/versioning`; the official SDK does the same.) Over HTTP the SDK decides per request, and only versions
+that the scenario excludes are refused here.
 """
 
 from mcpzip.wire import (
@@ -22,7 +22,7 @@ from mcpzip_fakes.scenario import Scenario
 
 
 class Handshake:
-    """The state of one connection: its version once there is one, and what its client declared."""
+    """The state of one connection: its version once it is known, and its client's capabilities."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -32,12 +32,12 @@ class Handshake:
 
     @property
     def modern(self) -> bool:
-        """Whether the connection has turned out modern."""
+        """Whether the connection is modern."""
         return self.version in MODERN_VERSIONS
 
     def admit(self, method: str, params: JsonObject) -> JsonObject | None:
-        """The result when the request was `initialize`; None when the engine is to answer. Refused when
-        neither."""
+        """The result of `initialize`; None if the engine answers the request. Raises Refused if the request
+        is not allowed."""
         if method == "initialize":
             return self._initialize(params)
         meta = as_object(params.get("_meta"))
@@ -81,12 +81,12 @@ class Handshake:
 
     @property
     def request_version(self) -> str:
-        """The version a request is under; before the handshake, the newest legacy one."""
+        """The protocol version of a request; before the handshake, the newest legacy version."""
         return self.version or LATEST_LEGACY_VERSION
 
 
 def unsupported(scenario: Scenario, asked: object) -> Refused:
-    """-32022, naming what is spoken here (2026-07-28 `basic/versioning`)."""
+    """The error -32022 with the supported versions (2026-07-28 `basic/versioning`)."""
     data = {
         "supported": list(scenario.modern_versions),
         "requested": asked if isinstance(asked, str) else "",

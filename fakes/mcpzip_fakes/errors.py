@@ -1,6 +1,6 @@
-"""What goes wrong in a scenario file, as one sentence: the file, the key path, what was found, what would do.
+"""Errors in a scenario file, as one sentence: the file, the key path, what was found, what to write.
 
-msgspec checks types and unknown keys, and says so as ``Expected `int`, got `str` - at
+msgspec checks types and unknown keys, and reports them as ``Expected `int`, got `str` - at
 `$.tools[3].result.delay```. `scenario_error` turns that, and our own ``ValueError("found; remedy")``, into a
 `ScenarioError`.
 """
@@ -32,7 +32,7 @@ class ScenarioError(ConfigError):
 def scenario_error(
     file: str, error: msgspec.ValidationError, keys: dict[str, tuple[str, ...]]
 ) -> ScenarioError:
-    """The sentence for what msgspec found in ``file``.
+    """The ScenarioError for msgspec's error in ``file``.
 
     ``keys``: the legal keys of each kind of table, by its path or the last name in that ("" for the top).
     """
@@ -56,7 +56,7 @@ def scenario_error(
 
 
 def _nearest(word: str, legal: tuple[str, ...]) -> str:
-    from difflib import get_close_matches  # only on the way to an error: the import is not free
+    from difflib import get_close_matches  # imported only for an error, because the import takes time
 
     near = get_close_matches(word, legal, n=1)
     if near:

@@ -1,15 +1,15 @@
-"""What can go wrong, as a table, and when it does.
+"""The faults, as a table, and when they fire.
 
-The rule: a fault is a row of `KINDS`. A row says at which stage it acts, over which transports, and which
-options it takes with what defaults. Everything that acts on faults asks a `Plan` for those that fire *now*
-and looks up its own action by kind; nothing branches on a fault anywhere else.
+The rule: a fault is a row of `KINDS`. A row has the stage at which it acts, its transports, and its options
+with their defaults. Code that plays faults gets those that fire *now* from a `Plan` and looks up its action
+by kind; no other code branches on a fault.
 
 Stages, in the order of a process's life:
 
     start     once, before anything is read
-    request   a request has been read; nothing has been done about it
-    answer    the engine works it out
-    reply     the answer is ready and goes out
+    request   a request has been read, but not handled
+    answer    the engine computes the answer
+    reply     the answer is ready and is sent
     end       the client has closed its side
 """
 
@@ -29,10 +29,10 @@ EVERY = STDIO | HTTP
 
 
 class Kind(NamedTuple):
-    """One row: when it acts, where it can, what it may be told, what it does.
+    """One row of the table.
 
-    options: option name -> default. ends: the process dies of it, so it can't be served from a thread.
-    only: the method it acts on when a fault names neither method nor tool ("" = every request).
+    options: option name -> default. ends: it ends the process, so the server can't run in a thread.
+    only: the method that it affects if a fault names neither method nor tool ("" = every request).
     """
 
     stage: str
@@ -239,19 +239,19 @@ _WORDS = {
     "what": ("progress", "log", "list-changed", "ping", "request-roots"),
     "where": ("result", "meta", "content", "error"),
 }
-"""What an option that takes a word may say."""
+"""The values of options that are one of several words."""
 _CARRIED = frozenset({"hang", "status", "redirect", "token"})
-"""The faults of HTTP itself: for every HTTP request, whatever it carries."""
+"""The faults of HTTP itself, which affect every HTTP request."""
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One fault. Which requests it is for: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth``
-    (from the n-th such request of the process on, counted from 1) and ``times`` (for so many of them; with
-    ``nth`` once if it isn't given, else for ever). ``run``: only in the n-th process that writes to the same
-    record. ``until``: only as long as there is no file of this path: who makes it mends the server.
+    """One fault. Which requests it affects: ``method``, ``tool`` (a tool's name; implies tools/call), ``nth``
+    (from the n-th such request of the process on, counted from 1) and ``times`` (the number of requests; by
+    default one with ``nth``, else all). ``run``: only in the n-th process that writes to the same record.
+    ``until``: only while no file of this path exists, so that creating the file ends the fault.
 
-    The rest are options; `KINDS` says which a kind takes and what they default to. ValueError when it doesn't
-    fit.
+    The rest are options; `KINDS` has the options of each kind and their defaults. Raises ValueError if one is
+    invalid.
     """
 
     kind: str
@@ -312,18 +312,18 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     @property
     def mended(self) -> bool:
-        """Whether it is over for good."""
+        """Whether the file ``until`` exists, so that the fault is over."""
         return self.until is not None and os.path.exists(self.until)
 
     def matches(self, method: str, tool: str | None) -> bool:
-        """Whether a request for ``method`` (of ``tool``) is one of those this fault is for."""
+        """Whether the fault affects a request for ``method`` (of ``tool``)."""
         if self.tool is not None:
             return tool == self.tool
         wanted = self.row.only if self.method is None else self.method
         return wanted in ("", method)
 
     def fires_on(self, meeting: int) -> bool:
-        """Whether it fires on the ``meeting``-th request it is for."""
+        """Whether it fires on the ``meeting``-th request that it affects."""
         first = self.nth or 1
         if self.times is None:
             return meeting == first if self.nth else True
@@ -354,9 +354,9 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 class Plan:
-    """The faults of one process, and how often each has met a request it is for.
+    """The faults of one process, and how many requests each has affected.
 
-    run: which process on this record this is, from 1.
+    run: the number of this process on its record, from 1.
     """
 
     def __init__(self, faults: Sequence[Fault], run: int = 1) -> None:
@@ -364,14 +364,14 @@ class Plan:
         self._met = [0] * len(self._faults)
 
     def at(self, stage: str) -> list[Fault]:
-        """Those of a stage that is not about a request (``start``, ``end``)."""
+        """The faults of a stage without a request (``start``, ``end``)."""
         return [fault for fault in self._faults if fault.row.stage == stage and not fault.mended]
 
     def meet(self, method: str, params: Mapping[str, object], *, carrier: bool = False) -> "Firing":
-        """Count one request; the faults that fire on it. Call it once a request.
+        """Count one request, and return the faults that fire on it. Call it once a request.
 
-        carrier: it is an HTTP request that carries no JSON-RPC request; only the faults of HTTP itself are
-        for it.
+        carrier: it is an HTTP request without a JSON-RPC request, which only the faults of HTTP itself
+        affect.
         """
         if not self._faults:
             return NOTHING
@@ -409,7 +409,7 @@ def option_keys() -> tuple[str, ...]:
 
 
 def fault(kind: str, **options: object) -> Fault:
-    """A fault, checked: ``fault("crash", when="middle", tool="pay")``. ValueError says what doesn't fit."""
+    """A checked fault: ``fault("crash", when="middle", tool="pay")``. Raises ValueError if it is invalid."""
     try:
         return msgspec.convert({"kind": kind, **options}, Fault)
     except msgspec.ValidationError as error:

@@ -1,11 +1,11 @@
-"""A Gemini that answers as it is told: ``POST /{v1,v1beta}/models/{model}:generateContent``.
+"""A fake Gemini: ``POST /{v1,v1beta}/models/{model}:generateContent``.
 
     with FakeGemini(key="k", answers={"send a message": ["slack__send_message"]}) as gemini:
         ...  # GOOGLE_GEMINI_BASE_URL=gemini.url, GEMINI_API_KEY=k
         assert gemini.requests[0].body["generationConfig"]
 
 The rule: requests, answers and errors have the shapes of the Gemini API (ai.google.dev/api/generate-content).
-What it is told nothing about it answers by the words that a line of the prompt has in common with the rest.
+Without configured answers it chooses the tools whose lines share most words with the request.
 """
 
 import re
@@ -32,14 +32,14 @@ STATUSES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-"""What Google calls them (google.rpc.Code)."""
+"""Google's names of HTTP statuses (google.rpc.Code)."""
 
 
 class FakeGemini(Endpoint):
-    """key: the API key it takes; any if empty. answers: by a piece of the prompt, the names it answers with.
+    """key: the API key that it accepts; any if empty. answers: part of the prompt -> names in the answer.
 
-    pick: gets the whole prompt and gives the names, in place of ``answers``. models: those there are; all if
-    none. text: said instead of any names, JSON or not.
+    pick: computes the names from the whole prompt, instead of ``answers``. models: the existing ones; any if
+    empty. text: the answer instead of names, JSON or not.
     """
 
     name: ClassVar[str] = "gemini"
@@ -133,7 +133,7 @@ class FakeGemini(Endpoint):
 
 
 def _lexical(prompt: str) -> list[str]:
-    """The tools whose lines have most words in common with the lines before them."""
+    """The tools whose lines share most words with the lines before the tools."""
     lines = prompt.splitlines()
     first = next(at for at, line in enumerate(lines) if _TOOL.match(line))
     wanted = set(_WORD.findall("\n".join(lines[:first]).lower()))
@@ -156,7 +156,7 @@ def _prompt(body: JsonObject) -> str:
 
 
 def _key(body: JsonObject) -> str:
-    """Under which key the names are wanted: the first list in the schema that was sent."""
+    """The key of the names in the answer: the first array in the requested schema."""
     wanted = body.get("generationConfig")
     schema = (
         wanted.get("responseJsonSchema", wanted.get("responseSchema")) if isinstance(wanted, dict) else None

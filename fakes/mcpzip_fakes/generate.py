@@ -1,7 +1,6 @@
-"""Tools by the dozen: made-up names, descriptions and schemas, the same on every run and every machine.
+"""Generated tools: names, descriptions and schemas, the same on every run and every machine.
 
-The n-th tool is a verb and a noun taken in turn, so that names differ in words and not only in a number, as
-real ones do.
+The n-th tool combines a verb and a noun, so that names differ in words and not only in a number.
 """
 
 from mcpzip_fakes.definitions import Generate, Tool

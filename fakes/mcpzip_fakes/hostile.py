@@ -1,7 +1,7 @@
-"""What the faults of stage ``answer`` make of a server's answer that is meant to hurt whoever reads it.
+"""The faults of stage ``answer``: answers of a hostile server.
 
-The rule: an answer that is right comes in, and one that costs much, never ends or says what it shouldn't
-goes out. What a kind does is a row of `_ACTIONS`; no I/O here, but for the messages of a flood.
+The rule: a correct answer is turned into one that is costly, endless or contains hostile text. Each kind has
+a row in `_ACTIONS`. No I/O here, except for the messages of a flood.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ TEXT = (
     "\x1b[2J\x1b[31m\x9b32m\x9d0;title\x9c[/boom]\\[/boom][link=https://evil.example]\\[bold]"
     "\r\nother: connected, 3 tools\u2028\u202egnp.exe\u2066\u2069\u200f\U000e0068\U000e0069"
 )
-"""What `hostile-text` says when it isn't told what: OSC 52, 8 and 0, CSI, the same in C1, markup, a newline
+"""The default of `hostile-text`: OSC 52, 8 and 0, CSI, the same in C1, markup, a newline
 that forges a line, bidi controls and tag characters."""
 
 LISTED: Mapping[str, str] = {
@@ -29,11 +29,11 @@ LISTED: Mapping[str, str] = {
     "resources/templates/list": "resourceTemplates",
 }
 _MORE = "more-"
-"""How a cursor of `endless-pages` begins."""
+"""Prefix of the cursors of `endless-pages`."""
 
 
 def spoilt(method: str, answer: JsonObject | bytes, firing: Firing) -> JsonObject | bytes:
-    """What the faults make of the ``answer`` to a request of ``method``: an object, or its JSON text."""
+    """The ``answer`` to a request of ``method`` as the faults change it: an object, or its JSON text."""
     for fault in firing.faults:
         if action := _ACTIONS.get(fault.kind):
             if isinstance(answer, bytes):
@@ -43,14 +43,14 @@ def spoilt(method: str, answer: JsonObject | bytes, firing: Firing) -> JsonObjec
 
 
 def worded(refusal: Refused, firing: Firing) -> Refused:
-    """The error as the faults want it said."""
+    """The error as the faults change it."""
     if fault := firing.get("hostile-text"):
         return Refused(refusal.code, refusal.message + _text(fault), refusal.data)
     return refusal
 
 
 def page(request: Request) -> JsonObject | None:
-    """A later page of a list without an end; None when the request asks for no such page."""
+    """A later page of an endless list; None if the request has no cursor of one."""
     fault, asked = request.firing.get("endless-pages"), request.params.get("cursor")
     if fault is None or request.method not in LISTED or not str(asked).startswith(_MORE):
         return None
@@ -67,15 +67,15 @@ def page(request: Request) -> JsonObject | None:
 
 
 def listening(request: Request) -> Request:
-    """``request`` with a way back on which what is told of its progress ends as the faults want it."""
+    """``request`` with a channel that appends hostile text to progress messages, if that fault fires."""
     if fault := request.firing.get("hostile-text"):
         return msgspec.structs.replace(request, channel=_Loud(request.channel, _text(fault)))
     return request
 
 
 async def flood(request: Request) -> None:
-    """Send the messages of the fault ``flood``, if it fires. What asks the client does so at once, and is no
-    more waited for than the client takes to answer; a modern client isn't asked."""
+    """Send the messages of the fault ``flood``, if it fires. Requests to the client are sent together, and
+    their answers awaited; a modern client gets no requests."""
     fault = request.firing.get("flood")
     if fault is None:
         return
@@ -113,7 +113,7 @@ _FLOODS: Mapping[str, str] = {
 
 
 class _Loud:
-    """A way back that ends each message of progress with a text."""
+    """A channel that appends a text to each progress message."""
 
     def __init__(self, channel: Channel, text: str) -> None:
         self._channel, self._text = channel, text
@@ -146,7 +146,7 @@ def _refs(size: int, count: int) -> JsonObject:
 
 
 def _all_of(size: int, count: int) -> JsonObject:
-    """``count`` properties that are each all of one object with ``size`` properties."""
+    """``count`` properties, each an ``allOf`` of one object with ``size`` properties."""
     properties = {f"q{number}": {"type": "string"} for number in range(size)}
     every = {f"p{number}": {"allOf": [{"$ref": "#/$defs/any"}, {}]} for number in range(count)}
     return {"type": "object", "properties": every, "$defs": {"any": {"properties": properties}}}
@@ -158,15 +158,15 @@ def _pointer(size: int, count: int) -> JsonObject:
 
 
 def _anchor(size: int, count: int) -> JsonObject:
-    """``count`` references to anchors that stand behind ``size`` definitions without one."""
+    """``count`` references to anchors after ``size`` definitions without one."""
     defs: JsonObject = {f"d{number}": {"type": "string"} for number in range(size)}
     defs |= {f"last{number}": {"$anchor": f"a{number}"} for number in range(count)}
     return _referring([f"#a{number}" for number in range(count)], defs)
 
 
 def _deep(size: int, count: int) -> JsonObject:
-    """``count`` definitions, each an object that names the next one twice: read to the end, two to that power
-    of them. The last is an enum of ``size`` values."""
+    """``count`` definitions, each an object that refers to the next one twice: expanded, 2 to the power of
+    ``count``. The last is an enum of ``size`` values."""
     defs: JsonObject = {
         f"d{number}": {"properties": {key: {"$ref": f"#/$defs/d{number + 1}"} for key in "ab"}}
         for number in range(count)
@@ -200,7 +200,7 @@ def _endless(fault: Fault, method: str, answer: JsonObject) -> JsonObject:
 
 
 def _cursor(fault: Fault, number: int) -> JsonObject:
-    """That of the page after ``number`` endless ones."""
+    """The cursor of the page after ``number`` generated pages; empty if there is none."""
     count = int(fault.number("count"))
     return {"nextCursor": f"{_MORE}{number + 1}"} if not count or number < count else {}
 
@@ -238,7 +238,7 @@ def _text(fault: Fault) -> str:
 
 
 def _things(answer: JsonObject, key: str) -> list[JsonObject]:
-    """What is listed under ``key``, decoded."""
+    """The items under ``key``, decoded."""
     return cast(list[JsonObject], msgspec.json.decode(msgspec.json.encode(answer.get(key, []))))
 
 

@@ -1,8 +1,8 @@
 """A scenario over HTTP: Streamable HTTP at ``/mcp`` or the older SSE transport at ``/sse``, on 127.0.0.1.
 
-The rule: the transport is the SDK's own, so that a client meets the real thing; what requests mean is the
-engine's. One middleware answers every request before the SDK's typed layer sees it, so results pass as they
-are (key order, unknown fields, numbers).
+The rule: the transport is the SDK's own, so that clients are tested with the real one; the engine answers
+requests. One middleware answers every request before the SDK's typed layer, so results pass unchanged (key
+order, unknown fields, numbers).
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.asgi import FIRING, Gate
 from mcpzip_fakes.engine import Engine, refuse_if_told
 from mcpzip_fakes.eras import Handshake
+from mcpzip_fakes.event_store import RETRY, MemoryEventStore
 from mcpzip_fakes.faults import NOTHING, Plan
 from mcpzip_fakes.hostile import spoilt
 from mcpzip_fakes.oauth.authority import Authority
-from mcpzip_fakes.oauth.protect import Protection
+from mcpzip_fakes.oauth.protection import Protection
 from mcpzip_fakes.record import Writer
 from mcpzip_fakes.request import Refused, Request, as_object
-from mcpzip_fakes.resuming import RETRY, Said
 from mcpzip_fakes.scenario import Scenario
 
 _BIG = 1 << 30
 
 
 class _Back:
-    """The way back to a client through the SDK. See `mcpzip_fakes.request.Channel`."""
+    """The channel to a client through the SDK. See `mcpzip_fakes.request.Channel`."""
 
     def __init__(self, outbound: Outbound, close: CloseSSEStreamCallback | None = None) -> None:
         """close: closes the stream of the answer."""
@@ -60,10 +60,10 @@ class _Back:
 
 
 class HttpFake:
-    """The ASGI application of one scenario: ``app``. transport: ``http`` or ``sse``; run: which process on
-    its record this is; stateless, json_response: as in the SDK's Streamable HTTP, of the legacy era.
-    authority: whose tokens it demands; with none, those of its own if the scenario says so. protection: what
-    there is of that, or None."""
+    """The ASGI application of one scenario: ``app``. transport: ``http`` or ``sse``; run: the number of
+    this process on its record; stateless, json_response: as in the SDK's Streamable HTTP, of the legacy era.
+    authority: the authorization server whose tokens it requires; None: its own, if the scenario has one.
+    protection: the OAuth part, or None."""
 
     def __init__(
         self,
@@ -88,7 +88,11 @@ class HttpFake:
         server.middleware[:] = [self._meet]
         inner: ASGIApp
         if transport == "http":
-            said = Said() if any(tool.result.hangs_up is not None for tool in scenario.tools) else None
+            said = (
+                MemoryEventStore()
+                if any(tool.result.hangs_up is not None for tool in scenario.tools)
+                else None
+            )
             inner = server.streamable_http_app(
                 stateless_http=stateless,
                 json_response=json_response,
@@ -103,7 +107,7 @@ class HttpFake:
         self.app: ASGIApp = self.protection.around(self._gate) if self.protection else self._gate
 
     async def _meet(self, ctx: ServerRequestContext[object], call_next: CallNext) -> HandlerResult:
-        """The middleware: every message of every client."""
+        """The middleware, called for every message of every client."""
         if ctx.request_id is None:
             result = await call_next(ctx)
             if ctx.method == "notifications/initialized":
@@ -137,8 +141,8 @@ class HttpFake:
         return result
 
     def _too_early(self, ctx: ServerRequestContext[object]) -> bool:
-        """Whether a client of the SSE transport asks before it has introduced itself; over Streamable HTTP
-        the SDK sees to it."""
+        """Whether a client of the SSE transport sends a request before its handshake; over Streamable HTTP
+        the SDK checks that."""
         opened = ctx.session._connection.initialize_accepted
         return self.transport == "sse" and not opened and ctx.method not in ("ping", "server/discover")
 

@@ -1,7 +1,7 @@
-"""Start a fake from Python, and end it again.
+"""Starts and ends fakes from Python.
 
 with Fakes(directory) as fakes:
-    slack = fakes.start("slack")                               # stdio: slack.command, for whoever runs it
+    slack = fakes.start("slack")                               # stdio: slack.command, for the client to run
     shop = fakes.start(tools=["pay"], transport="http")        # serving at shop.url
     broken = fakes.start(tools=["pay"], faults=["silence"])
     client_config = {"mcpServers": {fake.name: fake.config for fake in (slack, shop, broken)}}
@@ -32,7 +32,7 @@ from mcpzip_fakes.scenario import Scenario
 from mcpzip_fakes.sdk import check_sdk
 
 if TYPE_CHECKING:
-    from mcpzip_fakes.oauth.protect import Protection
+    from mcpzip_fakes.oauth.protection import Protection
     from mcpzip_fakes.oauth.server import FakeAuth
 
 _HERE = Path(__file__).resolve().parent.parent
@@ -41,10 +41,10 @@ _HERE = Path(__file__).resolve().parent.parent
 class FakeServer:
     """A fake that is running, or (stdio) ready to be run by its client.
 
-    name; scenario; transport; config: what belongs under ``mcpServers.{name}`` in a client's config; command:
-    the words to run it (stdio; empty otherwise); env: what that command needs in its environment; url: where
-    it listens ("" for stdio); record: what it saw, over all its processes; auth: the authorization server
-    whose tokens it demands, or None.
+    name; scenario; transport; config: its entry under ``mcpServers.{name}`` in a client's config; command:
+    its command line (stdio; empty otherwise); env: the environment that this command needs; url: its URL (""
+    for stdio); record: the messages of all its processes; auth: the authorization server whose tokens it
+    requires, or None.
     """
 
     def __init__(self, scenario: Scenario, transport: str, record: Record) -> None:
@@ -68,7 +68,7 @@ class FakeServer:
         return {"command": self.command[0], "args": self.command[1:], **env}
 
     def ready_to_run(self, file: Path) -> None:
-        """stdio: have a command for ``file``."""
+        """stdio: set the command for ``file``."""
         self.command = [
             sys.executable,
             "-m",
@@ -94,7 +94,7 @@ class FakeServer:
             self.auth = AuthControls.at(self.url) if self.scenario.oauth else None
             return
         check_sdk()
-        from mcpzip_fakes.http import HttpFake  # brings the SDK, which takes its time
+        from mcpzip_fakes.http import HttpFake  # imports the SDK, which takes long
         from mcpzip_fakes.serving import Serving
 
         number, writer = begun(str(self.record.path), {"transport": self.transport})
@@ -113,7 +113,7 @@ class FakeServer:
         self.auth = auth or (fake.protection.controls if fake.protection else None)
 
     def trust(self, auth: "FakeAuth") -> None:
-        """Demand the tokens of this authorization server, and no other's, from now on. ValueError when it
+        """Require the tokens of this authorization server only, from now on. Raises ValueError if it
         can't."""
         if self._protection is None:
             raise ValueError(f"{self.name!r} is not protected, or runs in a process of its own")
@@ -143,8 +143,7 @@ class FakeServer:
         self.url = line.split()[1]
 
     def stop(self) -> None:
-        """End it, every process of it that still runs, and the grandchildren it left. It may be called
-        again."""
+        """End it, with all its processes that still run, and their grandchildren. Can be called again."""
         self._stop()
         ended = {line.pid for line in self.record.events("exit")}
         left = [line.pid for line in self.record.events("start") if line.pid not in ended]
@@ -159,7 +158,7 @@ class FakeServer:
 
 
 class Fakes:
-    """Starts fakes, keeps their files in ``directory`` and ends them all at the end of the ``with`` block."""
+    """Starts fakes with their files in ``directory``, and ends them at the end of the ``with`` block."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -180,12 +179,12 @@ class Fakes:
     ) -> FakeServer:
         """A fake of ``scenario`` (a `Scenario`, a mapping, a file, the name of a shipped one; none: an empty
         server), with ``era``, ``tools``, ``faults`` and any other key of a scenario (``name=``,
-        ``page_size=``, …) put in its place.
+        ``page_size=``, …) replaced.
 
-        A tool may be a `Tool`, a table, or just a name (it echoes); a fault a `Fault`, a table, or just its
+        A tool can be a `Tool`, a table, or just a name (it echoes); a fault a `Fault`, a table, or just its
         kind. transport: ``stdio``, ``http`` or ``sse``; stateless and json_response are for http. auth:
-        demand the tokens of this authorization server (``oauth={...}`` gives one of its own); over http and
-        sse. ScenarioError when something doesn't fit.
+        require the tokens of this authorization server (``oauth={...}`` creates one of its own); for http
+        and sse. Raises ScenarioError if something is invalid.
         """
         told = described(scenario, era=era, tools=tools, faults=faults, **keys).over(transport)
         if auth is not None:
@@ -206,7 +205,7 @@ class Fakes:
         return server
 
     def stop(self) -> None:
-        """End every fake that was started, also when one can't be ended as it should."""
+        """End every fake that was started, even if ending one fails."""
         with ExitStack() as ending:
             for server in self._servers:
                 ending.callback(server.stop)
@@ -221,8 +220,7 @@ class Fakes:
 
 
 def described(scenario: "Scenario | str | Path | Mapping[str, object] | None", **keys: object) -> Scenario:
-    """``scenario`` with these keys in place of its own; a key that is None stays as it was. ScenarioError as
-    ever."""
+    """``scenario`` with these keys replaced; a key that is None stays unchanged. Raises ScenarioError."""
     if isinstance(scenario, str | Path):
         scenario = Scenario.load(scenario)
     base = msgspec.to_builtins(scenario) if isinstance(scenario, Scenario) else dict(scenario or {})
@@ -233,7 +231,7 @@ def described(scenario: "Scenario | str | Path | Mapping[str, object] | None", *
 
 
 def _shareable(told: Scenario, transport: str) -> None:
-    """Raise ScenarioError if a server like this can't share an authorization server."""
+    """Raise ScenarioError if this server can't share an authorization server."""
     if transport == "stdio":
         raise ScenarioError(told.name, "auth", "there are no tokens over stdio", "use http or sse")
     if any(fault.row.ends for fault in told.faults):
@@ -243,7 +241,7 @@ def _shareable(told: Scenario, transport: str) -> None:
 
 
 def importable() -> dict[str, str]:
-    """The environment that lets another Python of this installation import us: empty once we are
+    """The environment with which another Python process can import this package: empty if it is
     installed."""
     if _HERE.name in ("site-packages", "dist-packages"):
         return {}
@@ -251,14 +249,14 @@ def importable() -> dict[str, str]:
 
 
 def _end(pid: int, mark: str) -> None:
-    """End process ``pid``, unless it is gone and its number belongs to another by now."""
+    """End process ``pid``, unless it has ended and another process has its number."""
     command = Path(f"/proc/{pid}/cmdline")
     try:
         if not command.parent.parent.joinpath("self").exists() or mark.encode() in command.read_bytes():
             os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
     except (ProcessLookupError, FileNotFoundError, PermissionError):
-        pass  # gone already; Windows says PermissionError
+        pass  # ended already; Windows raises PermissionError
 
 
 def _nothing() -> None:
-    """What there is to stop when a client runs the processes."""
+    """Stops nothing: the client runs the processes."""

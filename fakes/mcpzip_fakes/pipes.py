@@ -1,8 +1,8 @@
 """The two ends of stdio under asyncio, on any system and whatever stdin and stdout really are.
 
-The rule: reading and writing never wait for each other, or a client that writes much before it reads would
-hang with us. Where the loop can watch a descriptor it does; elsewhere (Windows, a regular file) a thread
-reads, and writes block.
+The rule: reading and writing never wait for each other, because otherwise a client that writes much before it
+reads would cause a deadlock. If the loop can watch a descriptor it does; otherwise (Windows, a regular file)
+a thread reads, and writes block.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Output:
             os.set_blocking(descriptor, False)
 
     def write(self, data: bytes) -> None:
-        """Send ``data`` now, or as soon as the reader takes it. BrokenPipeError when the reader has gone."""
+        """Send ``data`` as soon as the reader reads. Raises BrokenPipeError if the reader has closed."""
         if not self._watched:
             _write_all(self._descriptor, data)
             return
@@ -42,18 +42,17 @@ class Output:
         self._waiting += data
 
     async def drained(self) -> None:
-        """Wait until everything is out, or the reader has gone."""
+        """Wait until everything is written, or the reader has closed."""
         await self._empty.wait()
 
     async def roomy(self) -> None:
-        """Wait until little is left to write, or the reader has gone."""
+        """Wait until little is left to write, or the reader has closed."""
         while len(self._waiting) > _CHUNK:
             await self._empty.wait()
 
     def flush(self) -> None:
-        """Wait, blocking, until everything is out or the reader has gone. For the last moment of a
-        process."""
-        if sys.platform != "win32" and self._waiting:  # there nothing ever waits
+        """Block until everything is written or the reader has closed; before the process exits."""
+        if sys.platform != "win32" and self._waiting:  # nothing waits there
             self._loop.remove_writer(self._descriptor)
             os.set_blocking(self._descriptor, True)
             with contextlib.suppress(BrokenPipeError):
@@ -64,7 +63,7 @@ class Output:
         try:
             del self._waiting[: self._try(self._waiting)]
         except BrokenPipeError:
-            self._waiting.clear()  # the reader has gone; the end of our input says so too
+            self._waiting.clear()  # the reader has closed; the end of our input shows that too
         if not self._waiting:
             self._empty.set()
             self._loop.remove_writer(self._descriptor)
@@ -77,7 +76,7 @@ class Output:
 
 
 def read(descriptor: int, loop: asyncio.AbstractEventLoop, received: Callable[[bytes], None]) -> None:
-    """Call ``received`` in the loop with whatever comes in, and with b"" at the end."""
+    """Call ``received`` in the loop with all input, and with b"" at its end."""
 
     def ready() -> None:
         data = _read_some(descriptor)
@@ -91,7 +90,7 @@ def read(descriptor: int, loop: asyncio.AbstractEventLoop, received: Callable[[b
             data = _read_some(descriptor)
             try:
                 loop.call_soon_threadsafe(received, data)
-            except RuntimeError:  # the loop has closed: nobody is left to tell
+            except RuntimeError:  # the loop has closed
                 return
 
     try:
@@ -103,7 +102,7 @@ def read(descriptor: int, loop: asyncio.AbstractEventLoop, received: Callable[[b
 def _read_some(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _CHUNK)
-    except OSError:  # a terminal that was closed; Windows says so for a closed pipe
+    except OSError:  # a terminal that was closed; Windows raises it for a closed pipe
         return b""
 
 

@@ -1,7 +1,6 @@
-"""What a fault does to the process it is in: the way it starts, the signals it minds, the children it leaves.
+"""The faults of a process: how it starts, which signals it ignores, which children it leaves.
 
-The rule: nothing a test leaves behind lives for ever. What ignores every polite request ends by itself after
-``seconds``.
+The rule: no process stays for ever. Processes that ignore signals end by themselves after ``seconds``.
 """
 
 import os
@@ -29,8 +28,8 @@ _held: list[bytes] = []
 
 
 def described(transport: str, record_env: Sequence[str] = ()) -> JsonObject:
-    """What a record learns of this process: among others its working directory, the names of all environment
-    variables and the values of ``record_env``.
+    """The data of this process for the record: among others its working directory, the names of all
+    environment variables and the values of ``record_env``.
     """
     return {
         "transport": transport,
@@ -42,7 +41,7 @@ def described(transport: str, record_env: Sequence[str] = ()) -> JsonObject:
 
 
 def start(plan: Plan, record: Writer) -> None:
-    """Act on the faults of stage ``start``, in the order they stand, and mind SIGTERM and SIGINT."""
+    """Play the faults of stage ``start``, in their order, and handle SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: leave(record, signal.Signals(number).name, 128 + number))
     for fault in plan.at("start"):
@@ -64,7 +63,7 @@ def start(plan: Plan, record: Writer) -> None:
 
 
 def leave(record: Writer, reason: str, code: int, text: str = "") -> NoReturn:
-    """End this process at once, as a crash does: nothing is closed, nobody is told."""
+    """End this process at once, like a crash: nothing is closed."""
     if text:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -73,7 +72,7 @@ def leave(record: Writer, reason: str, code: int, text: str = "") -> NoReturn:
 
 
 def _work(megabytes: int, seconds: float) -> None:
-    """Hold so much memory from now on, and burn so many seconds of processor time."""
+    """Allocate so much memory, and use so many seconds of processor time."""
     _held.append(b"\1" * (megabytes << 20))
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -81,7 +80,7 @@ def _work(megabytes: int, seconds: float) -> None:
 
 
 def _fork(fault: Fault, mark: str) -> int:
-    """Start the grandchild; its pid once it ignores the signals. ``mark`` stands in its command line."""
+    """Start the grandchild; its pid once it ignores the signals. ``mark`` is in its command line."""
     child = subprocess.Popen(
         [sys.executable, "-S", "-c", _GRANDCHILD, str(fault.number("seconds")), mark],
         stdin=subprocess.DEVNULL,

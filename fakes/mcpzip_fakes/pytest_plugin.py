@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
-    """Start fake MCP servers: a call takes what `Fakes.start` takes and gives a `FakeServer`.
+    """Start fake MCP servers: a call has the parameters of `Fakes.start` and returns a `FakeServer`.
 
-    Each test has its own; all are ended, grandchildren too, when the test is over.
+    All are ended, with their grandchildren, at the end of the test.
     """
     from mcpzip_fakes.launch import Fakes
 
@@ -39,7 +39,7 @@ def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
 
 @pytest.fixture
 def fake_auth() -> Iterator[Callable[..., FakeAuth]]:
-    """Start fake authorization servers: a call takes what `mcpzip_fakes.FakeAuth` takes. Give one to
+    """Start fake authorization servers: a call has the parameters of `mcpzip_fakes.FakeAuth`. Pass one to
     `fake_mcp` as ``auth``. All end with the test.
     """
     from mcpzip_fakes.sdk import check_sdk
@@ -53,7 +53,7 @@ def fake_auth() -> Iterator[Callable[..., FakeAuth]]:
 
 @pytest.fixture
 def fake_gemini() -> Iterator[Callable[..., FakeGemini]]:
-    """Start a fake Gemini: a call takes what `gemini.FakeGemini` takes. All end with the test."""
+    """Start a fake Gemini: a call has the parameters of `gemini.FakeGemini`. All end with the test."""
     from mcpzip_fakes.gemini import FakeGemini
 
     with ExitStack() as running:
@@ -62,8 +62,8 @@ def fake_gemini() -> Iterator[Callable[..., FakeGemini]]:
 
 @pytest.fixture
 def fake_embeddings() -> Iterator[Callable[..., FakeEmbeddings]]:
-    """Start a fake embedding server: a call takes what `embeddings.FakeEmbeddings` takes. All end with
-    the test.
+    """Start a fake embedding server: a call has the parameters of `embeddings.FakeEmbeddings`. All end
+    with the test.
     """
     from mcpzip_fakes.embeddings import FakeEmbeddings
 

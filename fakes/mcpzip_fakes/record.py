@@ -1,12 +1,12 @@
-"""What a fake saw and did, one JSON object a line.
+"""The record of a fake's messages and events, one JSON object a line.
 
     {"time": 1732147200.1, "pid": 7, "connection": 1, "what": "in", "message": {"jsonrpc": "2.0", …}}
     {"time": …, "pid": 7, "connection": 0, "what": "exit", "reason": "end of input", "code": 0}
 
 ``what`` is ``in`` or ``out`` for a message and otherwise the name of an event: start, connected, closed,
 exit, crash, cancelled, grandchild, http; of a protected server also bearer, auth, auth-answer. A message that
-isn't JSON stands under ``text``, its odd bytes as backslash escapes. Each line is one `write` to a file
-opened for appending, so that several processes may share a record.
+isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line is one `write` to a file
+opened for appending, so that several processes can share a record.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class Writer:
-    """Appends to a record; without a path it does nothing."""
+    """Appends to a record file; does nothing without a path."""
 
     def __init__(self, path: str | None) -> None:
         self._file = -1 if path is None else os.open(path, _APPEND, 0o600)
@@ -35,7 +35,7 @@ class Writer:
         self.path = path or ""
 
     def message(self, what: str, raw: bytes, connection: int = 1, **detail: object) -> None:
-        """A message as it was on the wire, without its newline."""
+        """Record a message as it was on the wire, without its newline."""
         if self._file < 0:
             return
         head = self._head(what, connection, detail)
@@ -52,7 +52,7 @@ class Writer:
         os.write(self._file, b'%s,"message":%s}\n' % (head, body))
 
     def event(self, what: str, detail: JsonObject | None = None, connection: int = 0) -> None:
-        """Something that isn't a message."""
+        """Record an event."""
         if self._file >= 0:
             os.write(self._file, self._head(what, connection, detail or {}) + b"}\n")
 
@@ -61,15 +61,15 @@ class Writer:
         return msgspec.json.encode(line)[:-1]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a record. message: the JSON-RPC message, {} for an event; text: what wasn't JSON;
-    detail: everything else the line says."""
+    """One line of a record. message: the JSON-RPC message, {} for an event; text: a message that
+    isn't JSON; detail: all other members of the line."""
 
     time: float
     pid: int
@@ -93,8 +93,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record:
-    """A record being read, perhaps while others still write to it: every question reads what has come in
-    meanwhile."""
+    """Reads a record, even while others still write to it: each method first reads the new lines."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -103,11 +102,11 @@ class Record:
 
     @classmethod
     def load(cls, path: str | Path) -> "Record":
-        """The record in ``path``; empty while there is no such file."""
+        """The record in ``path``; empty while the file doesn't exist."""
         return cls(path)
 
     def lines(self) -> list[Line]:
-        """Everything, in the order it was written."""
+        """All lines, in the order they were written."""
         if self.path.exists():
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -118,19 +117,19 @@ class Record:
         return list(self._lines)
 
     def received(self, method: str | None = None) -> list[Line]:
-        """The messages that came from clients, or only those of one method."""
+        """The messages from clients, or only those of one method."""
         return [line for line in self.lines() if line.what == "in" and method in (None, line.method)]
 
     def sent(self) -> list[Line]:
-        """The messages that went out."""
+        """The messages that were sent."""
         return [line for line in self.lines() if line.what == "out"]
 
     def methods(self) -> list[str]:
-        """The methods of the requests and notifications that came in, in order."""
+        """The methods of the received requests and notifications, in order."""
         return [line.method for line in self.received() if line.method]
 
     def calls(self, tool: str | None = None) -> list[JsonObject]:
-        """The params of each tools/call that came in, or only those of one tool."""
+        """The params of each received tools/call, or only those of one tool."""
         calls = [line.params for line in self.received("tools/call")]
         return [params for params in calls if tool in (None, params.get("name"))]
 
@@ -139,8 +138,8 @@ class Record:
         return [line for line in self.lines() if line.what == what]
 
     def wait_for(self, predicate: Callable[["Record"], _T], timeout: float = 10.0) -> _T:
-        """What ``predicate`` gives once it is true of this record. TimeoutError, telling what was seen, when
-        it stays false.
+        """The result of ``predicate`` once it is true. Raises TimeoutError, with the last lines, if it stays
+        false.
 
         It polls and blocks; in a coroutine use `until`.
         """
@@ -168,8 +167,8 @@ class Record:
 
 
 def begun(path: str | None, start: JsonObject) -> tuple[int, Writer]:
-    """Writes the event ``start`` of a server that begins. Returns which on this record it is, from 1, and the
-    writer for it. Several may begin at once: the number is the place of its line.
+    """Writes the event ``start`` of a new process. Returns the number of the process on this record, from 1,
+    and its writer. Several can start at the same time: the number is that of its ``start`` line.
     """
     writer = Writer(path)
     if path is None:
@@ -182,13 +181,13 @@ def begun(path: str | None, start: JsonObject) -> tuple[int, Writer]:
 def _line(raw: bytes) -> Line:
     try:
         fields = cast(JsonObject, msgspec.json.decode(raw))
-    except msgspec.DecodeError:  # a number beyond a double is JSON all the same
+    except msgspec.DecodeError:  # a number too large for a double is valid JSON
         fields = cast(JsonObject, json.loads(raw))
     known: JsonObject = {
         key: fields.pop(key)
         for key in ("time", "pid", "connection", "what", "message", "text")
         if key in fields
     }
-    if not isinstance(known.get("message", {}), dict):  # JSON, but no message: a batch, say
+    if not isinstance(known.get("message", {}), dict):  # JSON, but no message, such as a batch
         known["text"] = msgspec.json.encode(known.pop("message")).decode()
     return msgspec.convert({**known, "detail": fields}, Line)

@@ -1,4 +1,4 @@
-"""One request as the engine sees it: decoded, with the protocol version it is under and a way back."""
+"""One request for the engine: decoded, with its protocol version and a channel to its client."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from mcpzip_fakes.faults import NOTHING, Firing
 
 
 class Refused(Exception):
-    """A JSON-RPC error to answer with. ``data`` is a JSON value, UNSET for none."""
+    """A JSON-RPC error as the answer. ``data`` is a JSON value, UNSET for none."""
 
     def __init__(self, code: int, message: str, data: object = UNSET) -> None:
         self.code, self.message, self.data = code, message, data
@@ -23,24 +23,23 @@ class Refused(Exception):
 
 
 class Channel(Protocol):
-    """The way back to a client."""
+    """Sends to a client."""
 
     async def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""
 
     async def ask(self, method: str, params: JsonObject) -> object:
-        """Send a request and wait for its result. Legacy only. Refused carries the client's error."""
+        """Send a request and wait for its result. Legacy only. Raises Refused with the client's error."""
 
     async def hang_up(self) -> None:
-        """Close the stream of the answer, which its client then resumes. Nothing where there is none, or its
-        client can't."""
+        """Close the stream of the answer, which its client then resumes. Does nothing without a stream, or if
+        the client can't resume."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One request. id: as the client spelt it, decoded; arguments: the JSON text of ``params.arguments`` as
-    it came; version: the protocol version it is under; capabilities: what its client declared; channel: the
-    way back on which what belongs to this request travels; session: what the transport tells its legacy
-    client apart by; firing: the faults that fire on it."""
+    """One request. id: decoded; arguments: the received JSON text of ``params.arguments``; version: its
+    protocol version; capabilities: of its client; channel: for notifications and questions of this request;
+    session: the transport's key of a legacy session; firing: the faults that fire on it."""
 
     method: str
     params: JsonObject
@@ -54,7 +53,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def modern(self) -> bool:
-        """Whether it is under the stateless era."""
+        """Whether it belongs to the modern, stateless era."""
         return self.version in MODERN_VERSIONS
 
     @property
@@ -64,5 +63,5 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def as_object(value: object) -> JsonObject:
-    """``value`` when it is a JSON object, else an empty one."""
+    """``value`` if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -1,8 +1,8 @@
-"""A server, as data.
+"""A scenario: a server, as data.
 
-The rule: a scenario says everything, and only a scenario does. What goes on the wire is held as JSON text, so
-that key order, unknown fields and the spelling of numbers survive; a mistake is a `ScenarioError`, one
-sentence with file and key.
+The rule: the behaviour of a fake is defined by its scenario alone. Wire data is stored as JSON text, so that
+key order, unknown fields and the spelling of numbers are kept. An error is a `ScenarioError`: one sentence
+with file and key.
 
     name = "shop"
     page_size = 2
@@ -19,9 +19,9 @@ sentence with file and key.
     nth = 2
     when = "middle"
 
-A tool's table is its definition, sent as it stands, but for ``result`` (an `Answer`). ``raw`` instead gives
-the whole definition as JSON text, sent byte for byte over stdio; it may be anything, so that broken lists can
-be played too.
+A tool's table is its definition, sent unchanged except for ``result`` (an `Answer`). ``raw`` instead is the
+whole definition as JSON text, sent byte for byte over stdio; it can be any JSON, so that invalid lists can be
+tested.
 """
 
 from collections.abc import Mapping
@@ -54,11 +54,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """A server.
 
     era: ``legacy``, ``modern`` or ``both``; versions: only these protocol versions ("()": all of the era).
-    capabilities: sent as they are (None: worked out from what there is). page_size: how many tools, resources
-    or prompts a page has (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
-    changed_tools: what the tools become by the fault ``list-changed``. record_env: the environment variables
-    whose values go into the record. oauth: over HTTP, it demands tokens of an authorization server of its
-    own.
+    capabilities: sent unchanged (None: derived from the scenario). page_size: tools, resources or prompts a
+    page (None: one page); ttl_ms, cache_scope: the modern era's caching hints.
+    changed_tools: the tools after the fault ``list-changed``. record_env: the environment variables whose
+    values are recorded. oauth: over HTTP, it requires tokens of an authorization server of its own.
     """
 
     name: str = "fake"
@@ -99,29 +98,29 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             any(fault.kind in ("cursor-loop", "empty-cursor") for fault in self.faults)
             and self.page_size is None
         ):
-            raise ValueError("a fault of paging stands without pages; set page_size")
+            raise ValueError("a fault of paging needs pages; set page_size")
 
     @property
     def legacy_versions(self) -> tuple[str, ...]:
-        """The versions it takes in `initialize`, oldest first; empty when it doesn't speak that era."""
+        """The versions that it accepts in `initialize`, oldest first; empty if it doesn't speak that era."""
         return tuple(v for v in self.versions or ERAS[self.era] if v in LEGACY_VERSIONS)
 
     @property
     def modern_versions(self) -> tuple[str, ...]:
-        """The versions it takes per request; empty when it doesn't speak that era."""
+        """The versions that it accepts per request; empty if it doesn't speak that era."""
         return tuple(v for v in self.versions or ERAS[self.era] if v in MODERN_VERSIONS)
 
     def all_tools(self) -> tuple[Tool, ...]:
-        """The tools written down, then the generated ones."""
+        """The tools of the scenario, then the generated ones."""
         if self.generate is None:
             return self.tools
-        from mcpzip_fakes.generate import tools  # seldom needed, and a fake must start fast
+        from mcpzip_fakes.generate import tools  # rarely needed, and a fake must start fast
 
         return self.tools + tools(self.generate)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object], source: str = "scenario") -> "Scenario":
-        """The scenario a mapping of the file's shape describes. ScenarioError names ``source`` and the
+        """The scenario of a mapping with the structure of the file. ScenarioError names ``source`` and the
         key."""
         data = dict(mapping)
         for key, shape in _SHAPES.items():
@@ -139,8 +138,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     @classmethod
     def load(cls, path: str | Path) -> "Scenario":
-        """The scenario in a TOML or JSON file, or the shipped one of this name. ScenarioError when it can't
-        be used."""
+        """The scenario in a TOML or JSON file, or the shipped one of this name. Raises ScenarioError if it
+        can't be used."""
         file = find(path)
         try:
             text = file.read_bytes()
@@ -155,14 +154,14 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return cls.from_mapping(data, str(file))
 
     def with_era(self, era: str) -> "Scenario":
-        """The same server speaking this era. ScenarioError when there is no such era."""
+        """The same server speaking this era. Raises ScenarioError if there is no such era."""
         if era not in ERAS:
             raise ScenarioError(self.name, "era", f"{era!r} was asked for", f"ask for {', '.join(ERAS)}")
         versions = tuple(version for version in self.versions if version in ERAS[era])
         return msgspec.structs.replace(self, era=era, versions=versions)
 
     def over(self, transport: str) -> "Scenario":
-        """Itself. ScenarioError when something of it can't be had over this transport."""
+        """Itself. Raises ScenarioError if something in it isn't possible on this transport."""
         if self.oauth and transport == "stdio":
             raise ScenarioError(
                 self.name, "oauth", "there are no tokens over stdio", "use http or sse, or remove it"
@@ -178,14 +177,14 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         return self
 
     def save(self, path: str | Path) -> Path:
-        """Write it as JSON, to be read by `load`; for another process."""
+        """Write it as JSON for `load` in another process."""
         file = Path(path)
         file.write_bytes(msgspec.json.encode(self))
         return file
 
 
 def find(name: str | Path) -> Path:
-    """The file of a scenario given by path or by the name of a shipped one. ScenarioError when there is
+    """The file of a scenario by its path or the name of a shipped one. Raises ScenarioError if there is
     none."""
     path = Path(name)
     if path.suffix in (".toml", ".json"):
@@ -203,7 +202,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
-# Per list of definitions: the keys that are ours; the rest of each table is the definition.
+# Per list of definitions: the keys of this package; the rest of each table is the definition.
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     "tools": ("result", "late"),
     "changed_tools": ("result", "late"),
@@ -214,7 +213,7 @@ _SHAPES: Mapping[str, tuple[str, ...]] = {
 
 
 def _split(entry: object, ours: tuple[str, ...], path: str, source: str) -> object:
-    """``entry`` with everything that isn't ours gathered, in its order, as the JSON text ``raw``."""
+    """``entry`` with all other keys than ``ours`` collected, in their order, as the JSON text ``raw``."""
     if isinstance(entry, Tool | Resource | Prompt):
         return msgspec.to_builtins(entry)
     if isinstance(entry, str):
@@ -248,7 +247,7 @@ def _fault(entry: object) -> object:
 
 
 def _from_toml(text: bytes) -> JsonObject:
-    import tomllib  # JSON scenarios, which tests hand to processes, do without it
+    import tomllib  # JSON scenarios, which tests pass to processes, don't need it
 
     return tomllib.loads(text.decode())
 

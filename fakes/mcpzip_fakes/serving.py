@@ -1,6 +1,6 @@
-"""Serving an `HttpFake` on 127.0.0.1, from a thread of this process or as a process of its own.
+"""Serves an `HttpFake` on 127.0.0.1, in a thread of this process or as a process of its own.
 
-The rule: it stops at once. Tests start and stop many, and nothing a fake still does is worth waiting for.
+The rule: it stops at once, because tests start and stop many.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from mcpzip_fakes.scenario import Scenario
 
 _PATHS = {"http": "/mcp", "sse": "/sse", "": ""}
 _WIND_UP, _LAST_WORDS = 0.2, 5.0
-"""Seconds a request may take to end by itself once its client is gone, and once it is cancelled."""
+"""Seconds a request may take to end once its client has disconnected, and once it is cancelled."""
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 whose requests know what they came on (`TRANSPORT`): ASGI has no way to send what is no
-    answer.
+    """HTTP/1.1 with the connection in the ASGI scope of a request (`TRANSPORT`), because ASGI can't send
+    interim answers.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -45,7 +45,7 @@ class _Protocol(H11Protocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without its politeness: signals are left alone, and a stop cuts what is open."""
+    """uvicorn that handles no signals and closes open connections at once when it stops."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class _Uvicorn(uvicorn.Server):
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
-            connection.transport.abort()  # what answers them notices and winds up
+            connection.transport.abort()  # their requests notice and end
         for seconds in (_WIND_UP, _LAST_WORDS):
             if self.server_state.tasks:
                 await asyncio.wait(self.server_state.tasks, timeout=seconds)
@@ -81,11 +81,11 @@ class _Uvicorn(uvicorn.Server):
 
 
 Place = tuple[ASGIApp, socket.socket]
-"""An application, and where it listens."""
+"""An application, and its listening socket."""
 
 
 class Threaded:
-    """Applications being served by one thread of this process. name: of the thread."""
+    """Serves applications in one thread of this process. name: of the thread."""
 
     def __init__(self, places: Sequence[Place], record: Writer, name: str) -> None:
         self._record = record
@@ -99,7 +99,7 @@ class Threaded:
         asyncio.run(_serve(self._places))
 
     def stop(self) -> None:
-        """Cut every connection and wait for the thread to end. It may be called again."""
+        """Close every connection and wait for the thread to end. Can be called again."""
         if self._thread.is_alive():
             for server, _ in self._places:
                 server.stop()
@@ -109,7 +109,7 @@ class Threaded:
 
 
 class Serving(Threaded):
-    """A fake being served by a thread of this process. ``url``: where a client finds it."""
+    """Serves a fake in a thread of this process. ``url``: its URL."""
 
     def __init__(self, fake: HttpFake, record: Writer, port: int = 0) -> None:
         self.url, places = _settled(fake, port)
@@ -125,7 +125,7 @@ def run(
     stateless: bool = False,
     json_response: bool = False,
 ) -> None:
-    """Be that server until the process is ended; prints ``listening URL`` once it takes connections."""
+    """Serve until the process is ended; prints ``listening URL`` once it accepts connections."""
     number, record = begun(record_path, process.described(transport, scenario.record_env))
     fake = HttpFake(
         scenario, record, transport=transport, run=number, stateless=stateless, json_response=json_response
@@ -141,8 +141,8 @@ async def _serve(places: Sequence[tuple[_Uvicorn, socket.socket]]) -> None:
 
 
 def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:
-    """The URL of a fake, and what listens where: the fake, and its authorization server if that has a port of
-    its own."""
+    """The URL of a fake, and its applications with their sockets: the fake, and its authorization server if
+    that has a port of its own."""
     bound, url = listen(fake.transport, port)
     places: list[Place] = [(fake.app, bound)]
     if fake.protection:
@@ -156,9 +156,7 @@ def _settled(fake: HttpFake, port: int) -> tuple[str, list[Place]]:
 
 
 def listen(transport: str, port: int) -> tuple[socket.socket, str]:
-    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and the URL a client is to use. Raises
-    ScenarioError.
-    """
+    """A listening socket on 127.0.0.1 (``port`` 0: a free one) and its URL. Raises ScenarioError."""
     try:
         bound = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -166,7 +164,7 @@ def listen(transport: str, port: int) -> tuple[socket.socket, str]:
         raise ScenarioError(
             "--port", "", f"port {port} of 127.0.0.1 {why}", "choose another, or 0 for a free one"
         ) from error
-    # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
+    # Connections inherit it. asyncio sets it only on sockets created with the protocol; without it each
     # message waits for the acknowledgement of the last.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound, f"http://127.0.0.1:{bound.getsockname()[1]}{_PATHS[transport]}"

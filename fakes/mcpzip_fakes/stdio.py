@@ -1,7 +1,7 @@
-"""The quick door to a server on stdio: ``python -m mcpzip_fakes.stdio SCENARIO [--era ERA] [--record FILE]``.
+"""A server on stdio that starts fast: ``python -m mcpzip_fakes.stdio SCENARIO [--era ERA] [--record FILE]``.
 
-The rule: it starts fast, for tests start thousands. Nothing is garbage while all that is made is modules, and
-asyncio does without TLS, which no pipe needs: together an eighth of the start.
+The rule: it starts fast, because tests start thousands. Garbage collection is off during imports, and asyncio
+is imported without TLS, which pipes don't need: that saves an eighth of the start.
 """
 
 import gc
@@ -9,9 +9,9 @@ import sys
 
 
 def main() -> int:
-    """The command; 2 for a mistake in its arguments or in the scenario."""
+    """The command. Returns 2 for an error in its arguments or in the scenario."""
     gc.disable()
-    sys.modules.setdefault("ssl", None)  # type: ignore[arg-type] # how an import is told: not to be had
+    sys.modules.setdefault("ssl", None)  # type: ignore[arg-type] # makes the import fail
     from mcpzip_fakes import stdio_server
 
     gc.enable()

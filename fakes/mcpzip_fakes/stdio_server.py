@@ -1,8 +1,7 @@
 """A scenario as a stdio server.
 
-The rule: it starts fast, so this path imports the standard library, msgspec and `mcpzip.wire`, nothing else.
-Lines are framed and matched by `mcpzip.wire`; every answer leaves through `distort`, which may make anything
-of it.
+The rule: it starts fast, so it imports only the standard library, msgspec and `mcpzip.wire`. `mcpzip.wire`
+frames lines and matches answers; every answer passes through `distort`, which applies faults.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ class _Arguments(msgspec.Struct):
 
 
 class StdioServer:
-    """One process, one connection. It is also the `Channel` back to its client."""
+    """One process with one connection. It is also the `Channel` to its client."""
 
     def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
         self._loop = asyncio.get_running_loop()
@@ -78,16 +77,16 @@ class StdioServer:
                 case Invalid():
                     self._send(self._peer.error(event.id, event.code, event.message))
                 case Closed():
-                    self._loop.call_soon(self._closed)  # what takes no time is still answered
+                    self._loop.call_soon(self._closed)  # requests without a delay are still answered
                 case _:
-                    pass  # what is not for us is in the record
+                    pass  # other messages are in the record
 
     def _record_lines(self, data: bytes) -> None:
         self._partial += data
         if data and b"\n" not in data:
             return
         *lines, rest = self._partial.split(b"\n")
-        if not data:  # the last line may do without its end
+        if not data:  # the last line may lack its newline
             lines, rest = [*lines, rest], bytearray()
         self._partial = rest
         for line in lines:
@@ -169,7 +168,7 @@ class StdioServer:
             self._send(line)
             return
         steps: list[Step] = distort(line, firing)
-        async with self._alone:  # nothing comes between the pieces of a torn reply
+        async with self._alone:  # the pieces of a torn reply are not interleaved
             left = iter(steps)
             try:
                 for step in left:
@@ -193,7 +192,7 @@ class StdioServer:
                 self._held.clear()
 
     async def _pad(self, padding: Pad) -> None:
-        """What a reply is padded with is in no record: it may be more than a disk holds."""
+        """Writes padding, which is not recorded because it can be larger than the disk."""
         for piece in padding.pieces():
             if self.done.is_set():
                 return
@@ -274,7 +273,7 @@ async def serve(scenario: Scenario, plan: Plan, record: Writer) -> None:
 
 
 def run(scenario: Scenario, record_path: str | None) -> int:
-    """Be that server, from its start faults to its end; the exit code."""
+    """Run the server, from its start faults to its end. Returns the exit code."""
     number, record = begun(record_path, process.described("stdio", scenario.record_env))
     plan = Plan(scenario.faults, number)
     process.start(plan, record)
@@ -284,7 +283,7 @@ def run(scenario: Scenario, record_path: str | None) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command; 2 for a mistake in its arguments or in the scenario."""
+    """The command. Returns 2 for an error in its arguments or in the scenario."""
     words = sys.argv[1:] if argv is None else argv
     options = dict(zip(words[1::2], words[2::2], strict=False))
     if not words or len(words) % 2 == 0 or not options.keys() <= {"--era", "--record"}:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from json_client import Json
-from mcpzip_conformance.listening import free_port
+from mcpzip_conformance.http_subject import free_port
 
 from mcpzip.system.environment import server_environment
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.cli import main
-from mcpzip_conformance.commands import columns
+from mcpzip_conformance.commands import side_by_side
 from mcpzip_conformance.processes import is_running
 from mcpzip_conformance.transcript import Transcript
 from mcpzip_fakes.launch import importable
@@ -187,7 +187,10 @@ def test_what_both_sides_said_stands_in_one_row() -> None:
         (True, ask % (2, b"tools/call")),
         (False, answer % 2),
     )
-    told = [tuple(map(str, row)) for row in columns.rows(columns.side([straight]), columns.side([through]))]
+    told = [
+        tuple(map(str, row))
+        for row in side_by_side.rows(side_by_side.side([straight]), side_by_side.side([through]))
+    ]
     assert told == [
         ("None", "→ tools/list"),
         ("None", "← answer to tools/list"),
@@ -197,11 +200,11 @@ def test_what_both_sides_said_stands_in_one_row() -> None:
 
 
 def test_a_message_is_shown_so_that_it_can_be_read() -> None:
-    assert columns.shown(b'{"id":1}') == '{"id":1}'
-    assert columns.shown(b'{"text":"%s"}' % (b"x" * 60)).splitlines()[0] == "{"
-    long = columns.shown(b'{"text":"%s"}' % (b"x" * 5_000)).splitlines()
+    assert side_by_side.shown(b'{"id":1}') == '{"id":1}'
+    assert side_by_side.shown(b'{"text":"%s"}' % (b"x" * 60)).splitlines()[0] == "{"
+    long = side_by_side.shown(b'{"text":"%s"}' % (b"x" * 5_000)).splitlines()
     assert (len(long), long[1]) == (3, "… 5011 bytes …")
-    assert columns.shown(b"\x1b[31m \xff") == "\\x1b[31m \\xff"
+    assert side_by_side.shown(b"\x1b[31m \xff") == "\\x1b[31m \\xff"
 
 
 def test_explain_of_what_is_skipped_says_why(wrong: str) -> None:
@@ -254,7 +257,7 @@ def test_a_check_is_shown() -> None:
     assert code == 0
     assert output.startswith("resilience.slow-start (must)\n\nA server that starts slowly does not delay")
     assert "source: docs/conformance.md#what-a-proxy-owes" in output
-    assert "needs a subject that stands before more than one server at a time" in output
+    assert "needs a subject that connects to more than one server at a time" in output
 
 
 def test_the_page_lists_the_checks_there_are() -> None:

@@ -12,9 +12,9 @@ from typing import IO
 
 import pytest
 from click.testing import CliRunner
-from mcpzip_conformance import installing
+from mcpzip_conformance import installation
 from mcpzip_conformance.cli import main
-from mcpzip_conformance.installing import (
+from mcpzip_conformance.installation import (
     InstallError,
     bin_folder,
     cache_for,
@@ -60,7 +60,7 @@ class Pip:
 @pytest.fixture
 def pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
     stand_in = Pip()
-    monkeypatch.setattr(installing, "_run", stand_in)
+    monkeypatch.setattr(installation, "_run", stand_in)
     return stand_in
 
 
@@ -198,7 +198,7 @@ def test_two_at_a_time_are_kept_apart(pip: Pip) -> None:
     waits = threading.Event()
     done: list[Path] = []
     other = threading.Thread(target=lambda: done.append(install("small", PINS, waiting=waits.set)))
-    with installing._alone(lambda: None):
+    with installation._alone(lambda: None):
         other.start()
         assert waits.wait(10)
         assert pip.commands == []
@@ -225,7 +225,7 @@ def test_an_interrupted_pip_is_gone(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGUSR1, interrupted)
     try:
         with (tmp_path / "log").open("wb") as log, pytest.raises(KeyboardInterrupt):
-            installing._run([sys.executable, "-c", code], os.environ, log)
+            installation._run([sys.executable, "-c", code], os.environ, log)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not is_running(int((tmp_path / "log").read_text()))

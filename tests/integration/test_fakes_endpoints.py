@@ -50,7 +50,7 @@ def test_gemini_as_a_process(tmp_path: Path) -> None:
         'key = "k"\nanswers = { "send" = ["todo__add"] }\n'
         'faults = [{ kind = "status", status = 429, retry_after = 1.5, times = 1 }]\n'
     )
-    with running("gemini", "--port", "0", "--told", str(told), "--record", str(record)) as url:
+    with running("gemini", "--port", "0", "--settings", str(told), "--record", str(record)) as url:
         busy = httpx.post(url + GENERATE, json=asking(TOOLS), headers={"x-goog-api-key": "k"})
         wrong = httpx.post(url + GENERATE, json=asking(TOOLS))
         right = httpx.post(url + GENERATE, json=asking(TOOLS), headers={"x-goog-api-key": "k"})
@@ -65,7 +65,7 @@ def test_gemini_as_a_process(tmp_path: Path) -> None:
 def test_embeddings_as_a_process(tmp_path: Path) -> None:
     told = tmp_path / "told.toml"
     told.write_text('dimensions = 16\nmodels = ["m"]\n')
-    with running("embeddings", "--told", str(told)) as url:
+    with running("embeddings", "--settings", str(told)) as url:
         ollama = httpx.post(f"{url}/api/embed", json={"model": "m:latest", "input": ["a", "b"]}).json()
         openai = httpx.post(f"{url}/v1/embeddings", json={"model": "m", "input": "a", "dimensions": 8}).json()
         missing = httpx.post(f"{url}/api/embed", json={"model": "n", "input": ["a"]})
@@ -80,12 +80,16 @@ def test_embeddings_as_a_process(tmp_path: Path) -> None:
 def test_a_mistake_in_what_it_is_told_is_one_sentence(tmp_path: Path) -> None:
     told = tmp_path / "told.toml"
     for words, text, said in (
-        (["gemini", "--told", str(told)], "kee = 1", "there is no key 'kee' here; the nearest is 'key'"),
-        (["gemini", "--told", str(told)], "= 1", "not TOML"),
-        (["gemini", "--told", str(told)], 'faults = ["nan"]', "kind: found 'nan'; use status, slow, hang"),
-        (["embeddings", "--told", str(told)], 'faults = [{ kind = "slow", second = 1 }]', "'seconds'"),
-        (["embeddings", "--told", str(tmp_path / "none")], "", "it can't be read"),
-        (["slack", "--told", str(told)], "", "--told is for gemini and embeddings"),
+        (["gemini", "--settings", str(told)], "kee = 1", "there is no key 'kee' here; the nearest is 'key'"),
+        (["gemini", "--settings", str(told)], "= 1", "not TOML"),
+        (
+            ["gemini", "--settings", str(told)],
+            'faults = ["nan"]',
+            "kind: found 'nan'; use status, slow, hang",
+        ),
+        (["embeddings", "--settings", str(told)], 'faults = [{ kind = "slow", second = 1 }]', "'seconds'"),
+        (["embeddings", "--settings", str(tmp_path / "none")], "", "it can't be read"),
+        (["slack", "--settings", str(told)], "", "--settings is for gemini and embeddings"),
     ):
         told.write_text(text)
         done = subprocess.run(

@@ -99,7 +99,7 @@ def test_what_programs_read_of_a_report_is_as_it_was(tmp_path: Path) -> None:
     [
         (FAKE, ["\x1b[31mx\u202e\nFORGED"]),
         (FAKE, ["--show", "\x1b[31mx\nFORGED"]),
-        (FAKE, ["gemini", "--told", "/\x1b[31m/\x9b/none.toml\nFORGED"]),
+        (FAKE, ["gemini", "--settings", "/\x1b[31m/\x9b/none.toml\nFORGED"]),
         (FAKE, ["echo", "--era", "\x1b[31m\x9b\nFORGED"]),
         (FAKE, ["--\x1b[31m\u202e\nFORGED"]),
         (FAKE, ["echo", "more\x1b[31m\nFORGED"]),

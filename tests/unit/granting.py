@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from mcpzip_fakes.oauth.authority import Asked, Authority, s256
-from mcpzip_fakes.oauth.refused import Refused
+from mcpzip_fakes.oauth.errors import Refused
 from mcpzip_fakes.oauth.settings import settings
 
 ORIGIN = "http://127.0.0.1:8931"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mcpzip_conformance.channel.http import header_value
 from mcpzip_conformance.check import GROUPS, LEVELS, MUST, check
 from mcpzip_conformance.checks import ALL
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import SelectionError
-from mcpzip_conformance.likeness import Likeness, diff, lines
-from mcpzip_conformance.listening import free_port
+from mcpzip_conformance.http_subject import free_port
 from mcpzip_conformance.mutants.faults import FAULTS
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.report import as_json
@@ -196,7 +196,7 @@ def test_a_check_that_cannot_be_is_refused(id: str, level: str) -> None:
     async def play(stage: object) -> None:
         """It does nothing."""
 
-    with pytest.raises(ValueError, match="is there already, or"):
+    with pytest.raises(ValueError, match="exists already, or"):
         check(id, level, "docs/x")(play)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcpzip_conformance.expectations import ExpectationError, Expectations, apply, read, text, write
+from mcpzip_conformance.known_failures import ExpectationError, Expectations, apply, read, text, write
 from mcpzip_conformance.verdict import Report, Status, SubjectReport, Verdict
 
 from mcpzip.model.errors import McpzipError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcpzip_conformance.errors import SelectionError, SubjectError
-from mcpzip_conformance.families import merged
 from mcpzip_conformance.subject import FEATURES, Subject, load_all, names
+from mcpzip_conformance.variants import merged
 
 GOOD = """
 title = "p"

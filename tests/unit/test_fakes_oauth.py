@@ -19,7 +19,7 @@ from granting import (
 from hypothesis import given
 from hypothesis import strategies as st
 from mcpzip_fakes.oauth.authority import Asked, same
-from mcpzip_fakes.oauth.refused import Refused, ShownToPerson
+from mcpzip_fakes.oauth.errors import Refused, ShownToPerson
 
 
 def test_a_code_becomes_tokens_for_one_resource() -> None:

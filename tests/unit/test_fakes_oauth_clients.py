@@ -18,7 +18,7 @@ from granting import (
 )
 from mcpzip_fakes.oauth.authority import Asked
 from mcpzip_fakes.oauth.clients import JWT_BEARER, is_document
-from mcpzip_fakes.oauth.refused import Refused, ShownToPerson
+from mcpzip_fakes.oauth.errors import Refused, ShownToPerson
 
 
 def test_machines_show_who_they_are() -> None:

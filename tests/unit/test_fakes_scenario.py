@@ -131,7 +131,7 @@ def test_the_demo_servers_have_the_tools_everybody_knows(name: str, tool: str, r
             "faults = [{ kind = 'silence', method = 'ping', tool = 'x' }]",
             "faults[0]: tool is set and method is 'ping'; a tool is met",
         ),
-        ("faults = [{ kind = 'cursor-loop' }]", "a fault of paging stands without pages; set page_size."),
+        ("faults = [{ kind = 'cursor-loop' }]", "a fault of paging needs pages; set page_size."),
         ("faults = [{ knid = 'crash' }]", "faults[0]: there is no key 'knid' here; the nearest is 'kind'."),
         ("tools = 3", "tools: a whole number stands here; write a list."),
         ("cache_scope = 'all'", "cache_scope is 'all'; write public or private."),

@@ -1,9 +1,9 @@
-"""How a client's messages travel: one transport a file.
+"""The transports of a client, one a file.
 
     stdio    lines on the pipes of a process
     http     Streamable HTTP, with and without a session
 
-The rule: a channel carries messages as they are and judges none. What it can't deliver it tells its `Sink`.
+The rule: a channel sends messages unchanged and judges none. Failures are reported to its `Sink`.
 """
 
 from typing import Protocol
@@ -12,16 +12,16 @@ from mcpzip_conformance.processes import Process
 
 
 class Sink(Protocol):
-    """Who gets what comes in."""
+    """Receives incoming messages."""
 
     def line(self, raw: bytes) -> None:
-        """One message, or what stands where one should."""
+        """One message, or an invalid line."""
 
     def refused(self, id: bytes, why: str, error: bytes | None) -> None:
         """The request ``id`` (JSON text) will get no answer. error: the error object that came instead."""
 
     def remark(self, text: str) -> None:
-        """What happened beneath the messages: a status, an end of a stream. For the transcript."""
+        """A remark for the transcript: a status, the end of a stream."""
 
     def ended(self) -> None:
         """Nothing more will come, on any request."""
@@ -34,11 +34,11 @@ class Channel(Protocol):
     def process(self) -> Process: ...
 
     def write(self, raw: bytes) -> None:
-        """Send a message as it is, after those before it."""
+        """Send a message unchanged, after the earlier ones."""
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
-        """Take back the request ``id`` (JSON text) in the way of the transport and era; whether that was by
-        sending ``notification``, and not without words."""
+        """Cancel the request ``id`` (JSON text) as transport and era define it. Returns whether
+        ``notification`` was sent for that."""
 
     async def end(self, grace: float) -> None:
-        """Leave politely, and end the process if it is this client's own."""
+        """Close the connection, and end the process if it is this client's own."""

@@ -1,7 +1,7 @@
-"""Streamable HTTP: a POST a message, answered by JSON or a stream of events; in the legacy era a session, and
-a stream for what belongs to no request.
+"""Streamable HTTP: a POST a message, answered by JSON or an event stream; in the legacy era with a session,
+and a stream for messages that belong to no request.
 
-The rule: no more of HTTP is read than the specification has a client read (2025-11-25 and 2026-07-28,
+The rule: it does only what the specification requires of a client (2025-11-25 and 2026-07-28,
 basic/transports/streamable-http). Redirects aren't followed: a client's token must not travel.
 """
 
@@ -77,11 +77,11 @@ class HttpChannel:
         return self._process
 
     def write(self, raw: bytes) -> None:
-        """POST it. What asks for no answer is taken before the next message is sent."""
+        """POST it. A message without an answer is accepted before the next one is sent."""
         self._start(self._post(raw), _id_asked(raw))
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
-        """In the modern era by closing the request's stream, else in words."""
+        """In the modern era by closing the request's stream, else by the notification."""
         if self._version in MODERN_VERSIONS:
             task = self._posts.get(id)
             self._sink.remark("closes the stream of the request")
@@ -211,7 +211,7 @@ class HttpChannel:
         return asked is not None and message.get("id") == asked and "method" not in message
 
     async def _listen(self) -> None:
-        """The legacy era's stream for what belongs to no request; a server may refuse it."""
+        """The legacy era's stream for messages of no request; a server may refuse it."""
         headers = self._headers() | {"Accept": "text/event-stream"}
         try:
             async with self._client.stream("GET", self.url, headers=headers) as response:
@@ -236,7 +236,7 @@ class HttpChannel:
         return headers
 
     def _modern_headers(self, method: str | None, message: Mapping[str, bytes]) -> dict[str, str]:
-        """What a modern request says in its head as well."""
+        """The headers that repeat members of a modern request."""
         params = _members(message.get("params", b"{}"))
         version = _text(_members(params.get("_meta", b"{}")).get(PROTOCOL_VERSION_KEY))
         if version is None or method is None:

@@ -1,4 +1,4 @@
-"""stdio: a message a line, on the pipes of a process of one's own."""
+"""stdio: a message a line, on the pipes of a process of its own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ class StdioChannel:
         self.process.write(raw.rstrip(b"\n") + b"\n")
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
-        """In words: stdio has no other way."""
+        """By the notification: stdio has no other way."""
         self.write(notification)
         return True
 

@@ -1,4 +1,4 @@
-"""Every check there is, one file a group.
+"""All checks, one file or more a group.
 
 The rule: a check plays a scene and says in one sentence what is wrong; it knows servers and tools, never the
 way a subject shows them.

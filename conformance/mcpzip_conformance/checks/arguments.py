@@ -1,4 +1,4 @@
-"""Arguments the way models write them when they run a tool through another tool.
+"""Checks of arguments as models write them when they call a tool through a meta-tool.
 
 What is asked for is the same each time: the tool runs with what was meant, or it doesn't run and the reply
 says why. What must not happen is that it runs with something else.
@@ -47,7 +47,7 @@ async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: st
         expect(reply.failed and reply.text.strip(), f"With {what} nothing ran and nothing was said.")
         return
     got = calls[-1].get("arguments")
-    as_text = isinstance(got, str) and player.route.subject.tools.call is None  # handed on as it was
+    as_text = isinstance(got, str) and player.route.subject.tools.call is None  # passed on unchanged
     expect(as_text or got == msgspec.json.decode(_MEANT), f"With {what} the tool ran with {got!r}.")
 
 
@@ -78,7 +78,7 @@ async def as_text_twice(stage: Stage) -> None:
 
 @check("arguments.flat", MUST, CONTRACT, needs=META)
 async def flat(stage: Stage) -> None:
-    """Arguments that stand beside the tool's name are used, or refused; the tool doesn't run without them."""
+    """Arguments beside the tool's name are used, or refused; the tool doesn't run without them."""
     player = await stage.through(SLACK)
     reply = await player.call(SHOP, "send", _MEANT, flat=True)
     await _meant_or_refused(stage, player, reply, "its arguments beside its name")
@@ -86,7 +86,8 @@ async def flat(stage: Stage) -> None:
 
 @check("arguments.not-an-object", MUST, SPEC_2025 + "/server/tools#calling-tools", needs=META)
 async def not_an_object(stage: Stage) -> None:
-    """Arguments that are no object at all (a list, a number, a text that is no JSON) are refused in words."""
+    """Arguments that are no object at all (a list, a number, a text that is no JSON) are refused with an
+    explanation."""
     player = await stage.through(SLACK)
     for given in (b"[1,2]", b"7", b'"send it, please"', b"true"):
         reply = await player.call(SHOP, "send", given)
@@ -121,7 +122,7 @@ async def null_members(stage: Stage) -> None:
 
 @check("arguments.own-words", MUST, CONTRACT)
 async def own_words(stage: Stage) -> None:
-    """Arguments that are called as the proxy's own (name, arguments, server, tool, timeout, query) reach the
+    """Arguments with names of the proxy's own (name, arguments, server, tool, timeout, query) reach the
     server."""
     player = await stage.through(ANY)
     given = (
@@ -133,7 +134,7 @@ async def own_words(stage: Stage) -> None:
 
 @check("arguments.near-miss-name", MUST, CONTRACT)
 async def near_miss_name(stage: Stage) -> None:
-    """A tool name that is nearly right runs the tool that was meant or is refused; no other tool runs."""
+    """A tool name that is nearly right runs the intended tool or is refused; no other tool runs."""
     player = await stage.through(SLACK)
     reply = await player.call(SHOP, "Send", _MEANT)
     record = stage.record(SHOP)
@@ -144,7 +145,7 @@ async def near_miss_name(stage: Stage) -> None:
 
 @check("arguments.near-miss-says-which", SHOULD, CONTRACT, needs=META)
 async def near_miss_says_which(stage: Stage) -> None:
-    """A tool name that is nearly right is repaired, or the refusal names the tool that was meant."""
+    """A tool name that is nearly right is repaired, or the refusal names the intended tool."""
     player = await stage.through(SLACK)
     reply = await player.call(SHOP, "sned", _MEANT)
     shown = player.route.shown(SHOP, "send")
@@ -154,7 +155,7 @@ async def near_miss_says_which(stage: Stage) -> None:
 
 @check("arguments.text-is-not-touched", MUST, CONTRACT)
 async def text_is_not_touched(stage: Stage) -> None:
-    """A value that is a string stays one, even if it holds JSON, a number or a placeholder."""
+    """A string value stays a string, even if it contains JSON, a number or a placeholder."""
     player = await stage.through(ANY)
     values = {"channel": '{"a": 1}', "text": "007", "c": "null", "d": "${HOME}", "e": "{name}", "f": " x "}
     await player.call(SHOP, "send", msgspec.json.encode(values))

@@ -1,4 +1,4 @@
-"""What servers ask in the checks, and what clients say to it."""
+"""The questions of servers in the checks, and the clients' answers."""
 
 from mcpzip.wire import join_object, quote
 from mcpzip_conformance.scene import Server, server, tool

@@ -1,4 +1,4 @@
-"""What is said while a call runs: progress, logs, pings, and that it isn't needed any more.
+"""Checks of the messages during a call: progress, logs, pings, cancellation.
 
 That nothing comes is known by something that must come later; no time is waited for it.
 """
@@ -22,8 +22,16 @@ from mcpzip.wire import (
 )
 from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
 from mcpzip_conformance.client import Fields
+from mcpzip_conformance.compare_conversation import (
+    compare,
+    controlled,
+    heard,
+    in_words,
+    method_of,
+    spoken,
+    told_alike,
+)
 from mcpzip_conformance.errors import Finding, NoAnswerError
-from mcpzip_conformance.exchange import compare, controlled, heard, in_words, method_of, spoken, told_alike
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Call, server, tool
@@ -59,7 +67,7 @@ def _token(token: bytes) -> bytes:
 
 @check("conversation.progress", SHOULD, PROGRESS + "#progress-flow", needs=("progress",))
 async def progress(stage: Stage) -> None:
-    """The progress of a call arrives under the client's token, whole and in order, before the result."""
+    """The progress of a call arrives with the client's token, complete and in order, before the result."""
     await _progress(stage, LATEST_LEGACY_VERSION)
 
 
@@ -70,8 +78,8 @@ async def progress(stage: Stage) -> None:
     needs=("progress", "modern"),
 )
 async def progress_modern(stage: Stage) -> None:
-    """In 2026-07-28 too the progress of a call arrives under the client's token, whole, in order, before the
-    result."""
+    """In 2026-07-28 too the progress of a call arrives with the client's token, complete and in order, before
+    the result."""
     await _progress(stage, MODERN_VERSION)
 
 
@@ -86,23 +94,22 @@ async def _progress(stage: Stage, version: str) -> None:
 
 @check("conversation.progress-not-asked", MUST, PROGRESS + "#progress-flow")
 async def progress_not_asked(stage: Stage) -> None:
-    """A client that gave no token hears of no progress."""
+    """A client that sent no token gets no progress."""
     player = await stage.through(server(tools=[tool("build", text="built", progress=_STEPS), _ECHO]))
     await player.call(SHOP, "build")
-    await player.call(SHOP, "echo")  # whatever came before its answer has arrived by now
+    await player.call(SHOP, "echo")  # all messages before its answer have arrived by now
     expect(not player.client.messages(_PROGRESS), "It is told of progress that it didn't ask for.")
 
 
 @check("conversation.progress-token-kinds", MUST, PROGRESS + "#progress-flow", needs=("progress",))
 async def progress_token_kinds(stage: Stage) -> None:
-    """What progress comes, comes under a progress token as it was given, a string or an integer: 0, 7 and "8"
-    too."""
+    """Progress has the request's token unchanged, a string or an integer: 0, 7 and "8" too."""
     player = await stage.through(server(tools=[tool("build", text="built", progress=_STEPS)]))
     given: list[bytes] = []
     for token in (b'"a b/1"', b'"\xc3\xa9\xe2\x98\x83"', b"0", b"7", b'"8"', b"9007199254740991"):
         given.append(token)
         for params in await heard(player, Call("build", meta=_token(token)), _PROGRESS):
-            _given(split_object(params), given)  # it may be of an earlier call, and late
+            _given(split_object(params), given)  # it may be a late one of an earlier call
 
 
 def _under(token: bytes, told: Sequence[Fields]) -> None:
@@ -130,7 +137,7 @@ def _kind(token: bytes) -> tuple[bool, object]:
 
 @check("conversation.progress-of-two-calls", MUST, PROGRESS + "#progress-flow", needs=("progress",))
 async def progress_of_two_calls(stage: Stage) -> None:
-    """What progress comes of two calls at a time, comes under the token of each."""
+    """Progress of two concurrent calls has the token of its call."""
     tools = [tool(word, text=word, progress=_steps(word)) for word in ("up", "down")]
     player = await stage.through(server(tools=tools))
     await _two_at_a_time(player, player, (SHOP, "up", b'"first"'), (SHOP, "down", b'"second"'))
@@ -143,7 +150,7 @@ async def progress_of_two_calls(stage: Stage) -> None:
     needs=("progress", "several-servers"),
 )
 async def progress_of_two_servers(stage: Stage) -> None:
-    """What progress comes of two calls at a time, of two servers, comes under the token of each."""
+    """Progress of two concurrent calls to two servers has the token of its call."""
     player = await stage.through(
         server("first", tools=[tool("up", text="up", progress=_steps("up"))]),
         server("second", tools=[tool("down", text="down", progress=_steps("down"))]),
@@ -153,7 +160,7 @@ async def progress_of_two_servers(stage: Stage) -> None:
 
 @check("conversation.progress-of-two-clients", MUST, PROGRESS + "#progress-flow", needs=("progress", "http"))
 async def progress_of_two_clients(stage: Stage) -> None:
-    """Two clients may use the same token: what progress either hears of is its own call's."""
+    """Two clients can use the same token: each gets only the progress of its own call."""
     tools = [tool(word, text=word, progress=_steps(word)) for word in ("up", "down")]
     first = await stage.through(server(tools=tools))
     second = await stage.beside(first)
@@ -221,17 +228,17 @@ async def cancel_unanswered(stage: Stage) -> None:
     number = await _waiting(stage, player)
     player.client.cancel(number)
     await player.request("ping")
-    await player.call(SHOP, "echo")  # what the cancellation brought about at the server has come by now
+    await player.call(SHOP, "echo")  # the effects of the cancellation at the server are recorded by now
     expect(not player.client.answered(number), "It was answered after the cancellation.")
 
 
 @check("conversation.cancel-leaves-others", MUST, CANCELLATION)
 async def cancel_leaves_others(stage: Stage) -> None:
-    """Cancelling one call leaves others alone: one that runs beside it, and those that come after."""
+    """Cancelling one call does not affect others: a concurrent one, and later ones."""
     tools = [_ECHO, tool("wait", text="at last", delay=3.0), tool("soon", text="soon", delay=0.4)]
     player = await stage.through(server(tools=tools))
     number, beside = player.begin(SHOP, "wait"), player.begin(SHOP, "soon")
-    with suppress(Finding):  # who runs one call after the other gets to it when the first has ended
+    with suppress(Finding):  # a subject that runs one call at a time starts it after the first
         await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "It did not reach the server.")
     player.client.cancel(number)
     reply = await _reply(player, beside, "The call beside it gets no answer.")
@@ -242,11 +249,11 @@ async def cancel_leaves_others(stage: Stage) -> None:
 
 @check("conversation.cancel-stays-apart", MUST, CANCELLATION + "#behavior-requirements", needs=("http",))
 async def cancel_stays_apart(stage: Stage) -> None:
-    """A client can't cancel what another one has asked: a request of the same id is not the same request."""
+    """A client can't cancel another client's request, even with the same id."""
     first = await stage.through(server(tools=[tool("soon", text="soon", delay=0.4)]))
     second = await stage.beside(first)
     number = first.begin(SHOP, "soon")
-    with suppress(Finding):  # the answer tells
+    with suppress(Finding):  # the answer shows it
         await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "It did not reach the server.")
     second.client.cancel(number)
     reply = await _reply(first, number, "The call of the other client gets no answer.")
@@ -255,8 +262,8 @@ async def cancel_stays_apart(stage: Stage) -> None:
 
 @check("conversation.cancel-unknown", MUST, CANCELLATION + "#error-handling")
 async def cancel_unknown(stage: Stage) -> None:
-    """Cancelling what isn't there harms nobody: an id that was never used, one that is answered, one that is
-    no id, or none."""
+    """Cancelling what isn't there breaks nothing: an id that was never used, one that is answered, an invalid
+    one, or none."""
     player = await stage.through(server(tools=[_ECHO]))
     done = player.begin(SHOP, "echo")
     await player.reply(done)
@@ -272,7 +279,7 @@ async def cancel_unknown(stage: Stage) -> None:
 
 @check("conversation.ping-during-call", MUST, PING)
 async def ping_during_call(stage: Stage) -> None:
-    """While a call is open a ``ping`` is answered, if it is when none is."""
+    """While a call is open a ``ping`` is answered, if it is answered at other times."""
     player = await stage.through(server(tools=[_ECHO, tool("wait", text="at last", delay=8.0)]))
     try:
         before = await player.request("ping")
@@ -289,10 +296,10 @@ async def ping_during_call(stage: Stage) -> None:
 
 @check("conversation.server-ping", MUST, PING)
 async def server_ping(stage: Stage) -> None:
-    """A ``ping`` of the server's in the middle of a call is answered with an empty result."""
+    """A ``ping`` of the server during a call is answered with an empty result."""
     pinging = server(era="legacy", tools=[tool("check", None, ask={"method": "ping"})])
     player = await stage.through(pinging)
-    with suppress(NoAnswerError):  # what the server got tells
+    with suppress(NoAnswerError):  # the server's record shows it
         await player.call(SHOP, "check")
     record = stage.record(SHOP)
     for ping in [line for line in record.sent() if line.method == "ping"]:
@@ -337,8 +344,8 @@ _LOGS = (
 
 @check("conversation.logging", SHOULD, LOGGING + "#log-message-notifications", needs=("logging",))
 async def logging(stage: Stage) -> None:
-    """What a server logs during a call reaches a client that set the level debug: all of it, in order, with
-    level, logger and data."""
+    """A server's logs during a call reach a client that set the level debug: all, in order, with level,
+    logger and data."""
     shop = server(era="legacy", tools=[tool("build", text="built", log=_LOGS)])
     with controlled():
         straight = await stage.straight(shop)
@@ -366,7 +373,7 @@ async def logging(stage: Stage) -> None:
 
 @check("conversation.logging-level", SHOULD, LOGGING + "#setting-log-level", needs=("logging",))
 async def logging_level(stage: Stage) -> None:
-    """``logging/setLevel`` keeps away what is below the level, and no more."""
+    """``logging/setLevel`` suppresses logs below the level, and no others."""
     player = await stage.through(server(era="legacy", tools=[tool("build", text="built", log=_LOGS)]))
     await _set_level(player, "warning")
     await player.call(SHOP, "build")
@@ -380,7 +387,7 @@ async def logging_level(stage: Stage) -> None:
     needs=("logging", "modern"),
 )
 async def logging_modern(stage: Stage) -> None:
-    """In 2026-07-28 a request says by ``logLevel`` what it wants logged, and gets no logs without."""
+    """In 2026-07-28 a request gets logs from its ``logLevel`` on, and none without one."""
     shop = server(tools=[tool("build", text="built", log=_LOGS)])
     player = await stage.through(shop, version=MODERN_VERSION)
     await player.call(SHOP, "build")
@@ -391,7 +398,7 @@ async def logging_modern(stage: Stage) -> None:
 
 @check("conversation.logs-stay-apart", SHOULD, STREAMS, needs=("logging", "http"))
 async def logs_stay_apart(stage: Stage) -> None:
-    """What a server logs during the call of one client, if anybody hears of it, is not told to another."""
+    """Logs during one client's call are sent to no other client."""
     tools = [tool(word, text=word, log=[{"level": "info", "data": word}]) for word in ("one", "two")]
     first = await stage.through(server(era="legacy", tools=tools))
     second = await stage.beside(first)
@@ -400,7 +407,7 @@ async def logs_stay_apart(stage: Stage) -> None:
             await player.request("logging/setLevel", b'{"level":"debug"}')
     for player, word in ((first, "one"), (second, "two")):
         await player.call(SHOP, word)
-    await second.request("tools/list")  # what came before its answer has arrived by then
+    await second.request("tools/list")  # all messages before its answer have arrived by then
     heard_by_second = [_logged(fields) for fields in second.client.messages(_LOG)]
     expect("one" not in heard_by_second, "The other client heard of it.")
 

@@ -1,4 +1,4 @@
-"""What changes between calls: lists, and resources that somebody watches.
+"""Checks of changes between calls: lists, and subscribed resources.
 
 A tool of the server brings the change about, once its answer is out.
 """
@@ -12,8 +12,8 @@ import msgspec
 from mcpzip.wire import MODERN_VERSION, SUBSCRIPTION_ID_KEY, join_object, quote
 from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
 from mcpzip_conformance.client import Fields
+from mcpzip_conformance.compare_conversation import in_words, method_of
 from mcpzip_conformance.errors import Finding, NotPlayableError
-from mcpzip_conformance.exchange import in_words, method_of
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Server, server, tool
@@ -65,8 +65,8 @@ def _watched(era: str = "legacy") -> Server:
 
 @check("conversation.tools-changed", SHOULD, TOOLS, needs=("list-changed",))
 async def tools_changed(stage: Stage) -> None:
-    """When a server has a new tool it can be called, without a new connection; where tools are listed it is
-    listed, and the client is told."""
+    """When a server has a new tool it can be called without a new connection; if tools are listed it is
+    listed, and the client is notified."""
     player = await stage.through(_growing("tools"))
     await player.call(SHOP, "grow")
     if not player.route.meta:
@@ -82,7 +82,7 @@ async def tools_changed(stage: Stage) -> None:
 
 @check("conversation.prompts-changed", SHOULD, PROMPTS, needs=("list-changed", "prompts"))
 async def prompts_changed(stage: Stage) -> None:
-    """When a server has a new prompt it is listed and can be had, and the client is told."""
+    """When a server has a new prompt it is listed and can be got, and the client is notified."""
     player = await stage.through(_growing("prompts"))
     name = player.route.prompt(SHOP, "fresh")
     await player.request("prompts/list")
@@ -95,7 +95,7 @@ async def prompts_changed(stage: Stage) -> None:
 
 @check("conversation.resources-changed", SHOULD, RESOURCES, needs=("list-changed", "resources"))
 async def resources_changed(stage: Stage) -> None:
-    """When a server has a new resource it is listed and can be read, and the client is told."""
+    """When a server has a new resource it is listed and can be read, and the client is notified."""
     player = await stage.through(_growing("resources"))
     uri = player.route.uri(SHOP, _NEWS)
     await player.request("resources/list")
@@ -143,12 +143,12 @@ async def _at_last(
         await asyncio.sleep(_EACH)
 
 
-# Resources that are watched
+# Subscribed resources
 
 
 @check("conversation.subscribe", SHOULD, WATCHED, needs=("resources", "subscriptions"))
 async def subscribe(stage: Stage) -> None:
-    """A client that subscribed to a resource is told when it changes, by the URI the client knows."""
+    """A client that subscribed to a resource is notified when it changes, with the client's URI."""
     player = await stage.through(_watched())
     uri = await _subscribe(player, _NEWS)
     await player.call(SHOP, "write")
@@ -161,7 +161,7 @@ async def subscribe(stage: Stage) -> None:
 
 @check("conversation.unsubscribe", SHOULD, WATCHED, needs=("resources", "subscriptions"))
 async def unsubscribe(stage: Stage) -> None:
-    """A client that has unsubscribed from a resource is not told of it any more, and still of others."""
+    """A client that has unsubscribed from a resource is no longer notified of it, but still of others."""
     player = await stage.through(_watched())
     gone, kept = await _subscribe(player, _TODAY), await _subscribe(player, _NEWS)
     reply = await player.request("resources/unsubscribe", join_object({"uri": quote(gone)}))
@@ -193,8 +193,8 @@ async def _subscribe(player: Player, uri: str) -> str:
 
 @check("conversation.listen", MUST, LISTENING, needs=("modern",))
 async def listen(stage: Stage) -> None:
-    """In 2026-07-28 ``subscriptions/listen`` is acknowledged, in the name of the request and before anything
-    else, with no more than was asked for; what isn't asked for isn't told."""
+    """In 2026-07-28 ``subscriptions/listen`` is acknowledged first, with the request's id and only the
+    requested items; other changes are not notified."""
     player = await stage.through(_growing(*_KINDS, era="both"), version=MODERN_VERSION)
     if not _declares_changes(player):
         raise NotPlayableError("It declares nothing that could be listened for.")
@@ -209,8 +209,7 @@ async def listen(stage: Stage) -> None:
 
 @check("conversation.listen-lists", SHOULD, LISTENING, needs=("modern", "list-changed"))
 async def listen_lists(stage: Stage) -> None:
-    """In 2026-07-28 a client that listens for a list is told that it has changed, in the name of its
-    request."""
+    """In 2026-07-28 a client that listens for a list is notified of its change, with the request's id."""
     player = await stage.through(_growing(*_KINDS, era="both"), version=MODERN_VERSION)
     kinds = _shown_kinds(player)
     for kind in kinds:
@@ -225,8 +224,8 @@ async def listen_lists(stage: Stage) -> None:
 
 @check("conversation.listen-resource", SHOULD, LISTENING, needs=("modern", "resources", "subscriptions"))
 async def listen_resource(stage: Stage) -> None:
-    """In 2026-07-28 a client that listens for a resource is told that it has changed, by the URI it knows, in
-    the name of its request."""
+    """In 2026-07-28 a client that listens for a resource is notified of its change, with the URI that it
+    knows and the id of its request."""
     player = await stage.through(_watched("both"), version=MODERN_VERSION)
     uri = player.route.uri(SHOP, _NEWS)
     number = await _listen(player, resources=[uri])
@@ -238,8 +237,8 @@ async def listen_resource(stage: Stage) -> None:
 
 @check("conversation.listen-cancelled", SHOULD, LISTENING, needs=("modern", "list-changed"))
 async def listen_cancelled(stage: Stage) -> None:
-    """In 2026-07-28 a client that has cancelled its listening is told nothing more in the name of it, while
-    another listening of the same client goes on."""
+    """In 2026-07-28 a client that has cancelled a listen request gets no more notifications for it, while its
+    other one goes on."""
     player = await stage.through(_growing(*_KINDS, era="both"), version=MODERN_VERSION)
     kind = _shown_kinds(player)[0]
     await player.request(f"{kind}/list")

@@ -1,4 +1,4 @@
-"""What a server asks a client of 2026-07-28, and what passes between a client and a server of two eras."""
+"""Checks of questions to a client of 2026-07-28, and of a client and a server of different eras."""
 
 import msgspec
 
@@ -17,8 +17,7 @@ from mcpzip_conformance.checks.asking import (
     asking,
     booking,
 )
-from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import (
+from mcpzip_conformance.compare_conversation import (
     Respondent,
     answered,
     asked_alike,
@@ -29,7 +28,8 @@ from mcpzip_conformance.exchange import (
     left_open,
     spoken,
 )
-from mcpzip_conformance.likeness import diff
+from mcpzip_conformance.compare_json import diff
+from mcpzip_conformance.errors import Finding
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import SHOP, Call, server, tool
@@ -41,7 +41,7 @@ ERAS = SPEC_2026 + "/basic/versioning"
 
 @check("conversation.mrtr", MUST, MRTR, needs=("modern", "elicitation"))
 async def mrtr(stage: Stage) -> None:
-    """In 2026-07-28 a server that asks is answered by the next request: its ``inputRequests`` reach the
+    """In 2026-07-28 a server's questions are answered by the next request: its ``inputRequests`` reach the
     client, the client's ``inputResponses`` and ``requestState`` the server."""
     shop = asking(ELICIT, FORM, era="both")
     with controlled():
@@ -72,14 +72,14 @@ async def _in_two(player: Player) -> list[str]:
 
 @check("conversation.mrtr-rounds", SHOULD, MRTR, needs=("modern", "elicitation"))
 async def mrtr_rounds(stage: Stage) -> None:
-    """In 2026-07-28 a server may ask again when it has the first answers."""
+    """In 2026-07-28 a server can ask again after the first answers."""
     calls, says = [Call("book")], {ELICIT: BOOKED}
     await asked_alike(stage, booking("both"), calls, says, version=MODERN_VERSION)
 
 
 @check("conversation.mrtr-several", SHOULD, MRTR, needs=("modern", "elicitation", "sampling", "roots"))
 async def mrtr_several(stage: Stage) -> None:
-    """In 2026-07-28 a server may ask several things at once, each of another kind, and keep no state."""
+    """In 2026-07-28 a server can ask several questions of different kinds at once, without a state."""
     asks = [
         {"name": "who", "method": ELICIT, "params": FORM},
         {"name": "text", "method": SAMPLE, "params": SAMPLING},
@@ -94,7 +94,7 @@ async def mrtr_several(stage: Stage) -> None:
 
 @check("conversation.mrtr-prompt", SHOULD, MRTR, needs=("modern", "elicitation", "prompts"))
 async def mrtr_prompt(stage: Stage) -> None:
-    """In 2026-07-28 a server may ask before it gives a prompt, too."""
+    """In 2026-07-28 a server can ask before it returns a prompt, too."""
     messages = '[{"role":"user","content":{"type":"text","text":"For {question.content.name}."}}]'
     prompt = {"name": "letter", "messages": messages, "ask": {"method": ELICIT, "params": FORM}}
     shop = server(tools=[tool("echo")], prompts=[prompt])
@@ -163,8 +163,8 @@ async def _called(stage: Stage, era: str, version: str) -> None:
 
 @check("conversation.legacy-server-asks", SHOULD, MRTR, needs=("modern", "elicitation"))
 async def legacy_server_asks(stage: Stage) -> None:
-    """What a server that knows only ``initialize`` asks in a call reaches a client of 2026-07-28 in its way,
-    twice in one call, too."""
+    """A question of a server that knows only ``initialize`` reaches a client of 2026-07-28 in its era's form,
+    also twice in one call."""
     await asked_alike(
         stage,
         booking("legacy"),
@@ -177,8 +177,8 @@ async def legacy_server_asks(stage: Stage) -> None:
 
 @check("conversation.modern-server-asks", SHOULD, MRTR, needs=("modern", "elicitation"))
 async def modern_server_asks(stage: Stage) -> None:
-    """What a server that knows only 2026-07-28 asks in a call reaches a client that opened with
-    ``initialize`` in its way, twice in one call, too."""
+    """A question of a server that knows only 2026-07-28 reaches a client that opened with ``initialize`` in
+    its era's form, also twice in one call."""
     await asked_alike(
         stage,
         booking("modern"),

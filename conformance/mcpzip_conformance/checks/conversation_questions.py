@@ -1,4 +1,4 @@
-"""What a server asks the client in the middle of a call.
+"""Checks of a server's questions during a call.
 
 The servers here are of the client's era, so that nobody has to translate.
 """
@@ -39,8 +39,15 @@ from mcpzip_conformance.checks.asking import (
     naming,
 )
 from mcpzip_conformance.client import Fields, RefusedError
+from mcpzip_conformance.compare_conversation import (
+    Respondent,
+    asked_alike,
+    controlled,
+    in_words,
+    left_open,
+    method_of,
+)
 from mcpzip_conformance.errors import Finding, NoAnswerError
-from mcpzip_conformance.exchange import Respondent, asked_alike, controlled, in_words, left_open, method_of
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.scene import SHOP, Call, server, tool
 from mcpzip_conformance.stage import Stage
@@ -64,8 +71,8 @@ async def sampling(stage: Stage) -> None:
     needs=("elicitation",),
 )
 async def elicitation_form(stage: Stage) -> None:
-    """A server's form reaches the user with its schema, and the server what the user did: filled it in,
-    declined, went away."""
+    """A server's form reaches the user with its schema, and the user's response reaches the server: accepted,
+    declined, cancelled."""
     says = {ELICIT: [FILLED, DECLINED, DROPPED]}
     await asked_alike(stage, asking(ELICIT, FORM), [Call("ask")] * 3, says)
 
@@ -77,8 +84,8 @@ async def elicitation_form(stage: Stage) -> None:
     needs=("elicitation",),
 )
 async def elicitation_url(stage: Stage) -> None:
-    """A page that a server asks the user to open reaches the user with its URL and id, and the server that it
-    was accepted or declined."""
+    """A URL that a server asks the user to open reaches the user with its id, and the server learns whether
+    it was accepted or declined."""
     says = {ELICIT: [ACCEPTED, DECLINED]}
     await asked_alike(stage, asking(ELICIT, URL), [Call("ask")] * 2, says, since="2025-11-25")
 
@@ -91,7 +98,7 @@ async def roots(stage: Stage) -> None:
 
 @check("conversation.roots-changed", MAY, SPEC_ROOTS + "#root-list-changes", needs=("roots",))
 async def roots_changed(stage: Stage) -> None:
-    """A server is told that the client's roots have changed."""
+    """A server is notified that the client's roots have changed."""
     shop = server(era="legacy", tools=[tool("echo")])
     player = await stage.through(shop, answers=Respondent({LIST_ROOTS: [HELD]}).answers)
     await player.call(SHOP, "echo")
@@ -105,8 +112,7 @@ async def roots_changed(stage: Stage) -> None:
 
 @check("conversation.question-refused", SHOULD, SPEC_SAMPLING + "#error-handling", needs=("sampling",))
 async def question_refused(stage: Stage) -> None:
-    """A question that the client refuses with an error is refused to the server with an error, and the call
-    ends."""
+    """If a client answers a question with an error, the server gets an error, and the call ends."""
     refusal = RefusedError(b'{"code":-1,"message":"User rejected sampling request"}')
     player = await stage.through(asking(SAMPLE, SAMPLING), answers=Respondent({SAMPLE: [refusal]}).answers)
     reply = await player.call(SHOP, "ask")
@@ -116,19 +122,19 @@ async def question_refused(stage: Stage) -> None:
 
 @check("conversation.two-questions", SHOULD, SPEC_ELICITATION, needs=("elicitation",))
 async def two_questions(stage: Stage) -> None:
-    """A call in which the server asks twice gets both answers, each where it belongs."""
+    """A call in which the server asks twice gets both answers, each for its question."""
     await asked_alike(stage, booking("legacy"), [Call("book")], {ELICIT: BOOKED})
 
 
 @check("conversation.questions-of-two-calls", SHOULD, SPEC_ELICITATION, needs=("elicitation",))
 async def questions_of_two_calls(stage: Stage) -> None:
-    """Two calls at a time may both ask, and be answered in any order: each gets its own answer."""
+    """Two concurrent calls can both ask, and be answered in any order: each gets its own answer."""
     player = await stage.through(naming(), answers={ELICIT: left_open})
     calls = {by: player.begin(SHOP, "name", b'{"by":"%s"}' % by.encode()) for by in ("one", "two")}
     asked = [by for by in calls if await _asked(player, by)]
-    later = [by for by in calls if by not in asked]  # by who runs one call after the other
+    later = [by for by in calls if by not in asked]  # by a subject that runs one call at a time
     if not asked:
-        return  # that nobody is asked is another check's finding
+        return  # a missing question is another check's finding
     for by in [*reversed(asked), *later]:
         player.client.answer(await _question(player, by), named(f"N. {by}"))
     for by, number in calls.items():
@@ -138,7 +144,7 @@ async def questions_of_two_calls(stage: Stage) -> None:
 
 @check("conversation.questions-stay-apart", MUST, SPEC_ELICITATION, needs=("elicitation", "http"))
 async def questions_stay_apart(stage: Stage) -> None:
-    """With two clients a question, if it reaches any, reaches the client that made the call, and no other."""
+    """With two clients a question reaches only the client that made the call."""
     first_one, second_one = (
         Respondent({ELICIT: [named("of the first")]}),
         Respondent({ELICIT: [named("of the second")]}),
@@ -146,7 +152,7 @@ async def questions_stay_apart(stage: Stage) -> None:
     first = await stage.through(naming(delay=0.1), answers=first_one.answers)
     second = await stage.beside(first, answers=second_one.answers)
     sides = ((first, first_one, "the first"), (second, second_one, "the second"))
-    # Alone, while the other one came later; then both at a time.
+    # First alone, then both at the same time.
     for those in (sides[:1], sides[1:], sides):
         calls = [
             (player, word, player.begin(SHOP, "name", join_object({"by": quote(word)})))
@@ -162,15 +168,13 @@ async def questions_stay_apart(stage: Stage) -> None:
 
 @check("conversation.capabilities-told", SHOULD, NEGOTIATION)
 async def capabilities_told(stage: Stage) -> None:
-    """Where a call is made the server is told of no sampling, elicitation or roots that the client doesn't
-    have."""
+    """For a call the server learns of no sampling, elicitation or roots that the client lacks."""
     await _does_without(stage, LATEST_LEGACY_VERSION)
 
 
 @check("conversation.capabilities-told-modern", SHOULD, SPEC_2026 + "/basic", needs=("modern",))
 async def capabilities_told_modern(stage: Stage) -> None:
-    """In 2026-07-28 too a server is told of no sampling, elicitation or roots that the client doesn't
-    have."""
+    """In 2026-07-28 too a server learns of no sampling, elicitation or roots that the client lacks."""
     await _does_without(stage, MODERN_VERSION)
 
 
@@ -188,7 +192,7 @@ async def _does_without(stage: Stage, version: str) -> None:
             expect((await straight.call(SHOP, name)).text == "did without", f"{name} asked")
     player = await stage.through(shop, version=version)
     for name in (*questions, "where"):
-        with suppress(NoAnswerError):  # what the server was told counts
+        with suppress(NoAnswerError):  # only what the server got counts
             await player.call(SHOP, name)
         told = sorted(_declared(stage.record(SHOP)) & {"sampling", "elicitation", "roots"})
         expect(not told, f"The client declares nothing, and the server was told of {' and '.join(told)}.")

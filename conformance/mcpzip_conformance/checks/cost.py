@@ -1,4 +1,4 @@
-"""What a subject costs, in figures.
+"""Measurements of a subject: tokens, time, memory.
 
 The rule: a check here fails only where what it measures doesn't work at all. Tokens are UTF-8 bytes of JSON
 without white space, divided by four; times are those of this machine, with whatever else it does, and so are
@@ -65,9 +65,8 @@ def _tokens(texts: Sequence[bytes]) -> int:
 
 @check("cost.listing", MAY, CONTRACT)
 async def listing(stage: Stage) -> None:
-    """What a model is given before it has done anything, before 40 tools of 4 servers: the tokens of
-    ``tools/list``, their ratio to the definitions as the servers wrote them, and the tokens of the
-    ``instructions``."""
+    """What a model gets before its first step, with 40 tools of 4 servers: the tokens of ``tools/list``,
+    their ratio to the definitions as the servers wrote them, and the tokens of the ``instructions``."""
     player, servers = await _with_catalog(stage)
     tools = await player.list_tools()
     expect(tools, "It lists no tools.")

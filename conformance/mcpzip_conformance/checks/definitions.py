@@ -1,4 +1,4 @@
-"""A tool's definition as a client or a model gets to see it, wherever the subject shows it."""
+"""Checks of tool definitions as a client or a model gets them."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ import msgspec
 
 from mcpzip.wire import join_object, split_object
 from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check
+from mcpzip_conformance.compare_conversation import controlled, said_too
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import controlled, said_too
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.scene import SHOP, server, tool
 from mcpzip_conformance.stage import Stage
 
@@ -107,8 +107,8 @@ async def schema_unknown_keywords(stage: Stage) -> None:
 
 @check("fidelity.schema-refs", MUST, SCHEMAS, needs=DESCRIBE)
 async def schema_refs(stage: Stage) -> None:
-    """A schema with ``$ref`` and ``$defs`` means what its server wrote: it is shown as it was, or with what a
-    reference points at in its place. One that points back at itself stays."""
+    """A schema with ``$ref`` and ``$defs`` keeps its meaning: it is shown unchanged, or with references
+    replaced by their targets. A recursive reference stays."""
     definitions = {
         "money": {
             "type": "object",
@@ -177,8 +177,7 @@ async def output_schema(stage: Stage) -> None:
 
 @check("fidelity.annotations", SHOULD, TOOL + "-annotations", needs=DESCRIBE)
 async def annotations(stage: Stage) -> None:
-    """A tool's annotations are shown as its server wrote them: a hint that says yes, and one that says
-    no."""
+    """A tool's annotations are shown as its server wrote them: a true hint, and a false one."""
     await _same(
         stage,
         {

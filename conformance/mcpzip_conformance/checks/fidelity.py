@@ -1,4 +1,4 @@
-"""Nothing is lost on the way back, and nothing on the way there.
+"""Checks that no data of results and arguments is lost or changed.
 
 Where JSON leaves a freedom (the order of keys, 1.0 for 1, integers past 2^53), keeping it is asked for at a
 lower level than keeping the value.
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from mcpzip.wire import LATEST_LEGACY_VERSION, MODERN_VERSION, quote, with_members
 from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect, saw
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import Finding, NotPlayableError
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.scene import SHOP, Call, Scene, server, tool
 from mcpzip_conformance.stage import Stage
 
@@ -88,19 +88,19 @@ async def several_blocks(stage: Stage) -> None:
 
 @check("fidelity.no-content", MUST, RESULT)
 async def no_content(stage: Stage) -> None:
-    """A result whose content is an empty list stays so."""
+    """A result with an empty content list keeps it."""
     await _kept(stage, content=[])
 
 
 @check("fidelity.is-error", MUST, TOOLS + "#error-handling")
 async def is_error(stage: Stage) -> None:
-    """A result with ``isError`` arrives with it, its content unchanged."""
+    """A result with ``isError`` arrives with it and with its content unchanged."""
     await _kept(stage, text="the printer is on fire", isError=True)
 
 
 @check("fidelity.is-error-false", MAY, TOOLS + "#error-handling")
 async def is_error_false(stage: Stage) -> None:
-    """``isError: false`` is not taken away where a server writes it, nor added where it doesn't."""
+    """``isError: false`` is neither removed nor added."""
     raw = '{"content":[{"type":"text","text":"fine"}],"isError":false}'
     shop = server(tools=[tool("says", None, raw=raw), tool("doesnt", None, text="fine")])
     player = await stage.through(shop)
@@ -111,7 +111,7 @@ async def is_error_false(stage: Stage) -> None:
 
 @check("fidelity.structured-content", MUST, TOOLS + "#structured-content")
 async def structured_content(stage: Stage) -> None:
-    """``structuredContent`` arrives as it was, nulls, empty containers and depth included."""
+    """``structuredContent`` arrives unchanged, with nulls, empty containers and nesting."""
     value: object = {
         "a": None,
         "b": [],
@@ -143,7 +143,7 @@ async def meta(stage: Stage) -> None:
 
 @check("fidelity.meta-modern", MUST, SPEC_2026 + "/basic#_meta", needs=("modern",))
 async def meta_modern(stage: Stage) -> None:
-    """In 2026-07-28 too ``_meta`` of a result arrives beside what the protocol itself puts there."""
+    """In 2026-07-28 too ``_meta`` of a result arrives, beside the members that the protocol adds."""
     await _kept(
         stage,
         version=MODERN_VERSION,
@@ -168,7 +168,7 @@ async def nulls(stage: Stage) -> None:
 
 @check("fidelity.unknown-content", SHOULD, CONTRACT)
 async def unknown_content(stage: Stage) -> None:
-    """A content block of a kind that doesn't exist yet arrives as it was."""
+    """A content block of an unknown kind arrives unchanged."""
     await _kept(stage, raw=_raw({"content": [{"type": "hologram", "depth": [1, None]}]}))
 
 
@@ -223,13 +223,13 @@ async def error(stage: Stage) -> None:
 
 @check("fidelity.error-without-data", SHOULD, TOOLS + "#error-handling")
 async def error_without_data(stage: Stage) -> None:
-    """An error without data arrives without, and a code of the reserved range stays what it is."""
+    """An error without data arrives without data, and a code of the reserved range stays unchanged."""
     await _kept(stage, error={"code": -32602, "message": "unknown size: XXL"})
 
 
 @check("fidelity.arguments", MUST, CONTRACT)
 async def arguments(stage: Stage) -> None:
-    """Arguments arrive as they were sent: nesting, empty containers, Unicode keys, big integers."""
+    """Arguments arrive unchanged: nesting, empty containers, Unicode keys, big integers."""
     sent = '{"b":[],"c":{},"d":[[1,{"e":2.5}]],"ключ":"é","":true,"id":9007199254740991}'
     await _received(stage, sent.encode(), b"{}")
 
@@ -250,7 +250,7 @@ async def _received(stage: Stage, *sent: bytes) -> None:
 
 @check("fidelity.arguments-spelling", MAY, NUMBERS)
 async def arguments_spelling(stage: Stage) -> None:
-    """Arguments arrive with their numbers as they were spelt."""
+    """Arguments arrive with the spelling of their numbers."""
     if stage.subject.upstream != "stdio":
         raise NotPlayableError(
             "Its servers are on HTTP, and a fake there doesn't see how numbers were spelt."
@@ -278,8 +278,8 @@ async def request_meta(stage: Stage) -> None:
 
 @check("fidelity.tool-names", MUST, CONTRACT)
 async def tool_names(stage: Stage) -> None:
-    """A tool can be called whatever legal name it has: with dots, dashes, underscores in a row, digits only,
-    100 characters."""
+    """A tool can be called by any valid name: with dots, dashes, underscores in a row, digits only, 100
+    characters."""
     names = ["a.b-c", "a__b", "__init__", "42", "n" * 100, "getUser", "GetUser"]
     player = await stage.through(server(tools=[tool(name, text=f"this is {name}") for name in names]))
     for name in names:
@@ -289,7 +289,8 @@ async def tool_names(stage: Stage) -> None:
 
 @check("fidelity.odd-tool-names", MAY, CONTRACT)
 async def odd_tool_names(stage: Stage) -> None:
-    """A tool can be called even if its name breaks the specification's advice: spaces, slashes, Unicode."""
+    """A tool can be called even if its name goes against the specification's recommendation: spaces, slashes,
+    Unicode."""
     names = ["send mail", "a/b", "wyślij", "送信", "tool:x", "{name}"]
     player = await stage.through(server(tools=[tool(name, text=f"this is {name}") for name in names]))
     for name in names:

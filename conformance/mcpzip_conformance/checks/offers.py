@@ -1,4 +1,4 @@
-"""What a server offers besides its tools: resources, prompts, completions."""
+"""Checks of resources, prompts and completions."""
 
 import base64
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from mcpzip.wire import (
     quote,
 )
 from mcpzip_conformance.check import CONTRACT, MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
-from mcpzip_conformance.exchange import controlled
-from mcpzip_conformance.offered import (
+from mcpzip_conformance.compare_conversation import controlled
+from mcpzip_conformance.compare_offers import (
     PROMPT,
     RESOURCE,
     TEMPLATE,
@@ -146,7 +146,7 @@ async def resources_paging(stage: Stage) -> None:
 
 @check("fidelity.prompts-paging", MUST, PAGING, needs=("prompts",))
 async def prompts_paging(stage: Stage) -> None:
-    """Every page of a server's prompts is followed: all are listed, and the last can be had."""
+    """Every page of a server's prompts is followed: all are listed, and the last can be got."""
     names = [f"prompt_{number}" for number in range(5)]
     prompts = [{"name": name, "messages": [_says(f"This is {name}.")]} for name in names]
     player = await stage.through(server(tools=ECHO, page_size=2, prompts=prompts))
@@ -178,8 +178,8 @@ async def _same_contents(stage: Stage, *resources: dict[str, object]) -> None:
 
 @check("fidelity.resource-text", MUST, RESOURCES + "#resource-contents", needs=("resources",))
 async def resource_text(stage: Stage) -> None:
-    """The text of a resource arrives character by character, with its type; 1 MB of it, and none at all,
-    too."""
+    """The text of a resource arrives character by character, with its type; also 1 MB of it, and an empty
+    one."""
     odd = 'é é שלום 日本 😀👩‍👩‍👧 \u2028\u2029 \x01\x7f\t\r\n\\ " { uri } \ufeff'
     await _same_contents(
         stage,
@@ -191,7 +191,7 @@ async def resource_text(stage: Stage) -> None:
 
 @check("fidelity.resource-blob", MUST, RESOURCES + "#resource-contents", needs=("resources",))
 async def resource_blob(stage: Stage) -> None:
-    """The bytes of a resource arrive as they were, with their type."""
+    """The bytes of a resource arrive unchanged, with their type."""
     await _same_contents(stage, _resource("note://library/cover", {"mimeType": "image/png"}, blob=_BYTES))
 
 
@@ -207,7 +207,7 @@ async def resource_meta(stage: Stage) -> None:
 
 @check("fidelity.resource-by-template", MUST, RESOURCES + "#resource-templates", needs=("resources",))
 async def resource_by_template(stage: Stage) -> None:
-    """A URI made from a template as it is shown is read from the server whose template it is."""
+    """A URI made from a shown template is read from the template's server."""
     day = {"uriTemplate": DAYS, "name": "day", "mimeType": "text/plain", "text": "It is {day}."}
     player = await stage.through(server(tools=ECHO, resource_templates=[day]))
     entry = msgspec.json.decode((await listed(player, TEMPLATE, [DAYS]))[DAYS])
@@ -241,7 +241,7 @@ async def _not_found(stage: Stage, version: str, code: int) -> None:
 
 @check("fidelity.resource-in-result", SHOULD, LINKS, needs=("resources",))
 async def resource_in_result(stage: Stage) -> None:
-    """A link in a tool's result leads somewhere: the resource can be read by the URI that arrived."""
+    """A link in a tool's result works: the resource can be read by the received URI."""
     link = {"type": "resource_link", "uri": TODAY, "name": "today"}
     shop = server(tools=[tool("find", None, content=[link])], resources=[_resource(TODAY)])
     player = await stage.through(shop)
@@ -271,7 +271,7 @@ async def _get(player: Player, name: str, arguments: Mapping[str, str] | None = 
 
 @check("fidelity.prompt", MUST, PROMPTS + "#promptmessage", needs=("prompts",))
 async def prompt(stage: Stage) -> None:
-    """A prompt's messages arrive all, in their order, with their roles, whatever they hold: text, an image,
+    """A prompt's messages arrive all, in their order, with their roles and any content: text, an image,
     audio, a link, embedded text and bytes."""
     messages = [
         _says({"type": "text", "text": "héllo 😀\n"}),
@@ -309,8 +309,7 @@ async def prompt_meta(stage: Stage) -> None:
 
 @check("fidelity.prompt-arguments", MUST, PROMPTS + "#getting-a-prompt", needs=("prompts",))
 async def prompt_arguments(stage: Stage) -> None:
-    """A prompt's arguments reach the server as they were sent: empty, Unicode, JSON in a string,
-    placeholders."""
+    """A prompt's arguments reach the server unchanged: empty, Unicode, JSON in a string, placeholders."""
     sent = {
         "who": "wyślij 😀",
         "how": "",
@@ -346,8 +345,8 @@ _CITIES = {"city": ("Graz", "Grünau", "Groß Enzersdorf", "Wien")}
 
 @check("fidelity.completion-prompt", SHOULD, COMPLETION, needs=("prompts", "completion"))
 async def completion_prompt(stage: Stage) -> None:
-    """Completions of a prompt's argument arrive with values, total and ``hasMore``; what was chosen before
-    reaches the server."""
+    """Completions of a prompt's argument arrive with values, total and ``hasMore``; earlier choices reach the
+    server."""
     arguments = [{"name": "city"}, {"name": "country"}]
     visit = {"name": "visit", "arguments": arguments, "messages": [_says("{city}")], "complete": _CITIES}
     await _same_completion(stage, PROMPT, server(tools=ECHO, prompts=[visit]), "visit", "ref/prompt", "name")
@@ -355,8 +354,8 @@ async def completion_prompt(stage: Stage) -> None:
 
 @check("fidelity.completion-template", SHOULD, COMPLETION, needs=("resources", "completion"))
 async def completion_template(stage: Stage) -> None:
-    """Completions of a place in a template arrive with values, total and ``hasMore``; what was chosen before
-    reaches the server."""
+    """Completions of a template's variable arrive with values, total and ``hasMore``; earlier choices reach
+    the server."""
     uri = "note://library/{country}/{city}"
     map_of = {"uriTemplate": uri, "name": "map", "text": "{city}", "complete": _CITIES}
     await _same_completion(

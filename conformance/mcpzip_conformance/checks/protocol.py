@@ -1,4 +1,4 @@
-"""The conversation itself: handshakes, ids, and what a message that is wrong does."""
+"""Checks of the protocol: handshakes, ids, invalid messages."""
 
 import json
 import re
@@ -100,7 +100,7 @@ async def version_2026_07_28(stage: Stage) -> None:
     versions = player.opening.fields.get("supportedVersions")
     expect(isinstance(versions, list) and MODERN_VERSION in versions, f"server/discover names {versions!r}.")
     listed = await player.request("tools/list")
-    called = await player.client.reply(player.begin(SHOP, "echo", b'{"n":1}'))  # with what is put around it
+    called = await player.client.reply(player.begin(SHOP, "echo", b'{"n":1}'))  # with the subject's additions
     expect(not called.failed, f"A call is answered with {called.text!r}.")
     for what, reply in (("server/discover", player.opening), ("tools/list", listed), ("tools/call", called)):
         expect(reply.fields.get("resultType") == "complete", f"The result of {what} has no resultType.")
@@ -110,7 +110,7 @@ async def version_2026_07_28(stage: Stage) -> None:
 
 @check("protocol.server-info-modern", SHOULD, SPEC_2026 + "/basic", needs=("modern",))
 async def server_info_modern(stage: Stage) -> None:
-    """In 2026-07-28 every result says in its ``_meta`` who answers."""
+    """In 2026-07-28 every result has ``serverInfo`` in its ``_meta``."""
     player = await stage.through(ECHO, version=MODERN_VERSION)
     listed = await player.request("tools/list")
     called = await player.client.reply(player.begin(SHOP, "echo", b'{"n":1}'))
@@ -124,7 +124,7 @@ async def server_info_modern(stage: Stage) -> None:
 
 @check("protocol.first-request-modern", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
 async def first_request_modern(stage: Stage) -> None:
-    """A client of 2026-07-28 needn't discover: its first request may be any."""
+    """A client of 2026-07-28 needs no `server/discover`: its first request can be any."""
     player = await stage.started(ECHO, version=MODERN_VERSION)
     reply = await player.request("tools/list")
     expect(isinstance(reply.fields.get("tools"), list), f"tools/list was answered with {reply.text!r}.")
@@ -132,7 +132,8 @@ async def first_request_modern(stage: Stage) -> None:
 
 @check("protocol.unknown-version", MUST, LIFECYCLE + "#version-negotiation")
 async def unknown_version(stage: Stage) -> None:
-    """``initialize`` with a version nobody knows is answered with one the server speaks, or with an error."""
+    """``initialize`` with an unknown version is answered with a version that the server speaks, or with an
+    error."""
     player = await stage.started(ECHO)
     reply = await player.request("initialize", initialize_params("1999-12-31", _INFO, b"{}"))
     agreed = reply.fields.get("protocolVersion")
@@ -142,7 +143,7 @@ async def unknown_version(stage: Stage) -> None:
 
 @check("protocol.unknown-version-modern", MUST, SPEC_2026 + "/basic/versioning", needs=("modern",))
 async def unknown_version_modern(stage: Stage) -> None:
-    """A request under a version nobody knows is answered with error -32022, whose data name those it has."""
+    """A request with an unknown version is answered with error -32022, whose data list the supported ones."""
     player = await stage.started(ECHO)
     params = stamp_request(None, "2099-01-01", _INFO, b"{}")
     reply = await player.client.request("tools/list", params)
@@ -162,7 +163,7 @@ async def unknown_method(stage: Stage) -> None:
 
 @check("protocol.unknown-tool", MUST, SPEC_2025 + "/server/tools#error-handling")
 async def unknown_tool(stage: Stage) -> None:
-    """A call of a tool that doesn't exist is answered with an error, or a result that says it is one."""
+    """A call of a tool that doesn't exist is answered with an error, or a result with `isError`."""
     player = await stage.through(ECHO)
     for name in ("no_such_tool", ""):
         reply = await player.call(SHOP, name)
@@ -192,8 +193,8 @@ _IDS: tuple[str | int, ...] = (0, -1, 2**53 - 1, "", "70007", 70007, "a b", "Ã©â
 
 @check("protocol.ids", MUST, JSON_RPC + "#request_object")
 async def ids(stage: Stage) -> None:
-    """An id comes back as it was sent, whether a string or a number: empty, long, negative, Unicode, "70007"
-    and then 70007."""
+    """An answer has the id of its request unchanged, string or number: empty, long, negative, Unicode,
+    "70007" and then 70007."""
     player = await stage.through(ECHO)
     for id in _IDS:
         await _come_back(player, id)
@@ -201,14 +202,14 @@ async def ids(stage: Stage) -> None:
 
 @check("protocol.ids-at-a-time", SHOULD, JSON_RPC + "#request_object")
 async def ids_at_a_time(stage: Stage) -> None:
-    """Ids come back as they were sent when all requests are open at a time, too."""
+    """Answers have the ids of their requests unchanged, also when all requests are open at the same time."""
     player = await stage.through(ECHO)
     await _come_back(player, *(id for id in _IDS if id != "70007"))
 
 
 @check("protocol.ids-alike", MAY, JSON_RPC + "#request_object", needs=("stdio",))
 async def ids_alike(stage: Stage) -> None:
-    """70007 and "70007" are two ids, also when both requests are open at a time."""
+    """70007 and "70007" are different ids, also when both requests are open at the same time."""
     player = await stage.through(ECHO)
     await _come_back(player, 70007, "70007", 0, "0")
 
@@ -228,7 +229,7 @@ async def _come_back(player: Player, *sent: str | int) -> None:
 
 @check("protocol.id-null", SHOULD, SPEC_2025 + "/basic#requests")
 async def id_null(stage: Stage) -> None:
-    """A request whose id is null, an array or an object harms nobody: the next one is answered."""
+    """A request whose id is null, an array or an object breaks nothing: the next request is answered."""
     await _survives(
         stage, *(b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % id for id in (b"null", b"[1]", b"{}"))
     )
@@ -236,23 +237,23 @@ async def id_null(stage: Stage) -> None:
 
 @check("protocol.malformed-line", MUST, JSON_RPC + "#error_object")
 async def malformed_line(stage: Stage) -> None:
-    """A line (over HTTP a body) that isn't JSON, or isn't a message, harms nobody: the next request is
+    """A line (over HTTP a body) that isn't JSON, or isn't a message, breaks nothing: the next request is
     answered."""
     await _survives(stage, b'{"jsonrpc":"2.0","id":1,', b"hello", b"42", b'"text"', b"{}", b'{"id":5}')
 
 
 @check("protocol.malformed-utf8", SHOULD, JSON_RPC + "#error_object")
 async def malformed_utf8(stage: Stage) -> None:
-    """A line (over HTTP a body) that isn't UTF-8 harms nobody: the next request is answered."""
+    """A line (over HTTP a body) that isn't UTF-8 breaks nothing: the next request is answered."""
     await _survives(stage, b"\xff\xfe")
 
 
 @check("protocol.malformed-line-answered", SHOULD, JSON_RPC + "#error_object", needs=("stdio",))
 async def malformed_line_answered(stage: Stage) -> None:
-    """A line that isn't JSON is answered with error -32700 under the id null."""
+    """A line that isn't JSON is answered with error -32700 and the id null."""
     player = await stage.through(ECHO)
     player.client.write(b'{"jsonrpc":"2.0","id":1,')
-    for method in ("ping", "tools/list"):  # what came before their answers has arrived by then
+    for method in ("ping", "tools/list"):  # all messages before their answers have arrived by then
         await player.request(method)
     answers = [it for it in player.client.messages() if it.get("id") == b"null" and "error" in it]
     expect(answers, "The requests behind it are answered, and it is not.")
@@ -262,13 +263,13 @@ async def malformed_line_answered(stage: Stage) -> None:
 
 @check("protocol.batch", SHOULD, SPEC_2025 + "/changelog")
 async def batch(stage: Stage) -> None:
-    """A batch, which no version since 2025-06-18 has, harms nobody: the next request is answered."""
+    """A batch, which no version since 2025-06-18 has, breaks nothing: the next request is answered."""
     await _survives(stage, b'[{"jsonrpc":"2.0","id":90,"method":"ping"}]', b"[]")
 
 
 @check("protocol.notification-unanswered", MUST, JSON_RPC + "#notification")
 async def notification_unanswered(stage: Stage) -> None:
-    """A notification is never answered, not even one that nobody knows."""
+    """A notification is never answered, not even an unknown one."""
     player = await stage.through(ECHO)
     before = len(player.client.messages())
     player.client.notify("notifications/conformance-unknown", b'{"n":1}')
@@ -282,7 +283,7 @@ async def notification_unanswered(stage: Stage) -> None:
 
 @check("protocol.stdout-is-messages", MUST, STDIO, needs=("stdio",))
 async def stdout_is_messages(stage: Stage) -> None:
-    """Nothing but messages stands on stdout, whatever the servers write on theirs."""
+    """Stdout has only messages, whatever the servers write on theirs."""
     loud = server(
         tools=[tool("echo"), tool("fail", text="no", isError=True)],
         faults=[{"kind": "stderr", "count": 20}],
@@ -299,7 +300,7 @@ async def stdout_is_messages(stage: Stage) -> None:
 
 @check("protocol.listing-stable", SHOULD, SPEC_2026 + "/server/tools#capabilities")
 async def listing_stable(stage: Stage) -> None:
-    """``tools/list`` says the same before and after a call: it doesn't vary as a side effect."""
+    """``tools/list`` is the same before and after a call: a call has no side effect on it."""
     player = await stage.through(ECHO)
     before = await player.list_tools()
     await player.call(SHOP, "echo")
@@ -321,7 +322,7 @@ async def paging(stage: Stage) -> None:
 
 @check("protocol.paging-empty-cursor", SHOULD, SPEC_2025 + "/server/utilities/pagination")
 async def paging_empty_cursor(stage: Stage) -> None:
-    """A cursor that is the empty string is a cursor: the page it names is followed."""
+    """A cursor that is the empty string is valid: its page is followed."""
     many = server(tools=[tool("first"), tool("last")], page_size=1, faults=["empty-cursor"])
     player = await stage.through(many)
     await player.ready([(SHOP, "last")])
@@ -337,7 +338,7 @@ async def answers_once(stage: Stage) -> None:
 
 @check("protocol.answers-once-for-two", SHOULD, JSON_RPC + "#response_object", needs=("owns-servers",))
 async def answers_once_for_two(stage: Stage) -> None:
-    """Every request gets exactly one answer, also when a server gives two."""
+    """Every request gets exactly one answer, also when a server sends two."""
     await _one_answer_each(stage, server(tools=[tool("echo")], faults=["duplicate"]))
 
 
@@ -354,7 +355,7 @@ async def _one_answer_each(stage: Stage, shop: Server) -> None:
 
 @check("protocol.request-before-initialize", SHOULD, LIFECYCLE + "#initialization")
 async def request_before_initialize(stage: Stage) -> None:
-    """A request before ``initialize`` harms nobody: the handshake works after it."""
+    """A request before ``initialize`` breaks nothing: the handshake works after it."""
     player = await stage.started(ECHO)
     number = player.client.send("ping")
     await player.open()

@@ -1,4 +1,4 @@
-"""Servers that are slow, silent, broken or rude, and a client that leaves.
+"""Checks with slow, silent, broken or faulty servers, and with a client that disconnects.
 
 No time is asserted: a check says what must come before what, and gives it as long as a client would wait.
 """
@@ -26,8 +26,8 @@ WELL = server(tools=[tool("echo")])
 
 @check("resilience.slow-start", MUST, CONTRACT, needs=SEVERAL)
 async def slow_start(stage: Stage) -> None:
-    """A server that starts slowly does not delay the handshake: it is answered before that server has read a
-    word."""
+    """A server that starts slowly does not delay the handshake: it is answered before that server has read
+    anything."""
     slow = server("slow", tools=[tool("late")], faults=[{"kind": "slow-start", "seconds": 6.0}])
     player = await stage.started(WELL, slow)
     await player.open()
@@ -44,7 +44,7 @@ async def slow_start_others(stage: Stage) -> None:
     player = await stage.started(WELL, slow)
     await player.open()
     reply = await player.call(SHOP, "echo", b'{"n":1}')
-    while reply.failed and not stage.record("slow").received():  # the other one has to start as well
+    while reply.failed and not stage.record("slow").received():  # the other server must start as well
         await asyncio.sleep(0.1)
         reply = await player.call(SHOP, "echo", b'{"n":1}')
     _echoes(reply)
@@ -68,7 +68,7 @@ async def slow_start_listing(stage: Stage) -> None:
 
 @check("resilience.first-call", SHOULD, CONTRACT)
 async def first_call(stage: Stage) -> None:
-    """A call right after the handshake is answered, whether or not the server has been listed yet."""
+    """A call right after the handshake is answered, even if the server has not been listed yet."""
     player = await stage.started(WELL)
     await player.open()
     _echoes(await player.call(SHOP, "echo", b'{"n":1}'))
@@ -76,26 +76,28 @@ async def first_call(stage: Stage) -> None:
 
 @check("resilience.dead-server", MUST, CONTRACT, needs=SEVERAL)
 async def dead_server(stage: Stage) -> None:
-    """A server that exits at its start hurts no other, and a call of its tools is refused with an error."""
+    """A server that exits at its start does not affect the others, and a call of its tools is refused with an
+    error."""
     await _beside(stage, server("broken", tools=[tool("gone")], faults=["exit-at-once"]))
 
 
 @check("resilience.missing-command", MUST, CONTRACT, needs=SEVERAL)
 async def missing_command(stage: Stage) -> None:
-    """A server whose command doesn't exist hurts no other; a call of its tools is refused with an error."""
+    """A server whose command doesn't exist does not affect the others; a call of its tools is refused with an
+    error."""
     await _beside(stage, server("broken", tools=[tool("gone")], command=("conformance-no-such-command",)))
 
 
 @check("resilience.silent-server", MUST, CONTRACT, needs=SEVERAL)
 async def silent_server(stage: Stage) -> None:
-    """A server that reads everything and answers nothing hurts no other."""
+    """A server that reads everything and answers nothing does not affect the others."""
     player = await stage.through(WELL, server("silent", tools=[tool("gone")], faults=["silence"]))
     _echoes(await player.call(SHOP, "echo", b'{"n":1}'))
 
 
 @check("resilience.failing-listing", MUST, CONTRACT, needs=SEVERAL)
 async def failing_listing(stage: Stage) -> None:
-    """A server whose listing fails hurts no other: their tools are listed, and can be called."""
+    """A server whose listing fails does not affect the others: their tools are listed, and can be called."""
     broken = server("broken", tools=[tool("gone")], faults=[{"kind": "error", "method": "tools/list"}])
     player = await stage.through(WELL, broken)
     await player.list_tools()
@@ -115,13 +117,13 @@ async def _beside(stage: Stage, broken: Server) -> None:
 
 @check("resilience.crash-before-answer", MUST, CONTRACT, needs=OWNS)
 async def crash_before_answer(stage: Stage) -> None:
-    """A server that dies under a call: the call is answered with an error, and soon, not left open."""
+    """If a server dies during a call, the call is soon answered with an error."""
     await _crash(stage, "before")
 
 
 @check("resilience.crash-within-answer", MUST, CONTRACT, needs=OWNS)
 async def crash_within_answer(stage: Stage) -> None:
-    """A server that dies in the middle of an answer: the call is answered with an error."""
+    """If a server dies in the middle of an answer, the call is answered with an error."""
     await _crash(stage, "middle")
 
 
@@ -153,7 +155,7 @@ async def no_double_execution(stage: Stage) -> None:
 
 @check("resilience.runs-once", MUST, CONTRACT)
 async def runs_once(stage: Stage) -> None:
-    """One call is one call: a server gets it once, also when the tool takes its time or fails."""
+    """A server gets a call once, also when the tool is slow or fails."""
     tools = [
         tool("slow", text="done", delay=0.5),
         tool("fail", text="no", isError=True),
@@ -177,7 +179,8 @@ async def reconnect(stage: Stage) -> None:
     await saw(stage.record(SHOP), lambda seen: seen.events("exit"), "The server did not get the first call.")
     deadline = asyncio.get_running_loop().time() + stage.patience
     reply = await player.call(SHOP, "echo", b'{"n":2}')
-    while reply.failed and asyncio.get_running_loop().time() < deadline:  # it may notice, and say, once
+    # Errors about the dead server are allowed until then.
+    while reply.failed and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
         reply = await player.call(SHOP, "echo", b'{"n":2}')
     _echoes(reply, 2)
@@ -185,7 +188,7 @@ async def reconnect(stage: Stage) -> None:
 
 @check("resilience.banner", SHOULD, CONTRACT, needs=OWNS)
 async def banner(stage: Stage) -> None:
-    """A server that greets on stdout before it speaks can be used."""
+    """A server that prints a greeting on stdout first can be used."""
     await _usable(stage, server(tools=[tool("echo")], faults=["banner"]))
 
 
@@ -199,7 +202,7 @@ async def junk_on_stdout(stage: Stage) -> None:
 
 @check("resilience.invalid-utf8", SHOULD, CONTRACT, needs=OWNS)
 async def invalid_utf8(stage: Stage) -> None:
-    """A line that isn't UTF-8 on a server's stdout costs that line and no more."""
+    """A line that isn't UTF-8 on a server's stdout loses only that line."""
     await _usable(
         stage, server(tools=[tool("echo")], faults=[{"kind": "invalid-utf8", "method": "tools/call"}])
     )
@@ -227,7 +230,7 @@ async def _usable(stage: Stage, rude: Server) -> None:
 
 @check("resilience.concurrent-calls", MUST, CONTRACT)
 async def concurrent_calls(stage: Stage) -> None:
-    """Many calls at a time, answered out of order: each gets its own answer."""
+    """Of many concurrent calls, answered out of order, each gets its own answer."""
     names = [f"wait_{n}" for n in range(8)]
     tools = [
         tool(name, text=f"{name} {{n}}", fill=True, delay=0.02 * (8 - n)) for n, name in enumerate(names)
@@ -278,7 +281,7 @@ async def exit_on_eof(stage: Stage) -> None:
 
 @check("resilience.exit-on-eof-mid-call", MUST, SHUTDOWN, needs=("stdio",))
 async def exit_on_eof_mid_call(stage: Stage) -> None:
-    """When its input ends in the middle of a call it exits all the same, and so do the servers it started."""
+    """When its input ends during a call it exits, and so do the servers it started."""
     player = await stage.through(server(tools=[tool("wait", text="at last", delay=60.0)]))
     player.begin(SHOP, "wait")
     await saw(stage.record(SHOP), lambda seen: seen.calls("wait"), "The call did not reach the server.")
@@ -315,7 +318,7 @@ async def no_orphan(stage: Stage) -> None:
 
 @check("resilience.no-orphan-grandchild", SHOULD, CONTRACT, needs=OWNS, posix=True)
 async def no_orphan_grandchild(stage: Stage) -> None:
-    """What a server itself started (as npx and uvx do) is ended with it, even if it ignores SIGTERM."""
+    """Processes that a server started (as npx and uvx do) are ended with it, even if they ignore SIGTERM."""
     player = await stage.through(server(tools=[tool("echo")], faults=["fork"]))
     await player.call(SHOP, "echo")
     record = stage.record(SHOP)

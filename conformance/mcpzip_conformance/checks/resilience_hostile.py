@@ -1,4 +1,4 @@
-"""Servers that mean harm: answers without an end, schemas and messages that cost much to read.
+"""Checks with hostile servers: endless answers, costly schemas and messages.
 
 The rule: what one of them costs is its own affair. While the subject has to do with it, another server's
 calls are answered in the time any call has. No time is asserted; the sizes are such that work which grows
@@ -78,34 +78,34 @@ def _pouring(kind: str, size: int, over: str = "") -> Server:
 
 @check("resilience.endless-answer", MUST, CONTRACT, needs=SEVERAL)
 async def endless_answer(stage: Stage) -> None:
-    """While a server sends an answer that does not end, calls of other servers are answered; its own fails,
-    or has its answer when it ends after all."""
+    """While a server sends an answer that does not end, calls of other servers are answered; its own call
+    fails, or is answered when the answer ends after all."""
     await _beside(stage, _pouring("endless", _PAD))
 
 
 @check("resilience.endless-answer-http", MUST, CONTRACT, needs=SEVERAL)
 async def endless_answer_http(stage: Stage) -> None:
     """While a server over HTTP sends a body or an event that does not end, calls of other servers are
-    answered; its own fails, or has its answer when it ends after all."""
+    answered; its own call fails, or is answered when the answer ends after all."""
     await _beside(stage, _pouring("endless", _PAD, over="http"))
 
 
 @check("resilience.gzip-bomb", MUST, CONTRACT, needs=SEVERAL)
 async def gzip_bomb(stage: Stage) -> None:
-    """A compressed answer that becomes a thousand times as long holds up no call of another server, and is
-    answered itself, whole or with an error."""
+    """A compressed answer that expands a thousandfold delays no call of another server, and its own call is
+    answered, whole or with an error."""
     await _beside(stage, _pouring("gzip-bomb", _PAD, over="http"))
 
 
 @check("resilience.endless-answer-held", SHOULD, CONTRACT, needs=SEVERAL)
 async def endless_answer_held(stage: Stage) -> None:
-    """What is held of an answer that does not end has a limit."""
+    """The memory for an endless answer has a limit."""
     await _held(stage, _pouring("endless", _HELD))
 
 
 @check("resilience.gzip-bomb-held", SHOULD, CONTRACT, needs=SEVERAL)
 async def gzip_bomb_held(stage: Stage) -> None:
-    """What is held of a compressed answer has a limit, counted when it is no longer compressed."""
+    """The memory for a compressed answer has a limit, counted after decompression."""
     await _held(stage, _pouring("gzip-bomb", _HELD, over="http"))
 
 
@@ -134,8 +134,8 @@ async def schema_bomb(stage: Stage) -> None:
 
 @check("resilience.endless-pages", SHOULD, CONTRACT, needs=SEVERAL)
 async def endless_pages(stage: Stage) -> None:
-    """A server whose list of tools has no last page hides nobody else's: tools are listed, and calls of other
-    servers are answered."""
+    """A server whose list of tools is endless does not hide the tools of others: tools are listed, and calls
+    of other servers are answered."""
     fault = {"kind": "endless-pages", "size": 20_000}
     player = await stage.through(WELL, server("bad", tools=[tool("one")], faults=[fault]))
     for _ in range(10 * _ROUNDS):  # at first it may not know the server yet
@@ -150,7 +150,7 @@ async def endless_pages(stage: Stage) -> None:
 
 @check("resilience.long-name", SHOULD, CONTRACT, needs=SEVERAL)
 async def long_name(stage: Stage) -> None:
-    """A call of a tool that nobody has, by a name of 300,000 characters, is refused, other calls are answered
+    """A call of a missing tool, with a name of 300,000 characters, is refused, other calls are answered
     meanwhile, and the refusal does not repeat the name."""
     many = server("many", tools=[tool("first")], generate={"count": 500})
     player = await stage.through(WELL, many)
@@ -165,7 +165,7 @@ async def long_name(stage: Stage) -> None:
 @check("resilience.flood", MUST, CONTRACT, needs=SEVERAL)
 async def flood(stage: Stage) -> None:
     """While a server sends thousands of messages on one call (progress, logs, pings), calls of other servers
-    are answered, and at last that one."""
+    are answered, and finally its own call."""
     for what in ("progress", "log", "ping"):
         fault = {"kind": "flood", "tool": "pour", "what": what, "count": 2_000, "size": 2_000}
         await _beside(stage, server("bad", tools=[tool("pour")], faults=[fault]))
@@ -173,8 +173,9 @@ async def flood(stage: Stage) -> None:
 
 @check("resilience.many-keys", SHOULD, CONTRACT, needs=SEVERAL)
 async def many_keys(stage: Stage) -> None:
-    """A result with very many members, one of them a lone surrogate, is answered, as it is or as an error;
-    calls of other servers are answered meanwhile. So it is with its ``_meta``, its content, and an error."""
+    """A result with very many members, one of them a lone surrogate, is answered, unchanged or as an error,
+    and calls of other servers are answered meanwhile. The same holds for its ``_meta``, its content, and an
+    error."""
     for where in ("meta", "content", "error", "result"):
         fault = {"kind": "many-keys", "tool": "pour", "count": 100_000, "where": where}
         await _many_keys(stage, fault)

@@ -76,7 +76,7 @@ async def bare_name(stage: Stage) -> None:
 
 @check("search.name-in-words", SHOULD, CONTRACT, needs=SEARCH)
 async def name_in_words(stage: Stage) -> None:
-    """The words of a name, written as words, find the tool first."""
+    """The words of a name, separated by spaces, find the tool first."""
     player = await _listed(stage)
     for query, name, each in (
         ("create issue", "github", "create_issue"),
@@ -101,7 +101,7 @@ async def word_order(stage: Stage) -> None:
 
 @check("search.verb-decides", SHOULD, CONTRACT, needs=SEARCH)
 async def verb_decides(stage: Stage) -> None:
-    """Queries that differ in their verb find different tools: to delete a message is not to send one."""
+    """Queries that differ in their verb find different tools: deleting a message is not sending one."""
     player = await _listed(stage)
     for verb in ("send", "delete"):
         found = await player.search(f"{verb} slack message")
@@ -111,7 +111,7 @@ async def verb_decides(stage: Stage) -> None:
 
 @check("search.plain-request", SHOULD, CONTRACT, needs=SEARCH)
 async def plain_request(stage: Stage) -> None:
-    """A request in plain words finds the tool whose description holds them, among the first three."""
+    """A request in plain words finds the tool whose description contains them, among the first three."""
     player = await _listed(stage)
     for query, name, each in (
         ("will there be rain and wind in the city tomorrow", "weather", "get_forecast"),
@@ -124,7 +124,7 @@ async def plain_request(stage: Stage) -> None:
 
 @check("search.found-can-be-called", MUST, CONTRACT, needs=SEARCH)
 async def found_can_be_called(stage: Stage) -> None:
-    """What is found can be called under the name it is found by, and on the server it belongs to."""
+    """A found tool can be called by its name in the reply, and the call reaches its server."""
     player = await _listed(stage)
     shown = {player.route.shown(name, each): (name, each) for name, tools in _ROWS.items() for each in tools}
     found = await player.search("list message repository")
@@ -137,7 +137,7 @@ async def found_can_be_called(stage: Stage) -> None:
 
 @check("search.limit", MUST, CONTRACT, needs=(*SEARCH, "search-limit"))
 async def limit(stage: Stage) -> None:
-    """A limit is kept: no more than so many tools are found."""
+    """A limit is respected: no more tools are returned."""
     player = await _listed(stage)
     for number in (1, 2, 3):
         found = await player.search("message", number)
@@ -146,7 +146,7 @@ async def limit(stage: Stage) -> None:
 
 @check("search.limit-is-a-prefix", SHOULD, CONTRACT, needs=(*SEARCH, "search-limit"))
 async def limit_is_a_prefix(stage: Stage) -> None:
-    """A smaller limit gives the beginning of what a larger one gives, whichever is asked for first."""
+    """A smaller limit gives the beginning of the list for a larger one, in any order of the two queries."""
     player = await _listed(stage)
     two, four = await player.search("message channel", 2), await player.search("message channel", 4)
     expect(four[:2] == two, f"With limit 2 it finds {two}, with limit 4 {four}.")
@@ -154,7 +154,7 @@ async def limit_is_a_prefix(stage: Stage) -> None:
 
 @check("search.no-match", SHOULD, CONTRACT, needs=SEARCH)
 async def no_match(stage: Stage) -> None:
-    """A query that nothing matches is answered in words, not with silence or a failure."""
+    """A query without matches is answered with an explanation, not with an empty text or a failure."""
     player = await _listed(stage)
     reply = await player.search_reply("xylophone qwertzuiop")
     expect(not reply.failed, f"It fails: {reply.text[:200]}")
@@ -163,7 +163,7 @@ async def no_match(stage: Stage) -> None:
 
 @check("search.empty-query", SHOULD, CONTRACT, needs=SEARCH)
 async def empty_query(stage: Stage) -> None:
-    """An empty query is answered in words."""
+    """An empty query is answered with a text."""
     player = await _listed(stage)
     reply = await player.search_reply("")
     expect(len(reply.text.split()) >= 3, f"All it says is {reply.text!r}.")
@@ -171,7 +171,7 @@ async def empty_query(stage: Stage) -> None:
 
 @check("search.same-again", SHOULD, CONTRACT, needs=SEARCH)
 async def same_again(stage: Stage) -> None:
-    """The same query finds the same tools in the same order."""
+    """A repeated query finds the same tools in the same order."""
     player = await _listed(stage)
     first = await player.search("list of the repository")
     await player.search("slack")
@@ -205,7 +205,7 @@ async def paraphrase(stage: Stage) -> None:
 
 @check("search.limit-too-large", SHOULD, CONTRACT, needs=(*SEARCH, "search-limit"))
 async def limit_too_large(stage: Stage) -> None:
-    """A limit of a million is answered: with what there is, or in words."""
+    """A limit of a million is answered: with all tools, or with an explanation."""
     player = await _listed(stage)
     reply = await player.search_reply("message", 1_000_000)
     expect(reply.text.strip(), f"It is answered with {reply.result or reply.error!r}.")
@@ -230,7 +230,7 @@ _HOSTILE = (
 @check("search.hostile-query", MUST, CONTRACT, needs=SEARCH)
 async def hostile_query(stage: Stage) -> None:
     """A query may be anything: very long, control characters, the special characters of regular expressions
-    and query languages. It is answered, if with an error, and so is the next one."""
+    and query languages. It is answered, possibly with an error, and so is the next query."""
     player = await _listed(stage)
     for query in _HOSTILE:
         try:
@@ -258,7 +258,7 @@ _CITIES = ("Graz", "Lagos", "Quito", "Osaka", "Tartu", "Perth", "Turin", "Hanoi"
 
 @check("search.many-servers", SHOULD, CONTRACT, needs=SEARCH)
 async def many_servers(stage: Stage) -> None:
-    """Of eight servers whose tools have one name the query finds the tool that is meant first."""
+    """If eight servers have a tool of the same name, the query finds the right one first."""
     player = await stage.through(
         *(
             server(f"agency{n}", tools=[tool("book_trip", {"description": f"Book a trip to {city}."})])
@@ -275,7 +275,7 @@ CHANGES = ("search", "list-changed")
 
 @check("search.new-tools", SHOULD, SPEC_2025 + "/server/tools#list-changed-notification", needs=CHANGES)
 async def new_tools(stage: Stage) -> None:
-    """A tool that a server has gained, and told of, is found."""
+    """A tool that a server has added, with a notification, is found."""
     late = {"name": "varnish_boat", "description": "Varnish the hull of a boat.", "late": True}
     launch = tool("launch", None, text="done", changes=["tools"])
     player = await stage.through(server(tools=[launch, late]))
@@ -286,7 +286,7 @@ async def new_tools(stage: Stage) -> None:
 
 @check("search.gone-tools", SHOULD, SPEC_2025 + "/server/tools#list-changed-notification", needs=CHANGES)
 async def gone_tools(stage: Stage) -> None:
-    """A tool that a server has no longer, and told so, isn't found any more."""
+    """A tool that a server has removed, with a notification, is no longer found."""
     stays = tool("launch", {"description": "Launch a boat."}, text="done")
     goes = tool("varnish_boat", {"description": "Varnish the hull of a boat."})
     change = {"kind": "list-changed", "tool": "launch"}

@@ -1,4 +1,4 @@
-"""What one server must not learn of another, or be given in its place, and a client not learn of either.
+"""Checks that secrets, calls and messages reach no other server or client.
 
 Secrets here are random words made for the check; it looks for them wherever they don't belong.
 """
@@ -49,7 +49,7 @@ async def environment_of_others(stage: Stage) -> None:
 
 @check("security.environment-of-the-proxy", SHOULD, CONTRACT, needs=OWNS)
 async def environment_of_the_proxy(stage: Stage) -> None:
-    """What the proxy itself finds in its environment does not reach a server that wasn't given it."""
+    """The proxy's own environment does not reach a server, except what its config gives it."""
     shop = server(tools=[tool("echo")])
     player = await stage.through(shop, env={"CONFORMANCE_API_KEY": _secret()})
     await player.call(SHOP, "echo")
@@ -60,7 +60,7 @@ async def environment_of_the_proxy(stage: Stage) -> None:
 
 @check("security.secrets-in-messages", MUST, CONTRACT, needs=SEVERAL)
 async def secrets_in_messages(stage: Stage) -> None:
-    """What stands in a server's environment is in no message to the client, also when that server fails."""
+    """Values of a server's environment are in no message to the client, even when that server fails."""
     word = _secret()
     dying = _holder("dying", word, faults=[{"kind": "exit-at-once"}])
     crashing = _holder(SHOP, word, faults=[{"kind": "crash", "tool": "echo"}])
@@ -81,7 +81,7 @@ async def secrets_in_messages(stage: Stage) -> None:
 
 @check("security.secrets-on-stderr", SHOULD, CONTRACT, needs=SEVERAL)
 async def secrets_on_stderr(stage: Stage) -> None:
-    """What stands in a server's environment is not written to stderr, which clients keep in logs."""
+    """Values of a server's environment are not written to stderr, which clients write to logs."""
     word = _secret()
     player = await stage.started(
         _holder("dying", word, faults=["exit-at-once"]),
@@ -99,7 +99,7 @@ async def secrets_on_stderr(stage: Stage) -> None:
 
 @check("security.calls-stay-apart", MUST, CONTRACT, needs=("several-servers",))
 async def calls_stay_apart(stage: Stage) -> None:
-    """A call reaches the server it is for and no other, also when both have a tool of that name."""
+    """A call reaches its server and no other, also when both have a tool of that name."""
     first, second = server("first", tools=[tool("echo")]), server("second", tools=[tool("echo")])
     player = await stage.through(first, second)
     word = _secret()
@@ -107,14 +107,14 @@ async def calls_stay_apart(stage: Stage) -> None:
     expect(word in reply.text, f"It is answered with {reply.text!r}.")
     record = stage.record("second")
     await saw(record, lambda seen: seen.calls("echo"), "The call did not reach its server.")
-    await player.call("first", "echo")  # whatever came before it has arrived by then
+    await player.call("first", "echo")  # all messages before it have arrived by then
     heard = [line.message for line in stage.record("first").received()]
     expect(word not in str(heard), "The other server heard of it.")
 
 
 @check("security.answers-stay-apart", MUST, CONTRACT, needs=("several-servers",))
 async def answers_stay_apart(stage: Stage) -> None:
-    """What one server answers is not told to another."""
+    """One server's answers are not sent to another."""
     word = _secret()
     first = server("first", tools=[tool("tell", text=word)])
     player = await stage.through(first, server("second", tools=[tool("echo")]))
@@ -160,7 +160,7 @@ async def _elsewhere(stage: Stage, bare: bool) -> None:
         for name in names:
             if name not in own:
                 await player.request("tools/call", player.route.named(name))
-        await player.call("evil", "own")  # whatever came before it has arrived by then
+        await player.call("evil", "own")  # all messages before it have arrived by then
         ran = [str(params.get("name")) for params in stage.record("evil").calls() if params["name"] != "own"]
         called = names[0] if len(names) == 1 else f"{names[0]}, or a name like it,"
         expect(not ran, f"Slack: {why}. A call of {called} ran {' and '.join(sorted(set(ran)))} of evil.")
@@ -170,15 +170,15 @@ async def _elsewhere(stage: Stage, bare: bool) -> None:
 @check("security.call-of-another-server", MUST, CONTRACT, needs=("several-servers",))
 async def call_of_another_server(stage: Stage) -> None:
     """A call that names a server never runs a tool of another one: not when its server is down, can't be
-    listed or has lost the tool, not when the name is nearly right, and not when the other has a tool of
-    exactly that name."""
+    listed or has lost the tool, not when the name is misspelt, and not when the other has a tool of exactly
+    that name."""
     await _elsewhere(stage, bare=False)
 
 
 @check("security.bare-name-of-another-server", SHOULD, CONTRACT, needs=("several-servers",))
 async def bare_name_of_another_server(stage: Stage) -> None:
-    """A name without a server runs no tool of one server while another, whose tools aren't known or which
-    has lost one of that name, may have been meant."""
+    """A name without a server runs no tool of one server while another, whose tools aren't known or which has
+    lost one of that name, can be meant."""
     await _elsewhere(stage, bare=True)
 
 
@@ -203,7 +203,7 @@ async def resource_of_another_server(stage: Stage) -> None:
     named = first.get("uri") if isinstance(first, dict) else None
     expect(isinstance(named, str), f"The tool is answered with {found!r}.")
     await player.request("resources/read", join_object({"uri": quote(str(named))}))
-    await player.call("evil", "own")  # whatever came before it has arrived by then
+    await player.call("evil", "own")  # all messages before it have arrived by then
     read = stage.record("evil").received("resources/read")
     expect(not read, f"{named} is what a result of files named, and it was read from evil.")
 

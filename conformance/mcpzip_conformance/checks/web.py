@@ -1,4 +1,4 @@
-"""What Streamable HTTP asks of whoever serves it: statuses, sessions, headers; and who is let in.
+"""Checks of Streamable HTTP: statuses, sessions, headers, access control.
 
 Requests here are made by hand (`mcpzip_conformance.raw_http`): a client doesn't make them.
 """
@@ -94,8 +94,7 @@ async def http_get(stage: Stage) -> None:
 
 @check("protocol.http-accepts", SHOULD, "https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1", needs=HTTP)
 async def http_accepts(stage: Stage) -> None:
-    """How a client spells its ``Accept`` is left to it: any order, and weights; and a charset in its
-    ``Content-Type``."""
+    """Any valid ``Accept`` is accepted: any order, and weights; and a charset in ``Content-Type``."""
     spelt = (
         {"Accept": "text/event-stream, application/json"},
         {"Accept": "application/json;q=0.9 ,text/event-stream; q=0.8"},
@@ -113,7 +112,7 @@ async def http_accepts(stage: Stage) -> None:
 
 @check("protocol.http-version-header", MUST, TRANSPORTS + "#protocol-version-header", needs=HTTP)
 async def http_version_header(stage: Stage) -> None:
-    """A request under an ``MCP-Protocol-Version`` that isn't supported is answered with 400."""
+    """A request with an unsupported ``MCP-Protocol-Version`` is answered with 400."""
     async with await _served(stage) as http:
         headers = await http.session()
         for version in ("1999-12-31", "nonsense"):
@@ -146,7 +145,7 @@ async def http_modern_headers(stage: Stage) -> None:
 
 @check("protocol.http-two-eras", SHOULD, SPEC_2026 + "/basic/versioning", needs=("http", "modern"))
 async def http_two_eras(stage: Stage) -> None:
-    """A session of the legacy era and requests of the modern one are served side by side."""
+    """A session of the legacy era and requests of the modern one are served at the same time."""
     legacy = await stage.through(ECHO)
     modern = await stage.beside(legacy, version=MODERN_VERSION)
     for player in (legacy, modern, legacy):
@@ -159,7 +158,7 @@ async def http_two_eras(stage: Stage) -> None:
 
 @check("protocol.http-unknown-session", SHOULD, SESSIONS, needs=HTTP)
 async def http_unknown_session(stage: Stage) -> None:
-    """A request in a session that isn't there is answered with 404: it tells a client to begin anew, as after
+    """A request in an unknown session is answered with 404, which tells a client to start a new one, as after
     a restart."""
     async with await _served(stage) as http:
         headers = await _with_session(http)
@@ -169,8 +168,7 @@ async def http_unknown_session(stage: Stage) -> None:
 
 @check("protocol.http-no-session", SHOULD, SESSIONS, needs=HTTP)
 async def http_no_session(stage: Stage) -> None:
-    """A request without the session id that was given is answered with 400, unless it is served all the
-    same."""
+    """A request without its session id is answered with 400, or is served."""
     async with await _served(stage) as http:
         headers = await _with_session(http)
         told = await http.post(PING, {_VERSION: headers[_VERSION]})
@@ -180,8 +178,7 @@ async def http_no_session(stage: Stage) -> None:
 
 @check("protocol.http-session-ended", MUST, SESSIONS, needs=HTTP)
 async def http_session_ended(stage: Stage) -> None:
-    """A DELETE ends the session, and requests in it are answered with 404 from then on; or it is answered
-    with 405."""
+    """A DELETE ends the session, and later requests in it get 404; or the DELETE is answered with 405."""
     async with await _served(stage) as http:
         headers = await _with_session(http)
         ended = await http.delete(headers)
@@ -201,7 +198,7 @@ async def http_session_id(stage: Stage) -> None:
 
 @check("security.session-ids", SHOULD, SESSIONS, needs=HTTP)
 async def session_ids(stage: Stage) -> None:
-    """Session ids can't be guessed from another: each has 16 characters or more, and any two differ in at
+    """Session ids can't be guessed from one another: each has 16 characters or more, and any two differ in at
     least 8 places."""
     async with await _served(stage) as http:
         ids = [(await _with_session(http))[_SESSION] for _ in range(6)]
@@ -214,8 +211,8 @@ async def session_ids(stage: Stage) -> None:
 
 @check("security.sessions-apart", MUST, HIJACKING, needs=HTTP)
 async def sessions_apart(stage: Stage) -> None:
-    """Two sessions are apart: calls at the same time, under the same id and progress token, are answered each
-    to its own client, and neither sees the other's progress, logs or answer."""
+    """Two sessions are isolated: concurrent calls with the same id and progress token are answered to their
+    own clients, and neither sees the other's progress, logs or answer."""
     words = [secrets.token_hex(8) for _ in range(2)]
     shop = server(tools=[_telling(f"tell_{n}", word) for n, word in enumerate(words)])
     first = await stage.through(shop)
@@ -232,7 +229,7 @@ async def sessions_apart(stage: Stage) -> None:
         text = _inner(player, answer).text
         expect(words[1 - n] not in text, f"The call of one session is answered with {text!r}.")
     for n, player in enumerate(players):
-        await player.request("ping")  # what came before its answer has arrived by then
+        await player.request("ping")  # all messages before its answer have arrived by then
         seen = b"\n".join(player.client.transcript.received())
         expect(words[1 - n].encode() not in seen, "One session was told what is the other's.")
 
@@ -252,13 +249,13 @@ def _inner(player: Player, answer: Fields) -> Reply:
     return Reply(error=answer.get("error")) if result is None else Reply(result=player.route.inner(result))
 
 
-# Who is let in
+# Access
 
 
 @check("security.origin", MUST, WARNING, needs=HTTP)
 async def origin(stage: Stage) -> None:
-    """A request with the ``Origin`` of a web page that nobody let in is answered with 403, whether it opens a
-    session or is in one."""
+    """A request with the ``Origin`` of a web page that was not allowed is answered with 403, whether it opens
+    a session or is in one."""
     player = await stage.through(ECHO)
     body = request("tools/call", player.route.call(SHOP, "echo", b"{}"))
     async with RawHttp(stage, player) as http:
@@ -271,8 +268,8 @@ async def origin(stage: Stage) -> None:
 
 @check("security.host", SHOULD, WARNING, needs=HTTP)
 async def host(stage: Stage) -> None:
-    """A request for another ``Host`` is refused by a subject that serves this machine only: it is how a web
-    page gets in by a name that it had pointed here (DNS rebinding)."""
+    """A request for another ``Host`` is refused by a subject that serves this machine only, because of DNS
+    rebinding: a web page can point its own host name to this machine."""
     async with await _served(stage) as http:
         told = await http.post(initialize(), {"Host": "stranger.example"})
         expect(400 <= told.status < 500, f"For stranger.example it answers {told}.")
@@ -280,7 +277,7 @@ async def host(stage: Stage) -> None:
 
 @check("security.loopback", SHOULD, WARNING, needs=HTTP)
 async def loopback(stage: Stage) -> None:
-    """Started to serve this machine, it takes connections on loopback only."""
+    """Started to serve this machine, it accepts connections on loopback only."""
     address = _own_address()
     http = await _served(stage)
     async with http:
@@ -298,7 +295,7 @@ def _own_address() -> str:
     """An address of this machine that isn't loopback; NotPlayableError when it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # nothing is sent: it only says from where it would be
+            probe.connect(("192.0.2.1", 9))  # no data is sent: connect only selects the local address
             address = str(probe.getsockname()[0])
         except OSError:
             address = "127.0.0.1"
@@ -317,10 +314,10 @@ async def client_token(stage: Stage) -> None:
         raise NotPlayableError("It is the server itself: the token is for it.")
     word = f"s3cret-{secrets.token_hex(8)}"
     player = await stage.through(ECHO, headers={"Authorization": f"Bearer {word}"})
-    with suppress(NoAnswerError):  # what the servers got counts
+    with suppress(NoAnswerError):  # only what the servers got counts
         await player.call(SHOP, "echo", b'{"n":1}')
     for record in stage.records().values():
-        seen = record.path.read_bytes() if record.path.exists() else b""  # it may never have been started
+        seen = record.path.read_bytes() if record.path.exists() else b""  # it may not have been started
         expect(word.encode() not in seen, "A server got the token.")
 
 
@@ -329,8 +326,7 @@ _CREDENTIALS = ("authorization", "cookie", "x-api-key", "mcp-session-id")
 
 @check("security.server-redirect", MUST, HIJACKING)
 async def server_redirect(stage: Stage) -> None:
-    """A server that sends a call on to another host: what it was trusted with (token, cookie, session id)
-    does not go there."""
+    """If a server redirects a call to another host, its token, cookie and session id are not sent there."""
     player = await stage.through(_redirecting())
     try:
         await player.call(SHOP, "pay")
@@ -345,7 +341,7 @@ async def server_redirect(stage: Stage) -> None:
 
 @check("resilience.redirect", SHOULD, CONTRACT)
 async def redirect(stage: Stage) -> None:
-    """A server that sends a call on to another host: the call is answered, and so is the next one."""
+    """If a server redirects a call to another host, the call is answered, and so is the next one."""
     player = await stage.through(_redirecting())
     await player.call(SHOP, "pay")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
@@ -362,14 +358,14 @@ _MB = 1 << 20
 
 @check("security.body-limit", SHOULD, "https://www.rfc-editor.org/rfc/rfc9110#section-15.5.14", needs=HTTP)
 async def body_limit(stage: Stage) -> None:
-    """A body of 100 MB is refused, or taken; the next request is answered either way."""
+    """A body of 100 MB is refused or accepted; the next request is answered in both cases."""
     player = await stage.through(ECHO)
     async with RawHttp(stage, player) as http:
         headers = await http.session()
         try:
             await http.post(_much(), {**headers, "Content-Length": str(100 * _MB)})
         except Finding:
-            pass  # to close the connection is a refusal
+            pass  # closing the connection is a refusal
     reply = await player.call(SHOP, "echo", b'{"n":1}')
     expect(reply.json == {"n": 1}, f"The next call is answered with {reply.text!r}.")
 

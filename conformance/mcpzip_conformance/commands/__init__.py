@@ -1,5 +1,5 @@
 """The commands of ``mcpzip-conformance``, one a file.
 
-The rule: a command reads words and shows values. What it plays, pins, installs or renders is done elsewhere,
-where a library can reach it, too.
+The rule: a command parses options and prints results. The work is done in other modules, which libraries can
+use too.
 """

@@ -8,10 +8,10 @@ import click
 import msgspec
 from rich.console import Console
 
-from mcpzip_conformance import outlet
-from mcpzip_conformance.commands import saved
+from mcpzip_conformance import output
+from mcpzip_conformance.commands import report_files
 from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
-from mcpzip_conformance.commands.playing import play, subjects
+from mcpzip_conformance.commands.progress import play, subjects
 from mcpzip_conformance.errors import SelectionError
 from mcpzip_conformance.report.differences import Comparison, compare, compare_runs, render
 from mcpzip_conformance.verdict import Report
@@ -34,9 +34,9 @@ def compare_command(
     timeout: float,
     patience: float,
 ) -> None:
-    """Show the checks on which A and B differ: each a subject, which is played, or a report, FILE.json.
+    """Show the checks on which A and B differ: each is a subject, which is played, or a report, FILE.json.
 
-    Beside a report only what is in it is played. Of reports, the subjects that both have are compared, or the
+    If one is a report, only its checks are played. Of two reports, the common subjects are compared, or the
     only ones.
 
     Exit code 0 when they are alike, 1 when they differ.
@@ -51,7 +51,7 @@ def compare_command(
             "have subjects in common."
         )
     if as_data:
-        outlet.data(msgspec.json.format(msgspec.json.encode(comparisons)).decode())
+        output.data(msgspec.json.format(msgspec.json.encode(comparisons)).decode())
     else:
         asked = {one.id: one for one in (*first.checks, *second.checks)}
         for comparison in comparisons:
@@ -63,7 +63,7 @@ def _sides(names: Sequence[str], chosen: Selection, limits: Limits) -> list[Repo
     """A report for each of ``names``, read or played. SelectionError when nothing is left to compare."""
     checks = chosen.checks()
     everything = chosen == Selection((), (), ())
-    read = {name: saved.read(name) for name in names if _is_file(name)}
+    read = {name: report_files.read(name) for name in names if _is_file(name)}
     for name, report in read.items():
         there = {one.id for one in report.checks}
         checks = tuple(check for check in checks if check.id in there)

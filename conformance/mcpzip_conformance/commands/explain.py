@@ -1,4 +1,4 @@
-"""``explain``: one check on one subject, and everything that was said."""
+"""``explain``: one check on one subject, with all messages."""
 
 import click
 import msgspec
@@ -6,12 +6,12 @@ from mcpzip_fakes.record import Line
 from rich.console import Console
 from rich.text import Text
 
-from mcpzip_conformance import outlet
+from mcpzip_conformance import output
 from mcpzip_conformance.checks import ALL
-from mcpzip_conformance.commands import columns
+from mcpzip_conformance.commands import side_by_side
+from mcpzip_conformance.commands.full_transcript import Seen, explained
 from mcpzip_conformance.commands.options import Limits, patience, timeout
-from mcpzip_conformance.commands.playing import one_subject, until_interrupted
-from mcpzip_conformance.commands.watching import Seen, explained
+from mcpzip_conformance.commands.progress import one_subject, until_interrupted
 from mcpzip_conformance.report.matrix import mark
 from mcpzip_conformance.runner import requirement
 from mcpzip_conformance.selection import select
@@ -27,15 +27,15 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @timeout
 @patience
 def explain_command(check: str, subject: str, as_data: bool, timeout: float, patience: float) -> None:
-    """Play one check again and show what was said, straight to the server and through the proxy.
+    """Play one check again and show its messages, directly to the server and through the proxy.
 
-    A check that compares nothing is also played without a proxy, to have a straight side. The exit code says
-    nothing of the subject.
+    A check without a comparison is also played without a proxy, to show both. The exit code doesn't depend on
+    the result.
     """
     [found] = select(ALL, ids=[check])
     seen = until_interrupted(explained(one_subject(subject), found, Limits(1, timeout, patience)))
     if as_data:
-        outlet.data(msgspec.json.format(msgspec.json.encode(_data(seen))).decode())
+        output.data(msgspec.json.format(msgspec.json.encode(_data(seen))).decode())
     else:
         _show(seen, Console())
 
@@ -50,15 +50,15 @@ def _show(seen: Seen, console: Console) -> None:
     console.print(Text(printable(said), style="bold"))
     for change in verdict.diff:
         console.print(Text(f"  {printable(change)}", style=_DIFF_STYLES.get(change[:1], "")), soft_wrap=True)
-    through = columns.side(seen.through)
+    through = side_by_side.side(seen.through)
     if seen.straight:
         straight = "the same check without a proxy" if seen.control else "straight to the server"
         console.print()
-        told = columns.rows(columns.side(seen.straight), through)
-        columns.show(console, (straight, f"through {title}"), told)
+        told = side_by_side.rows(side_by_side.side(seen.straight), through)
+        side_by_side.show(console, (straight, f"through {title}"), told)
     elif through:
         console.print(Text("\nThis check can't be played without a proxy.", style="dim"))
-        columns.show_one(console, f"through {title}", through)
+        side_by_side.show_one(console, f"through {title}", through)
     for server, lines in seen.servers.items():
         console.print(Text(printable(f"what the server {server} saw, through {title}"), style="bold"))
         for line in lines:

@@ -8,8 +8,8 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from mcpzip_conformance import installing
-from mcpzip_conformance.commands.playing import INTERRUPTED
+from mcpzip_conformance import installation
+from mcpzip_conformance.commands.progress import INTERRUPTED
 from mcpzip_conformance.subject import Subject, load_all, names
 
 _MB = 1_000_000
@@ -20,7 +20,7 @@ _MB = 1_000_000
 @click.option("--force", is_flag=True, help="Install anew what is installed.")
 @click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
 def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
-    """Install subjects as their files pin them, each in a virtual environment of its own in the cache folder.
+    """Install the pinned packages of subjects, each in a virtual environment of its own in the cache folder.
 
     That is $MCPZIP_CONFORMANCE_CACHE, or mcpzip-conformance where this system keeps caches.
     """
@@ -39,8 +39,8 @@ def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
         pins = subject.install.pip
         with console.status(f"{subject.family}: {' '.join(pins)}"):
             try:
-                place = installing.install(subject.family, pins, force=force, waiting=_waiting)
-            except installing.InstallError as error:
+                place = installation.install(subject.family, pins, force=force, waiting=_waiting)
+            except installation.InstallError as error:
                 raise click.ClickException(str(error)) from error
             except KeyboardInterrupt:
                 click.echo(f"Interrupted: {subject.family} is not installed.", err=True)
@@ -52,14 +52,14 @@ def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
 @click.argument("asked", nargs=-1, metavar="SUBJECT...")
 @click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
 def uninstall_command(asked: tuple[str, ...], everything: bool) -> None:
-    """Remove what `install` made for subjects, whatever pins it was made for."""
+    """Remove the environments of subjects, for any pins."""
     if bool(asked) == everything:
         raise click.UsageError("name a subject, or say --all")
-    there = installing.installed()
+    there = installation.installed()
     chosen = [one.name for one in there] if everything else [_family(name) for name in asked]
     for name in dict.fromkeys(chosen):
         taken = sum(one.bytes() for one in there if one.name == name)
-        gone = installing.remove(name, _waiting)
+        gone = installation.remove(name, _waiting)
         click.echo(f"{name}: {f'removed, {taken / _MB:.0f} MB' if gone else 'it is not installed'}")
 
 
@@ -76,19 +76,19 @@ def _families(asked: Iterable[str]) -> Iterable[tuple[str, Subject]]:
 def _family(name: str) -> str:
     """The name an environment has: of a subject that can be loaded, or as it is written, for one whose file
     is gone."""
-    known = {one.name for one in installing.installed()}
+    known = {one.name for one in installation.installed()}
     return name if name in known else load_all(name)[0].family
 
 
 def _list() -> None:
     wanted = {
-        installing.folder(subject.family, subject.install.pip): subject
+        installation.folder(subject.family, subject.install.pip): subject
         for name in names()
         for subject in load_all(name)
         if subject.install is not None
     }
-    there = {one.folder: one for one in installing.installed()}
-    click.echo(f"in {installing.cache()}")
+    there = {one.folder: one for one in installation.installed()}
+    click.echo(f"in {installation.cache()}")
     for folder, subject in wanted.items():
         one = there.pop(folder, None)
         state = f"installed, {one.bytes() / _MB:.0f} MB" if one is not None and one.whole else "not installed"

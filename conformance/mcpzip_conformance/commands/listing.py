@@ -1,4 +1,4 @@
-"""What there is: ``list`` and ``show`` the checks, the ``subjects``, the ``schema`` of reports."""
+"""The commands ``list`` and ``show`` (checks), ``subjects``, and ``schema`` (of reports)."""
 
 import click
 import msgspec
@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcpzip_conformance import outlet
+from mcpzip_conformance import output
 from mcpzip_conformance.check import GROUPS, Check
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.commands.options import Selection, group, level
-from mcpzip_conformance.installing import bin_folder
+from mcpzip_conformance.installation import bin_folder
 from mcpzip_conformance.report import as_json
 from mcpzip_conformance.selection import select
 from mcpzip_conformance.subject import FEATURES, Subject, find, load_all, names
@@ -26,7 +26,7 @@ def list_command(groups: tuple[str, ...], levels: tuple[str, ...], as_data: bool
     """List the checks, as Markdown tables."""
     checks = Selection(groups, (), levels).checks()
     if as_data:
-        outlet.data(_json([_data(check) for check in checks]))
+        output.data(_json([_data(check) for check in checks]))
         return
     for name in dict.fromkeys(check.group for check in checks):
         click.echo(f"**{name}**: {GROUPS[name]}\n")
@@ -41,7 +41,7 @@ def list_command(groups: tuple[str, ...], levels: tuple[str, ...], as_data: bool
 @click.command("show")
 @click.argument("check")
 def show_command(check: str) -> None:
-    """Show one check: what it asks for, and where that is written down."""
+    """Show one check: its requirement and source."""
     [found] = select(ALL, ids=[check])
     click.echo(f"{found.id} ({found.level})\n")
     click.echo(found.requirement)
@@ -63,7 +63,7 @@ def subjects_command(show: str | None, as_data: bool) -> None:
     shipped = [subject for name in names() for subject in load_all(name)]
     if as_data:
         told = ("id", "title", "version", "homepage", "about")
-        outlet.data(
+        output.data(
             _json([{key: getattr(one, key) for key in told} | {"state": _state(one)} for one in shipped])
         )
         return

@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which checks; an empty choice is no choice."""
+    """The options that select checks; an empty one selects all."""
 
     groups: tuple[str, ...]
     ids: tuple[str, ...]

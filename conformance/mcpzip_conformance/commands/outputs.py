@@ -1,7 +1,7 @@
-"""Where a report goes: to the terminal, and to the files that were asked for.
+"""The outputs of a report: the terminal, and files.
 
-``--json`` alone prints, as it does with every command; it takes the next word if that ends in ``.json`` or is
-``-``. The others always take a file; ``-`` is stdout.
+``--json`` alone prints, as in every command; the next word is its file if it ends in ``.json`` or is ``-``.
+The others always need a file; ``-`` is stdout.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from mcpzip_conformance import outlet
+from mcpzip_conformance import output
 from mcpzip_conformance.files import writable, written
 from mcpzip_conformance.report import as_html, as_json, as_junit, as_markdown, terminal
 from mcpzip_conformance.verdict import Report
@@ -53,7 +53,7 @@ class Outputs:
         for name, file in self.files.items():
             text = _RENDERINGS[name][0](report)
             if file == STDOUT:
-                (outlet.data if name == "json" else outlet.document)(text)
+                (output.data if name == "json" else output.document)(text)
             else:
                 written(Path(file), text if text.endswith("\n") else text + "\n")
         if STDOUT not in self.files.values():

@@ -1,8 +1,8 @@
-"""``report``: show a saved run anew, or several as one."""
+"""``report``: show a saved run again, or several as one."""
 
 import click
 
-from mcpzip_conformance.commands import saved
+from mcpzip_conformance.commands import report_files
 from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
 
 
@@ -14,7 +14,7 @@ def report_command(
 ) -> None:
     """Show what `run --json FILE.json` saved. Several files become one report, their subjects side by side.
 
-    Nothing is played, and the exit code says nothing of the subjects.
+    Nothing is played, and the exit code doesn't depend on the results.
     """
     wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
-    wanted.deliver(saved.merged([saved.read(file) for file in files], files))
+    wanted.deliver(report_files.merged([report_files.read(file) for file in files], files))

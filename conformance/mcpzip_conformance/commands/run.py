@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from mcpzip_conformance import expectations
+from mcpzip_conformance import known_failures
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.commands.options import Limits, Selection, limits, selection
 from mcpzip_conformance.commands.outputs import JsonCommand, Outputs, outputs
-from mcpzip_conformance.commands.playing import play, subjects
-from mcpzip_conformance.expectations import Expectations
+from mcpzip_conformance.commands.progress import play, subjects
 from mcpzip_conformance.files import writable
+from mcpzip_conformance.known_failures import Expectations
 from mcpzip_conformance.subject import family
 from mcpzip_conformance.verdict import Report, Status
 
@@ -44,8 +44,8 @@ def run_command(
 
     SUBJECT is a shipped one (mcpzip), one variant of it (mcpzip:direct), or a .toml file.
 
-    Exit code 1 when a check of level must fails; with --expect when a check fails that isn't pinned in FILE,
-    or one passes that is.
+    Exit code 1 if a check of level must fails; with --expect if a check fails that isn't in FILE, or one
+    passes that is.
     """
     wanted = Outputs.of(json=json, junit=junit, markdown=markdown, html=html)
     known = _known(expect, write_expect)
@@ -53,10 +53,10 @@ def run_command(
     report = play(chosen, checks, Limits(jobs, timeout, patience), known.why)
     if write_expect is not None:
         there = {id for name in names for id in family(name)}
-        known = expectations.write(report, write_expect, KNOWN, there)
-        click.echo(_pinned(expectations.apply(report, known), write_expect), err=True)
+        known = known_failures.write(report, write_expect, KNOWN, there)
+        click.echo(_pinned(known_failures.apply(report, known), write_expect), err=True)
     if expect is not None or write_expect is not None:
-        report = expectations.apply(report, known)
+        report = known_failures.apply(report, known)
     wanted.deliver(report)
     sys.exit(0 if report.clean() else 1)
 
@@ -68,11 +68,11 @@ def _known(expect: str | None, write_expect: str | None) -> Expectations:
             "--expect and --write-expect are one or the other: --write-expect keeps what stands in its file."
         )
     if expect is not None:
-        return expectations.read(expect, KNOWN)
+        return known_failures.read(expect, KNOWN)
     if write_expect is not None:
         writable(Path(write_expect))
         if Path(write_expect).exists():
-            return expectations.read(write_expect, KNOWN)
+            return known_failures.read(write_expect, KNOWN)
     return Expectations()
 
 

@@ -1,11 +1,11 @@
-"""A small proxy that is right, and the ways in which it can be made wrong: the tests of the runner itself.
+"""A small correct proxy and its faults: the tests of the runner itself.
 
     relay         the proxy: ``python -m mcpzip_conformance.mutants.relay CONFIG [PORT]``
-    faults        the ways, each with the check that must notice
-    wrong         the proxy made wrong: ``python -m mcpzip_conformance.mutants.wrong FAULT CONFIG [PORT]``
-    hunt          a wrong proxy before the checks
-    names.toml    the shortest subject there can be; `conformance/subjects/relay.toml` has all modes
+    faults        the faults, each with the check that must detect it
+    wrong         the proxy with a fault: ``python -m mcpzip_conformance.mutants.wrong FAULT CONFIG [PORT]``
+    hunt          plays checks against a faulty proxy
+    names.toml    the shortest possible subject; `subjects/relay.toml` has all modes
 
-The rule: without a fault it passes every check that applies; with one it fails the check named beside it, and
-no other of level must that its row doesn't name.
+The rule: without a fault the relay passes every applicable check; with a fault it fails the check of the
+fault's row, and of the other checks of level must only those that the row names.
 """

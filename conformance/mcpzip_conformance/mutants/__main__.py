@@ -1,4 +1,4 @@
-"""``python -m mcpzip_conformance.mutants [--thorough] [FAULT…]``: is every wrong proxy noticed?
+"""``python -m mcpzip_conformance.mutants [--thorough] [FAULT…]``: is every faulty proxy detected?
 ``--thorough``: and whether any unrelated check of level must fails. ``--right``: the relay without a fault
 before every check, in each of its modes.
 
@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from mcpzip_conformance.checks import ALL
-from mcpzip_conformance.commands.playing import until_interrupted
+from mcpzip_conformance.commands.progress import until_interrupted
 from mcpzip_conformance.mutants.faults import FAULTS
 from mcpzip_conformance.mutants.hunt import BEYOND, MODES, Hunted, hunt_all, right
 from mcpzip_conformance.runner import default_jobs, run

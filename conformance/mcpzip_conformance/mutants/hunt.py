@@ -1,7 +1,7 @@
-"""A wrong proxy before the checks.
+"""Plays checks against a faulty proxy.
 
-The rule: it fails the check that names its fault, and of the others of level must those only that its fault
-rightly fails as well.
+The rule: a faulty proxy must fail the check of its fault, and of the others of level must only those that the
+fault's row names.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from mcpzip_conformance.verdict import Status, Verdict
 HERE = Path(__file__).parent
 MODES = ("names", "meta", "names-http", "meta-http", "names-remote")
 BEYOND = {"search.paraphrase": "It ranks by the words of a query, and knows no others for them."}
-"""What the relay without a fault fails, and why."""
+"""The checks that the relay fails without a fault, and why."""
 _MORE = 3.0
 _CHECKS = {check.id: check for check in ALL}
 
@@ -42,14 +42,14 @@ def mutant(fault: str) -> Subject:
 
 
 async def hunt(fault: str, patience: float = PATIENCE) -> Verdict:
-    """What the check named beside ``fault`` says of it."""
+    """The verdict of the check of ``fault``."""
     return await judge(mutant(fault), _CHECKS[FAULTS[fault].check], patience=patience)
 
 
 @dataclass(frozen=True, slots=True)
 class Hunted:
-    """What came of a fault. named: what its check says; unrelated: the failures that its row doesn't name;
-    spared: the checks that its row names and that pass."""
+    """The result of a fault. named: the verdict of its check; unrelated: failures that its row doesn't name;
+    spared: checks that its row names and that pass."""
 
     fault: str
     named: Verdict
@@ -58,7 +58,7 @@ class Hunted:
 
     @property
     def as_it_should_be(self) -> bool:
-        """Whether its row is right."""
+        """Whether the result matches its row."""
         return self.named.status is Status.FAILED and not self.unrelated and not self.spared
 
 
@@ -70,9 +70,10 @@ async def hunt_all(
     patience: float,
     done: Callable[[Hunted], None] = lambda hunted: None,
 ) -> list[Hunted]:
-    """Each fault before its check; thorough: before every check of level must. jobs: checks at a time.
+    """Plays each fault against its check; thorough: against every check of level must. jobs: checks at a
+    time.
 
-    What nobody expected is played again, with more patience: on a busy machine anybody may be late once.
+    Unexpected results are played again with more patience, because answers can be late on a busy machine.
     """
     turn = asyncio.Semaphore(jobs)
 

@@ -1,4 +1,4 @@
-"""The relay made wrong: ``python -m mcpzip_conformance.mutants.wrong FAULT CONFIG [PORT]``."""
+"""The relay with a fault: ``python -m mcpzip_conformance.mutants.wrong FAULT CONFIG [PORT]``."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run found, as a value, and its renderings, one a file.
+"""The output formats of a report, one a file.
 
-The rule: a rendering shows the value and decides nothing.
+The rule: a format only shows the report and decides nothing.
 """

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: no network, no other file.
+"""The report as one HTML page without other files or network.
 
 The rule: every text that isn't ours goes through `e` here, and through text nodes in ``page.js``; the policy
 of the page lets nothing run but its own script, known by its digest. Without a script the page is a table.

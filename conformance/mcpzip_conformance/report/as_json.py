@@ -1,4 +1,4 @@
-"""The report for programs: the fields of `mcpzip_conformance.verdict`, as they are called there.
+"""The report as JSON: the fields of `mcpzip_conformance.verdict`, with the same names.
 
 The rule: what is written is what the schema says, and what the schema says can be read. Other runners may
 write the same form; keys of their own begin with ``x-``.

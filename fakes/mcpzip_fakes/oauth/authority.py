@@ -1,8 +1,8 @@
-"""An authorization server without its HTTP: what it decides, and what it remembers.
+"""The decisions and the state of an authorization server, without its HTTP.
 
-The rules: PKCE with S256 or nothing (OAuth 2.1, section 4.1.1); a token is for one resource (RFC 8707); a
-decision is made once, under one lock, so that threads may ask and tests may reach in. Where an RFC leaves a
-choice, the strict one is made.
+The rules: PKCE with S256 only (OAuth 2.1, section 4.1.1); a token is for one resource (RFC 8707); every
+decision is made under one lock, because threads and tests call it. If an RFC allows several behaviours, the
+strictest is used.
 """
 
 import secrets
@@ -17,15 +17,15 @@ from msgspec import Struct
 
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.oauth.clients import Clients
+from mcpzip_fakes.oauth.errors import Refused, ShownToPerson
 from mcpzip_fakes.oauth.faults import AuthPlan
-from mcpzip_fakes.oauth.ledger import Ledger, Token
 from mcpzip_fakes.oauth.lies import ABROAD
-from mcpzip_fakes.oauth.refused import Refused, ShownToPerson
 from mcpzip_fakes.oauth.settings import KnownClient, OAuth, settings
+from mcpzip_fakes.oauth.token_store import Ledger, Token
 
 
 class Asked(Struct, frozen=True):
-    """A request for authorization that is in order."""
+    """A valid request for authorization."""
 
     client: str
     redirect_uri: str
@@ -36,9 +36,9 @@ class Asked(Struct, frozen=True):
 
 
 class AuthRequest(Struct):
-    """A request that came. endpoint: see `oauth.faults.ENDPOINTS`. host: whom it was addressed to.
-    fields: of its query, form or JSON. time: Unix s; clock: the server's own. status: of the answer, None
-    while there is none; answer: its JSON."""
+    """A received request. endpoint: see `oauth.faults.ENDPOINTS`. host: its Host header. fields: of its
+    query, form or JSON. time: Unix s; clock: the server's own. status: of the answer, None before it;
+    answer: its JSON."""
 
     endpoint: str
     verb: str
@@ -53,13 +53,13 @@ class AuthRequest(Struct):
 
     @property
     def grant(self) -> str:
-        """The ``grant_type`` it asks with, or ""."""
+        """Its ``grant_type``, or ""."""
         return str(self.fields.get("grant_type", ""))
 
 
 class Authority:
-    """origin: "http://127.0.0.1:PORT", once it is known. resources: the URLs of the MCP servers it is for.
-    requests: all that came. plan: its faults."""
+    """origin: "http://127.0.0.1:PORT", once it is known. resources: the URLs of its MCP servers. requests:
+    all received. plan: its faults."""
 
     def __init__(self, told: OAuth) -> None:
         self.lock = threading.RLock()
@@ -86,13 +86,13 @@ class Authority:
         return time.time() + self._ahead
 
     def advance(self, seconds: float) -> None:
-        """Put its clock forward."""
+        """Advance its clock."""
         with self.lock:
             self._ahead += seconds
 
     def configure(self, told: Mapping[str, object]) -> None:
-        """Change settings from now on. A new ``issuer_path`` makes it another issuer, who knows nobody.
-        msgspec.ValidationError when they don't fit."""
+        """Change settings from now on. A new ``issuer_path`` makes it another issuer, without clients and
+        tokens. Raises msgspec.ValidationError if they are invalid."""
         with self.lock:
             moved = self.told.issuer_path
             self.told = self.clients.told = settings(told, self.told)
@@ -102,7 +102,7 @@ class Authority:
                 self._begin()
 
     def ask(self, fields: Mapping[str, str]) -> Asked | str:
-        """The request for authorization, or where an error of it is sent back to. Raises ShownToPerson."""
+        """The request for authorization, or the redirect with its error. Raises ShownToPerson."""
         with self.lock:
             client = self._named(fields)
             uri = fields.get("redirect_uri", "")
@@ -114,21 +114,21 @@ class Authority:
                 return self._back(uri, fields.get("state"), refusal.body)
 
     def wait_for_person(self, asked: Asked) -> str:
-        """Keep a request until somebody decides; the ticket to decide it with."""
+        """Store a request until a person decides. Returns the ticket for the decision."""
         with self.lock:
             ticket = secrets.token_urlsafe(16)
             self._waiting[ticket] = asked
             return ticket
 
     def decide(self, ticket: str, allow: bool) -> str:
-        """Where the browser goes after somebody decided. Raises ShownToPerson."""
+        """The redirect after a person's decision. Raises ShownToPerson."""
         with self.lock:
             if (asked := self._waiting.pop(ticket, None)) is None:
                 raise ShownToPerson("This request has been decided already. Start again.")
             return self.allow(asked) if allow else self.deny(asked)
 
     def allow(self, asked: Asked) -> str:
-        """Where the browser goes with a code."""
+        """The redirect with a code."""
         with self.lock:
             code = self.ledger.code(
                 asked.client,
@@ -141,7 +141,7 @@ class Authority:
             return self._back(asked.redirect_uri, asked.state, {"code": code.value})
 
     def deny(self, asked: Asked, code: str = "access_denied") -> str:
-        """Where the browser goes without one."""
+        """The redirect with an error."""
         return self._back(asked.redirect_uri, asked.state, Refused(code, "it was not allowed").body)
 
     def token(self, form: Mapping[str, str], authorization: str) -> JsonObject:
@@ -179,8 +179,8 @@ class Authority:
                 token.ended = "revoked by the client"
 
     def judge(self, value: str, resources: tuple[str, ...]) -> tuple[Token | None, str]:
-        """The access token ``value``, if it is ours, and why it is not good for any of these resources, "" if
-        it is."""
+        """The access token ``value``, None if unknown, and why it is not valid for any of these resources,
+        "" if it is valid."""
         with self.lock:
             token = self.ledger.tokens.get(value)
             if token is None or token.kind != "access":
@@ -253,7 +253,7 @@ class Authority:
         return {**answer, "scope": " ".join(scope)} if scope else answer
 
     def _scope(self, asked: str | None) -> tuple[str, ...]:
-        """What is granted to who asks for ``asked``."""
+        """The scopes that are granted for the requested ones."""
         wanted = tuple(dict.fromkeys((asked or "").split())) or self.told.first_scopes
         if unknown := sorted({*wanted} - {*self.told.all_scopes}):
             raise Refused("invalid_scope", f"there is no scope {', '.join(unknown)}")
@@ -280,20 +280,22 @@ class Authority:
             told["state"] = state if self.told.state == "right" else f"{state}-of-somebody-else"
         if self.told.iss == "wrong":
             told["iss"] = f"{ABROAD}/issuer"
-        elif self.told.iss == "right" and self.told.discovery != "none":  # who has no metadata has no issuer
+        elif (
+            self.told.iss == "right" and self.told.discovery != "none"
+        ):  # without metadata there is no issuer
             told["iss"] = self.issuer
         return f"{uri}{'&' if '?' in uri else '?'}{urlencode(told)}"
 
 
 def s256(verifier: str) -> str:
-    """The code challenge of a verifier (RFC 7636, section 4.2); "" of one that is none."""
+    """The code challenge of a verifier (RFC 7636, section 4.2); "" if the verifier is invalid."""
     if not 43 <= len(verifier) <= 128:
         return ""
     return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two URLs name one resource: case of scheme and host and a last slash don't matter."""
+    """Whether two URLs are one resource, ignoring case of scheme and host and a trailing slash."""
     return _canonical(a) == _canonical(b)
 
 

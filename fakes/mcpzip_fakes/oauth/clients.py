@@ -1,7 +1,7 @@
-"""The clients of an authorization server: known beforehand, registered, or described by a document.
+"""The clients of an authorization server: preconfigured, registered, or described by a metadata document.
 
-The rules: nobody is let in by another method than theirs; a redirect URI is compared as text, but for the
-port of a loopback one (RFC 8252, section 7.3); a secret is answered once, at the registration.
+The rules: a client authenticates with its own method only; a redirect URI is compared as text, except the
+port of a loopback URI (RFC 8252, section 7.3); a secret is returned once, at the registration.
 """
 
 import secrets
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from mcpzip_fakes.answer import JsonObject
-from mcpzip_fakes.oauth.refused import Refused
+from mcpzip_fakes.oauth.errors import Refused
 from mcpzip_fakes.oauth.settings import AUTH_METHODS, KnownClient, OAuth
 
 JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -20,8 +20,7 @@ _GRANTS = ("authorization_code", "refresh_token", "client_credentials")
 
 
 class Clients:
-    """Those of one issuer. now: the clock, Unix s. documents: of clients that are described by one, by
-    URL."""
+    """The clients of one issuer. now: the clock, Unix s. documents: metadata documents of clients, by URL."""
 
     def __init__(self, told: OAuth, now: Callable[[], float]) -> None:
         self.told = told
@@ -41,7 +40,7 @@ class Clients:
         return _described(id, document) if self.told.cimd and document is not None else None
 
     def missing(self, id: str) -> bool:
-        """Whether ``id`` is the URL of a document that has yet to be fetched."""
+        """Whether ``id`` is the URL of a document that was not fetched yet."""
         fetched = is_document(id) and urlsplit(id).hostname in _LOOPBACK
         return self.told.cimd and fetched and self.get(id) is None
 
@@ -93,8 +92,8 @@ class Clients:
     def authenticate(
         self, form: Mapping[str, str], authorization: str, audiences: tuple[str, ...]
     ) -> KnownClient:
-        """Who asks (RFC 6749, section 2.3; RFC 7523, section 2.2). audiences: what an assertion may be for.
-        Raises Refused."""
+        """The authenticated client (RFC 6749, section 2.3; RFC 7523, section 2.2). audiences: the valid ones
+        of an assertion. Raises Refused."""
         id, secret, method = _credentials(form, authorization)
         headers = {"WWW-Authenticate": 'Basic realm="fake"'} if method == "client_secret_basic" else {}
         client = self.get(id)
@@ -109,7 +108,7 @@ class Clients:
         return client
 
     def _assert(self, client: KnownClient, assertion: str, audiences: tuple[str, ...]) -> None:
-        import jwt  # comes with the SDK, and takes its time
+        import jwt  # comes with the SDK, and takes long to import
 
         try:
             claims = jwt.decode(
@@ -172,7 +171,7 @@ def _credentials(form: Mapping[str, str], authorization: str) -> tuple[str, str,
 
 
 def _subject(assertion: str) -> str:
-    """Whom an assertion says it is about; it is verified later."""
+    """The subject of an assertion, before it is verified."""
     import jwt
 
     try:
@@ -182,7 +181,7 @@ def _subject(assertion: str) -> str:
 
 
 def _methods(client: KnownClient) -> tuple[str, ...]:
-    """How ``client`` may come."""
+    """The authentication methods of ``client``."""
     if client.method:
         return (client.method,)
     if client.key:

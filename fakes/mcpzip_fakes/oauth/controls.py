@@ -1,6 +1,6 @@
-"""Reaching into an authorization server from a test: commands, called in a thread or posted to a process.
+"""Commands of tests to an authorization server: called in a thread, or posted to a process.
 
-The rule: a command is data, so that both ways do the same; what comes back are copies.
+The rule: a command is data, so that both ways do the same; results are copies.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ import msgspec
 
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.oauth.authority import Authority, AuthRequest
-from mcpzip_fakes.oauth.ledger import Token
+from mcpzip_fakes.oauth.token_store import Token
 
 CONTROL = "/control"
-"""Where a process takes commands."""
+"""The path of commands to a process."""
 
 _SECONDS = 30.0
 
 
 class Desk:
-    """Does the commands."""
+    """Executes commands."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -40,7 +40,7 @@ class Desk:
         }
 
     def do(self, command: str, told: JsonObject) -> object:
-        """What a command gives, as JSON would have it. ValueError, one sentence, when it can't be done."""
+        """The result of a command, as JSON types. Raises ValueError, one sentence, if it fails."""
         with self._authority.lock:
             try:
                 return msgspec.to_builtins(self._commands[command](told))
@@ -65,7 +65,7 @@ class Desk:
         return ended
 
     def _mint(self, told: JsonObject) -> JsonObject:
-        """Tokens out of nothing, for a client that is registered for it."""
+        """Tokens without a sign-in, for a client that is registered for it."""
         authority = self._authority
         client = authority.clients.register(
             {
@@ -94,14 +94,14 @@ class Desk:
 
 
 class AuthControls:
-    """An authorization server as a test holds it, wherever it runs."""
+    """Controls an authorization server from a test, in this process or in another."""
 
     def __init__(self, do: Callable[[str, JsonObject], object]) -> None:
         self._do = do
 
     @classmethod
     def at(cls, url: str) -> "AuthControls":
-        """The one that a process serves: ``url`` is any of its own, or of the MCP server it protects."""
+        """The authorization server of a process: ``url`` is any of its URLs, or the MCP server's."""
         where = urljoin(url, CONTROL)
 
         def post(command: str, told: JsonObject) -> object:
@@ -118,7 +118,7 @@ class AuthControls:
 
     @property
     def issuer(self) -> str:
-        """Its identifier: a URL without a last slash."""
+        """Its identifier: a URL without a trailing slash."""
         return str(self._do("issuer", {}))
 
     @property
@@ -127,12 +127,12 @@ class AuthControls:
         return cast(float, self._do("now", {}))
 
     def advance(self, seconds: float) -> None:
-        """Put its clock forward: tokens get older by that."""
+        """Advance its clock."""
         self._do("advance", {"seconds": seconds})
 
     def configure(self, **keys: object) -> None:
-        """Change settings from now on; see `OAuth`. Faults then count from here. ValueError says what doesn't
-        fit."""
+        """Change settings from now on; see `OAuth`. Faults then count from here. Raises ValueError if one
+        is invalid."""
         self._do("configure", cast(JsonObject, msgspec.to_builtins(keys)))
 
     def requests(self, endpoint: str | None = None) -> list[AuthRequest]:
@@ -146,24 +146,24 @@ class AuthControls:
         return [each for each in self.requests("token") if each.grant == "refresh_token"]
 
     def tokens(self, kind: str | None = None) -> list[Token]:
-        """Every token given out, or only ``access`` or ``refresh`` tokens, in order; of use or not."""
+        """Every issued token, or only ``access`` or ``refresh`` tokens, in order, valid or not."""
         found = msgspec.convert(self._do("tokens", {}), list[Token])
         return [each for each in found if kind in (None, each.kind)]
 
     def revoke(self, token: str | None = None) -> int:
-        """Revoke one token, by its id or itself, or all; how many that were."""
+        """Revoke one token, by its id or value, or all. Returns their number."""
         return cast(int, self._do("revoke", {"token": token}))
 
     def revoke_access(self) -> int:
-        """Revoke the access tokens; refresh tokens stay good. How many they were."""
+        """Revoke the access tokens; refresh tokens stay valid. Returns their number."""
         return cast(int, self._do("revoke", {"kind": "access"}))
 
     def revoke_refresh(self) -> int:
-        """Revoke the refresh tokens; access tokens stay good. How many they were."""
+        """Revoke the refresh tokens; access tokens stay valid. Returns their number."""
         return cast(int, self._do("revoke", {"kind": "refresh"}))
 
     def forget_clients(self) -> None:
-        """Forget the clients that registered."""
+        """Remove the registered clients."""
         self._do("forget", {})
 
     def mint(
@@ -176,16 +176,16 @@ class AuthControls:
         return cast(JsonObject, self._do("mint", told))
 
     def visit(self, url: str, decision: str = "allow") -> dict[str, str]:
-        """What a browser does with an authorization URL, but for following the redirect back: the parameters
-        that it would carry to the client. On a page it presses ``allow`` or ``deny``. ValueError, with the
-        page, when nobody is sent back.
+        """Open an authorization URL as a browser does, without following the redirect to the client: its
+        parameters. On a page it presses ``allow`` or ``deny``. Raises ValueError, with the page, if there is
+        no redirect.
 
         It blocks; in a coroutine use `asyncio.to_thread`.
         """
         return dict(parse_qsl(urlsplit(self.leads_to(url, decision)).query))
 
     def leads_to(self, url: str, decision: str = "allow") -> str:
-        """`visit`, but the whole URL that the browser is sent to."""
+        """Like `visit`, but returns the whole URL of the redirect."""
         location, page = _get(Request(url))
         if location:
             return location
@@ -200,14 +200,14 @@ class AuthControls:
         return location
 
     def browse(self, url: str, decision: str = "allow") -> str:
-        """All that a browser does with an authorization URL: it goes back to the client, whose page this
-        is."""
+        """Open an authorization URL as a browser does, and follow the redirect to the client. Returns the
+        client's page."""
         with _opener().open(self.leads_to(url, decision), timeout=_SECONDS) as answer:
             return str(answer.read().decode())
 
 
 class _Form(HTMLParser):
-    """The form of a page: where it posts, and its hidden fields."""
+    """The form of a page: its action, and its hidden fields."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class _Form(HTMLParser):
 
 class _Stay(HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Follow nothing."""
+        """Follows no redirect."""
 
 
 def _opener(*handlers: HTTPRedirectHandler) -> OpenerDirector:
@@ -233,7 +233,7 @@ def _opener(*handlers: HTTPRedirectHandler) -> OpenerDirector:
 
 
 def _get(request: Request) -> tuple[str, str]:
-    """Where an answer redirects to, or "", and its body."""
+    """The target of an answer's redirect, or "", and its body."""
     try:
         with _opener(_Stay()).open(request, timeout=_SECONDS) as answer:
             return "", str(answer.read().decode())

@@ -1,4 +1,4 @@
-"""What an authorization server and a protected resource publish of themselves (pure)."""
+"""The metadata of an authorization server and of a protected resource (no I/O)."""
 
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.oauth import lies
@@ -12,8 +12,8 @@ _OF_OPENID = f"{WELL_KNOWN}openid-configuration"
 
 
 def server_path(told: OAuth) -> str:
-    """Where an authorization server's metadata are (RFC 8414, section 3; OpenID Connect Discovery, section
-    4), "" if nowhere."""
+    """The path of an authorization server's metadata (RFC 8414, section 3; OpenID Connect Discovery, section
+    4), "" if there are none."""
     return {
         "oauth": _OF_SERVER + told.issuer_path,
         "oidc-inserted": _OF_OPENID + told.issuer_path,
@@ -23,7 +23,7 @@ def server_path(told: OAuth) -> str:
 
 
 def resource_path(told: OAuth, path: str) -> str:
-    """Where the metadata of the resource at ``path`` are (RFC 9728, section 3), "" if nowhere."""
+    """The path of the metadata of the resource at ``path`` (RFC 9728, section 3), "" if there are none."""
     return {"path": _OF_RESOURCE + path, "root": _OF_RESOURCE, "none": ""}[told.resource_metadata]
 
 
@@ -33,7 +33,7 @@ def about_resource(path: str) -> bool:
 
 
 def of_server(authority: Authority) -> JsonObject:
-    """Its metadata (RFC 8414, section 2)."""
+    """The metadata of the authorization server (RFC 8414, section 2)."""
     told, issuer = authority.told, authority.issuer
     document: JsonObject = {
         "issuer": issuer,

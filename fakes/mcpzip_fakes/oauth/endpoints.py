@@ -1,7 +1,7 @@
-"""The HTTP of an authorization server, and of a protected MCP server around it.
+"""The HTTP endpoints of an authorization server, and of a protected MCP server.
 
-The rule: a request is noted before anything is done about it, then meets the faults, then is answered. What
-is decided is the `Authority`'s; here it only gets its headers and statuses.
+The rule: a request is first recorded, then faults are applied, then it is answered. `Authority` decides; here
+the decision gets its status and headers.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.oauth import documents, pages
 from mcpzip_fakes.oauth.authority import Authority, AuthRequest
 from mcpzip_fakes.oauth.controls import CONTROL, Desk
+from mcpzip_fakes.oauth.errors import Refused, ShownToPerson
 from mcpzip_fakes.oauth.faults import AuthFault
 from mcpzip_fakes.oauth.guard import Guard
 from mcpzip_fakes.oauth.lies import elsewhere
-from mcpzip_fakes.oauth.refused import Refused, ShownToPerson
 from mcpzip_fakes.record import Writer
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -33,8 +33,7 @@ Answerer = Callable[[AuthRequest], Awaitable[Response]]
 
 
 class AuthSite:
-    """The ASGI application of one authorization server, which may be another from now on. record: where its
-    requests are written too."""
+    """The ASGI application of one authorization server, which can be replaced. record: of its requests."""
 
     def __init__(self, authority: Authority, record: Writer) -> None:
         self.authority = authority
@@ -48,7 +47,7 @@ class AuthSite:
         }
 
     def serves(self, path: str) -> bool:
-        """Whether ``path`` is one of ours."""
+        """Whether ``path`` belongs to the authorization server."""
         return documents.WELL_KNOWN in path or path == CONTROL or self._endpoint(path) != ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +79,7 @@ class AuthSite:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Note a request to ``endpoint``, let the faults have their way, and answer."""
+        """Record a request to ``endpoint``, apply faults, and answer."""
         seen = await self._note(endpoint, Request(scope, receive))
         with self.authority.lock:
             fault = self.authority.plan.meet(endpoint, seen.grant)
@@ -191,7 +190,7 @@ class AuthSite:
         return Response(status_code=200, headers=_NO_STORE)
 
     async def _fetch(self, id: str) -> None:
-        """Get the document of a client that is described by one on loopback."""
+        """Fetch the metadata document of a client, from loopback only."""
         with self.authority.lock:
             clients = self.authority.clients
             if not clients.missing(id):
@@ -204,7 +203,9 @@ class AuthSite:
             clients.documents[id] = document
 
     async def _controlled(self, request: Request, send: Send) -> None:
-        """A command of a test. A page in a browser can't send one: it can't set this type unasked."""
+        """A command of a test. Web pages can't send one, because a browser allows this content type only
+        after a
+        CORS preflight."""
         if request.headers.get("content-type") != "application/json" or "origin" in request.headers:
             response = Response("this is for tests: see docs/fakes.md", 403)
         else:
@@ -214,8 +215,8 @@ class AuthSite:
 
 
 class ProtectedSite:
-    """The ASGI application of a protected MCP server: its metadata, its authorization server if that is at
-    the same origin, and the MCP server behind its guard, which is ``inner``'s to ask."""
+    """The ASGI application of a protected MCP server: its metadata, its authorization server if that has the
+    same origin, and ``inner``, the MCP server, which calls the guard."""
 
     def __init__(self, inner: ASGIApp, guard: Guard, auth: AuthSite, *, same_origin: bool) -> None:
         self._inner, self._guard, self._auth, self._same_origin = inner, guard, auth, same_origin
@@ -244,7 +245,7 @@ class ProtectedSite:
 
 
 class _Cut:
-    """``send`` that says a whole body will come and sends half of it; the HTTP server then closes."""
+    """``send`` that announces a whole body and sends half of it; the HTTP server then closes."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -257,7 +258,7 @@ class _Cut:
 
 
 def _spoilt(fault: AuthFault | None, seen: AuthRequest, scope: Scope) -> Response | None:
-    """What a fault answers in place of the server; None when it doesn't."""
+    """The answer of a fault instead of the server's; None if it has none."""
     match fault.kind if fault else "":
         case "status":
             assert fault
@@ -279,7 +280,7 @@ def _spoilt(fault: AuthFault | None, seen: AuthRequest, scope: Scope) -> Respons
 
 
 def _fields(request: Request, headers: Mapping[str, str], body: bytes) -> JsonObject:
-    """What a request says, from its query or its body; a key that comes twice is a list."""
+    """The fields of a request, from its query or its body; a repeated key is a list."""
     if request.method == "GET":
         pairs = parse_qsl(request.url.query, keep_blank_values=True)
     elif headers.get("content-type", "").startswith("application/json"):
@@ -296,7 +297,7 @@ def _fields(request: Request, headers: Mapping[str, str], body: bytes) -> JsonOb
 
 
 def _texts(fields: JsonObject) -> dict[str, str]:
-    """The fields of a form. Raises Refused if one comes twice (RFC 6749, section 3.1)."""
+    """The fields of a form. Raises Refused if one is repeated (RFC 6749, section 3.1)."""
     for key, value in fields.items():
         if not isinstance(value, str):
             raise Refused("invalid_request", f"{key} is not one text")

@@ -1,6 +1,6 @@
-"""What goes wrong at an endpoint of an authorization server, as a table, and when it does (pure).
+"""The faults at the endpoints of an authorization server, as a table, and when they fire (no I/O).
 
-The rule: the first fault that is due fires, and one request counts once for each fault it is for.
+The rule: the first fault that is due fires, and one request counts once for each fault that affects it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ KINDS: Mapping[str, str] = {
     "shape": "answers 200 with JSON that says nothing",
     "redirect": "redirects (307, or `status`) to the same endpoint on another host, which answers",
 }
-"""Each, and what it does."""
+"""Kind -> description."""
 
 _STATUS: Mapping[str, int] = {"error": 400, "redirect": 307}
 
 
 class AuthFault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One fault. endpoint: where. grant: only for this ``grant_type``. nth: from which such request on,
-    counted from 1; times: for how many of them, None for all. The rest are options of its kind; seconds,
+    """One fault. endpoint: of `ENDPOINTS`. grant: only for this ``grant_type``. nth: the first such request,
+    from 1; times: the number of requests, None for all. The rest are options of its kind; seconds,
     retry_after: s."""
 
     kind: str
@@ -48,27 +48,27 @@ class AuthFault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     @property
     def code(self) -> int:
-        """The HTTP status it answers with."""
+        """The HTTP status of the answer."""
         return self.status or _STATUS.get(self.kind, 500)
 
     def is_for(self, endpoint: str, grant: str) -> bool:
-        """Whether a request is one of those it is for."""
+        """Whether the fault affects a request."""
         return endpoint == self.endpoint and self.grant in ("", grant)
 
     def fires_on(self, meeting: int) -> bool:
-        """Whether it fires on the ``meeting``-th of them."""
+        """Whether it fires on the ``meeting``-th request that it affects."""
         return self.nth <= meeting and (self.times is None or meeting < self.nth + self.times)
 
 
 class AuthPlan:
-    """Faults, and how many requests each has met."""
+    """Faults, and how many requests each has affected."""
 
     def __init__(self, faults: Sequence[AuthFault]) -> None:
         self._faults = tuple(faults)
         self._met = [0] * len(self._faults)
 
     def meet(self, endpoint: str, grant: str) -> AuthFault | None:
-        """Count a request; the fault that fires on it."""
+        """Count a request, and return the fault that fires on it."""
         found: AuthFault | None = None
         for at, fault in enumerate(self._faults):
             if fault.is_for(endpoint, grant):

@@ -1,8 +1,8 @@
-"""What stands before a protected MCP server: who comes without a good token is told where to get one.
+"""Checks the tokens of requests to a protected MCP server.
 
-The rules: RFC 6750 for the answers, RFC 9728 for where to go, MCP's authorization chapter for the rest. What
-it saw is in the record, as events ``bearer``: ``token`` (the id of the token, "" if it is unknown), ``raw``
-(what came) and ``refused`` (why, "" if it was let in).
+The rules: RFC 6750 for the answers, RFC 9728 for the URL of the metadata, MCP's authorization chapter for the
+rest. Each check is recorded as an event ``bearer``: ``token`` (the id of the token, "" if it is unknown),
+``raw`` (the header) and ``refused`` (the reason, "" if it was accepted).
 """
 
 from urllib.parse import urlsplit
@@ -10,17 +10,18 @@ from urllib.parse import urlsplit
 from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.oauth import documents
 from mcpzip_fakes.oauth.authority import Authority
-from mcpzip_fakes.oauth.ledger import Token
 from mcpzip_fakes.oauth.lies import elsewhere
 from mcpzip_fakes.oauth.settings import OAuth
+from mcpzip_fakes.oauth.token_store import Token
 from mcpzip_fakes.record import Writer
 from mcpzip_fakes.request import as_object
 
 
 class Guard:
-    """The guard of the MCP server ``name``. authority: whose tokens it takes; may be another from now on.
+    """The guard of the MCP server ``name``. authority: the authorization server whose tokens it accepts;
+    `trust` changes it.
 
-    own: its settings; None: the authority's, as they are at the time.
+    own: its settings; None: the current ones of the authority.
     """
 
     def __init__(self, authority: Authority, name: str, record: Writer, own: OAuth | None = None) -> None:
@@ -34,16 +35,16 @@ class Guard:
         return self._own or self.authority.told
 
     def configure(self, told: OAuth) -> None:
-        """Have settings of its own from now on."""
+        """Use settings of its own from now on."""
         self._own = told
 
     def stands_at(self, url: str) -> None:
-        """Learn the URL of the MCP endpoint, and tell the authorization server of it."""
+        """Set the URL of the MCP endpoint, here and at the authorization server."""
         self.url = url
         self.trust(self.authority)
 
     def trust(self, authority: Authority) -> None:
-        """Take the tokens of this authorization server, and no other's, from now on."""
+        """Accept only the tokens of this authorization server from now on."""
         with authority.lock:
             self.authority = authority
             authority.resources += [
@@ -56,12 +57,12 @@ class Guard:
 
     @property
     def resource(self) -> str:
-        """What it calls itself (RFC 8707): its URL, or its origin if its metadata are for that."""
+        """Its resource identifier (RFC 8707): its URL, or its origin if its metadata are for that."""
         return self._origin if self.told.resource_metadata == "root" else self.url
 
     @property
     def metadata_path(self) -> str:
-        """Where its metadata are, "" if nowhere."""
+        """The path of its metadata, "" if there are none."""
         return documents.resource_path(self.told, urlsplit(self.url).path)
 
     def metadata(self) -> JsonObject:
@@ -71,7 +72,7 @@ class Guard:
     def turns_away(
         self, authorization: str | None, message: JsonObject, connection: int
     ) -> tuple[int, bytes, dict[str, str]] | None:
-        """Status, body and headers for who may not come in with this header; None for who may."""
+        """Status, body and headers of the refusal of a request with this header; None if it is accepted."""
         method = message.get("method")
         if authorization is None and method in self.told.open_methods:
             return None
@@ -92,7 +93,7 @@ class Guard:
         return self.authority.judge(value, (self.url, self._origin))
 
     def _lacking(self, token: Token | None, message: JsonObject) -> str:
-        """The scopes that what is asked for needs, if the token hasn't all of them; else ""."""
+        """The scopes that the request needs, if the token lacks some of them; else ""."""
         needed = self.told.required_scopes
         if message.get("method") == "tools/call":
             name = as_object(message.get("params")).get("name")

@@ -1,7 +1,7 @@
-"""What an authorization server, or a resource, may say of itself that isn't true: a table (pure).
+"""False statements in the metadata of an authorization server or a resource: a table (no I/O).
 
 The rule: a lie changes a document and nothing else. "Elsewhere" is the same server under the name
-``localhost``: another origin to every client, and whatever a client sends there is in the record.
+``localhost``: another origin to every client, whose requests are recorded too.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mcpzip_fakes.answer import JsonObject
 
 ABROAD = "http://elsewhere.invalid"
-"""A host that isn't loopback and that nobody can reach: a client is to refuse it before it tries."""
+"""An unreachable host that isn't loopback: a client must refuse it before it connects."""
 
 LIES: Mapping[str, str] = {
     "issuer": "the metadata name the issuer of another host",
@@ -22,7 +22,7 @@ LIES: Mapping[str, str] = {
     "foreign-server": "the resource's metadata name an authorization server elsewhere, of another issuer",
     "foreign-metadata": "401 says that the resource's metadata are elsewhere",
 }
-"""Each, and what it says."""
+"""Name -> description."""
 
 _ENDPOINTS = (
     "authorization_endpoint",
@@ -33,12 +33,12 @@ _ENDPOINTS = (
 
 
 def elsewhere(url: str) -> str:
-    """The same place under a name that makes it another origin."""
+    """The same URL under another host name, which makes it another origin."""
     return url.replace("//127.0.0.1:", "//localhost:", 1)
 
 
 def of_server(document: JsonObject, lies: tuple[str, ...]) -> JsonObject:
-    """The authorization server's metadata (RFC 8414), with its lies."""
+    """The authorization server's metadata (RFC 8414), with lies."""
     told = dict(document)
     if "issuer" in lies:
         told["issuer"] = f"{ABROAD}/issuer"
@@ -56,7 +56,7 @@ def of_server(document: JsonObject, lies: tuple[str, ...]) -> JsonObject:
 
 
 def of_resource(document: JsonObject, lies: tuple[str, ...]) -> JsonObject:
-    """The resource's metadata (RFC 9728), with its lies."""
+    """The resource's metadata (RFC 9728), with lies."""
     told = dict(document)
     if "resource" in lies:
         told["resource"] = f"{ABROAD}/mcp"

@@ -1,4 +1,4 @@
-"""The pages of an authorization server (pure): one to decide on, one that says what is wrong."""
+"""The HTML pages of an authorization server (no I/O): the decision, and the error."""
 
 from html import escape
 from string import Template
@@ -53,5 +53,5 @@ def decide(
 
 
 def wrong(why: str) -> str:
-    """The page that says why nobody is sent back."""
+    """The error page, shown instead of a redirect."""
     return _PAGE.substitute(title="This request can't be answered", body=f"<p>{escape(why)}</p>")

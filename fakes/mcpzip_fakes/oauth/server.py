@@ -1,4 +1,4 @@
-"""An authorization server by itself, for MCP servers that share one, or change theirs.
+"""An authorization server of its own, for MCP servers that share one, or change theirs.
 
 with FakeAuth(access_seconds=60) as auth, Fakes(directory) as fakes:
     shop = fakes.start(tools=["pay"], transport="http", auth=auth)
@@ -22,8 +22,9 @@ from mcpzip_fakes.serving import Threaded, listen
 
 
 class FakeAuth(AuthControls):
-    """A server that is running from the moment it is made. keys: of `OAuth`; those of the guard count for the
-    MCP servers that don't say otherwise. authority: what decides. Raises ScenarioError."""
+    """An authorization server that runs as soon as it is created. keys: of `OAuth`; those of the guard apply
+    to
+    MCP servers without their own. authority: its decisions and state. Raises ScenarioError."""
 
     def __init__(self, *, record: str | None = None, port: int = 0, **keys: object) -> None:
         try:
@@ -41,7 +42,7 @@ class FakeAuth(AuthControls):
         self._serving = Threaded([(site, bound)], writer, f"fake auth {self.issuer}")
 
     def stop(self) -> None:
-        """Cut every connection and stop listening. It may be called again."""
+        """Close every connection and stop listening. Can be called again."""
         self._serving.stop()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What an authorization server and the guard of an MCP server are told, as data: ``[oauth]`` of a scenario.
+"""The settings of an authorization server and of the guard of an MCP server: ``[oauth]`` of a scenario.
 
     [oauth]
     approve = "page"                       # a person has to press "Allow"
@@ -12,7 +12,7 @@
     status = 429
     retry_after = 7
 
-The rule: every default is what a careful server does; a key changes one thing.
+The rule: every default is what a correct, strict server does; a key changes one thing.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from mcpzip_fakes.oauth.faults import AuthFault
 from mcpzip_fakes.oauth.lies import LIES
 
 AUTH_METHODS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
-"""How a client may show who it is (RFC 7591, section 2; OpenID Connect Core, section 9)."""
+"""Client authentication methods (RFC 7591, section 2; OpenID Connect Core, section 9)."""
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "approve": ("auto", "page", "deny"),
@@ -42,11 +42,11 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 class KnownClient(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A client that the server knows beforehand.
+    """A preconfigured client.
 
     method: one of `AUTH_METHODS`; "": by ``key``, by ``secret`` (basic or post), or none. key: the public key
-    (PEM) of a client that signs (RFC 7523). redirect_uris: as they are compared; of a loopback URI the port
-    may differ (RFC 8252, section 7.3), unless ``exact_ports``.
+    (PEM) of a client that signs (RFC 7523). redirect_uris: compared as text, except the port of a loopback
+    URI (RFC 8252, section 7.3), unless ``exact_ports``.
     """
 
     id: str
@@ -62,29 +62,29 @@ class KnownClient(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The authorization server first, then the guard of the MCP server.
+    """The keys of the authorization server first, then those of the guard of the MCP server.
 
     approve: ``auto`` sends the browser back at once, ``page`` asks a person, ``deny`` refuses.
     own_port: listens on a port of its own, not at the MCP server's origin. issuer_path: of the issuer's URL.
     discovery: where the metadata are: ``oauth`` (RFC 8414), ``oidc`` (OpenID Connect Discovery, appended to
     the issuer), ``oidc-inserted`` (before its path), ``none`` (the default endpoints of MCP 2025-03-26).
-    registration: RFC 7591; registration_method: assigned whatever is asked for. clients: known beforehand.
-    cimd: takes the URL of a client's metadata document for its id; documents: those documents, by URL;
+    registration: RFC 7591; registration_method: assigned to every client. clients: preconfigured.
+    cimd: accepts the URL of a client's metadata document as its id; documents: those documents, by URL;
     others are fetched, over http from loopback only. exact_ports: see `KnownClient`.
-    scopes: that there are; granted_scopes: no others are ever granted (None: what is asked for).
-    access_seconds, refresh_seconds (None: for ever), code_seconds: how long each is good; tell_expiry:
-    whether answers say ``expires_in``. refresh: tokens ``rotate`` (a used one that comes again ends its whole
-    family), ``keep`` or there are ``none``; offline: only for the scope ``offline_access``.
-    revocation: RFC 7009. resource: whether a request has to name one (RFC 8707); what it names is always
-    checked. announce_iss: promises ``iss`` (RFC 9207). iss, state: how they come back.
-    metadata, resource_fields: laid over the authorization server's metadata, and the resource's; "" removes.
+    scopes: the supported ones; granted_scopes: only these are granted (None: all requested).
+    access_seconds, refresh_seconds (None: no expiry), code_seconds: lifetimes; tell_expiry: whether answers
+    have ``expires_in``. refresh: tokens ``rotate`` (reuse revokes the whole family), are ``keep``t or there
+    are ``none``; offline: only for the scope ``offline_access``.
+    revocation: RFC 7009. resource: whether a request must name one (RFC 8707); a named one is always checked.
+    announce_iss: the metadata announce ``iss`` (RFC 9207). iss, state: how they are returned.
+    metadata, resource_fields: override the authorization server's metadata, and the resource's; "" removes.
     lies: see `LIES`. faults: see `mcpzip_fakes.oauth.faults`.
 
     resource_metadata: where the resource's metadata (RFC 9728) are: at the ``path`` of the MCP endpoint, for
-    the whole origin at the ``root``, ``none``. challenge: 401 says ``resource_metadata``, just ``Bearer``
-    (``bare``) or nothing (``none``). listed: the authorization servers it names, "{issuer}" for ours.
-    required_scopes: for everything; tool_scopes: by tool, more for a call of it; challenge_scope: 401 says
-    which are needed. open_methods: need no token.
+    the whole origin at the ``root``, ``none``. challenge: the 401 has ``resource_metadata``, only ``Bearer``
+    (``bare``) or no header (``none``). listed: the authorization servers it names, "{issuer}" for its own.
+    required_scopes: for every request; tool_scopes: by tool, further ones for its calls; challenge_scope: the
+    401 names them. open_methods: need no token.
     """
 
     approve: str = "auto"
@@ -141,19 +141,19 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     @property
     def all_scopes(self) -> tuple[str, ...]:
-        """Every scope there is: those written down, then what is required anywhere."""
+        """Every scope: the configured ones, then those that are required anywhere."""
         needed = (scope for scopes in self.tool_scopes.values() for scope in scopes)
         offline = ("offline_access",) if self.offline else ()
         return tuple(dict.fromkeys((*self.scopes, *self.required_scopes, *needed, *offline)))
 
     @property
     def first_scopes(self) -> tuple[str, ...]:
-        """What a client gets that asks for none."""
+        """The scopes of a client that requests none."""
         return self.required_scopes or self.scopes
 
 
 def plain(told: object) -> object:
-    """``told`` with what may stand for a table (an `OAuth`, a fault's kind alone) as a table."""
+    """``told`` as tables, also if it is an `OAuth` or has faults given by their kind alone."""
     if isinstance(told, Struct):
         told = msgspec.to_builtins(told)
     if not isinstance(told, Mapping):
@@ -166,13 +166,13 @@ def plain(told: object) -> object:
 
 
 def settings(told: Mapping[str, object], over: OAuth | None = None) -> OAuth:
-    """The settings that ``told`` describes, laid over others. msgspec.ValidationError when they don't fit."""
+    """The settings ``told``, which override ``over``. Raises msgspec.ValidationError if they are invalid."""
     base = cast(JsonObject, msgspec.to_builtins(over)) if over else {}
     return msgspec.convert(plain({**base, **told}), OAuth)
 
 
 def option_keys() -> dict[str, tuple[str, ...]]:
-    """The legal keys of each table, for `mcpzip_fakes.errors.scenario_error`."""
+    """The valid keys of each table, for `mcpzip_fakes.errors.scenario_error`."""
     return {
         "oauth": OAuth.__struct_encode_fields__,
         "clients": KnownClient.__struct_encode_fields__,

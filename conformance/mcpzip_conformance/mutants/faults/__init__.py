@@ -1,4 +1,4 @@
-"""The ways to be wrong, by what they spoil.
+"""The faults, by what they break.
 
 results     what the client gets from a call
 requests    what the server gets of it

@@ -1,7 +1,7 @@
-"""What a fault is.
+"""A fault of the relay, as data.
 
-The rule: a fault is a row: what is wrong, the check that must notice, and the parts of the relay that are
-wrong in it, each a subclass of the right one. The relay itself knows of no fault.
+The rule: a fault is a row: its description, the check that must detect it, and the changed parts of the
+relay, each a subclass of the correct one. The relay itself contains no fault.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The three tools of the relay's own, spoilt."""
+"""Faults of the relay's own three tools."""
 
 import os
 import re

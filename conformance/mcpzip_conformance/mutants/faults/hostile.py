@@ -1,4 +1,4 @@
-"""Servers that mean harm: what a proxy lets them do."""
+"""Faults that let hostile servers do harm."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Lists, definitions, resources and prompts, spoilt."""
+"""Faults of lists, definitions, resources and prompts."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The messages themselves, spoilt."""
+"""Faults of the messages themselves."""
 
 import os
 from collections.abc import Mapping

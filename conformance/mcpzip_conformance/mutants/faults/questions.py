@@ -1,4 +1,4 @@
-"""What servers ask clients, within an era and between the two, spoilt."""
+"""Faults of questions to clients, within an era and between eras."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What the server gets of a call, spoilt."""
+"""Faults of what the server gets of a call."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What the client gets from a call, spoilt."""
+"""Faults of what the client gets of a call."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ def spoils(change: Callable[[Object], object]) -> Parts:
 def refuses(change: Callable[[RpcError], RpcError]) -> Parts:
     """A relay that does this to each error of a server."""
 
-    class Refusing(Session):
+    class SafeCommand(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
             try:
                 return await super().sent_on(request, link, params)
@@ -40,7 +40,7 @@ def refuses(change: Callable[[RpcError], RpcError]) -> Parts:
             except RefusedError as refused:
                 raise RefusedError(change(refused.error)) from refused
 
-    return Parts(names=Refusing)
+    return Parts(names=SafeCommand)
 
 
 class HidesErrors(Session):

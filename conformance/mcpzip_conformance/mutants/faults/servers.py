@@ -1,4 +1,4 @@
-"""Servers that misbehave, the end, and secrets: what goes wrong."""
+"""Faults with misbehaving servers, shutdown and secrets."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What is said while a call runs, and what changes between calls, spoilt."""
+"""Faults of messages during a call, and of changes between calls."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""HTTP, spoilt."""
+"""Faults of HTTP."""
 
 import asyncio
 from collections.abc import Mapping, MutableMapping

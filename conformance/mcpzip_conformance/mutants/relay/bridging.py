@@ -1,8 +1,8 @@
-"""Questions to the client, where client and server are of different eras.
+"""Questions to the client, if client and server have different eras.
 
-The rule: a legacy server asks in the middle of a call and waits; a modern client is asked by the result of
-its request, and comes again with the answers. So for a modern client the call is parked, under a word that
-can't be guessed, until it comes again; for a legacy client the request to the modern server is made again.
+The rule: a legacy server asks during a call and waits; a modern client is asked by the result of its request,
+and sends the answers in a new request. So for a modern client the call is suspended under a random key until
+the answers come; for a legacy client the request to the modern server is sent again.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from mcpzip_conformance.mutants.relay.end import GoneError, Party, RefusedError,
 from mcpzip_conformance.mutants.relay.naming import members, text
 
 HELD = 600.0
-"""Seconds a call stays parked."""
+"""Seconds a call stays suspended."""
 ROUNDS = 10
-"""How often a modern server may ask within one request."""
+"""Rounds of questions within one request."""
 
 
 class Parked:
-    """A call of a legacy server that is made for a modern client. It stands for the client as long as the
-    call lasts: each round of it may be another exchange."""
+    """A call of a legacy server for a modern client. It represents the client until the call ends, because
+    each round can be another exchange."""
 
     def __init__(self, client: Party, request: Request) -> None:
         self.word = secrets.token_urlsafe(24)
@@ -41,7 +41,7 @@ class Parked:
         self._call = asyncio.get_running_loop().create_task(pass_on(request, self, server, params))
 
     async def outcome(self) -> bytes:
-        """The result, or what is asked next. RefusedError. Who is cancelled here cancels the call."""
+        """The result, or the next questions. Raises RefusedError. Cancelling the caller cancels the call."""
         asked = asyncio.ensure_future(self._questions.get())
         try:
             await asyncio.wait((self._call, asked), return_when=asyncio.FIRST_COMPLETED)
@@ -63,7 +63,7 @@ class Parked:
         )
 
     def resume(self, client: Party, request: Request, answer: bytes) -> None:
-        """The client has come again, with the answer to the question."""
+        """Continue with the client's answer to the question."""
         self._client, self._id = client, request.id
         question = self._waiting.pop(0)
         if not question.done():

@@ -1,7 +1,7 @@
 """One end of a JSON-RPC conversation, under asyncio.
 
-The rule: nothing here knows what a method means. A request of ours has one outcome, a request of theirs one
-answer, and who cancels a request here cancels it at the other end.
+The rule: nothing here depends on the meaning of a method. A sent request has one outcome, a received request
+one answer, and cancelling a request here cancels it at the other end.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ class RefusedError(Exception):
 
 
 class GoneError(RefusedError):
-    """The other end is not there to answer."""
+    """The other end has gone."""
 
     def __init__(self, why: str) -> None:
         super().__init__(RpcError(INTERNAL_ERROR, why))
 
 
 class Party(Protocol):
-    """Who can be asked and told: an end, or what stands for one."""
+    """A receiver of requests and notifications: an end, or its representative."""
 
     async def request(
         self,
@@ -202,7 +202,7 @@ class End(ABC):
         return task
 
     def close(self) -> None:
-        """Give up everything that is going on."""
+        """Cancel all running tasks."""
         for task in self._tasks:
             task.cancel()
 

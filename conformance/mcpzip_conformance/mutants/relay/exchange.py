@@ -1,7 +1,7 @@
 """One exchange of HTTP: its head, its body, its status.
 
-The rule: what a modern request says in its head is what its body says (2026-07-28,
-`basic/transports/streamable-http`, Server Validation).
+The rule: the head of a modern request must repeat its body (2026-07-28, `basic/transports/streamable-http`,
+Server Validation).
 """
 
 import base64

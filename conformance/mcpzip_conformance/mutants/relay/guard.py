@@ -1,6 +1,6 @@
-"""What ends a server when we can't.
+"""Ends the servers if the relay is killed.
 
-The rule: however we end, our servers end; being killed leaves no time to see to it.
+The rule: the servers end with the relay, even if it is killed and can't end them itself.
 """
 
 import os
@@ -11,7 +11,7 @@ _GUARD = 'read -r _; kill -KILL "-$0" 2>/dev/null'
 
 
 def guard(group: int) -> "subprocess.Popen[bytes] | None":
-    """A shell that outlives us just long enough to end the group; None on Windows."""
+    """A shell that outlives the relay to end the group; None on Windows."""
     if os.name != "posix":
         return None
     return subprocess.Popen(["sh", "-c", _GUARD, str(group)], stdin=subprocess.PIPE, start_new_session=True)

@@ -2,7 +2,7 @@
 
 The rule: a request is answered on its own exchange, by one JSON message or, when anything is said before the
 answer, by a stream of events. A legacy client has a session and may keep a stream open for the rest; a modern
-one has neither, and takes a request back by hanging up. Only local pages and programs are let in.
+one has neither, and cancels a request by disconnecting. Only local pages and programs are accepted.
 
 Specification: 2025-11-25 and 2026-07-28, `basic/transports/streamable-http`.
 """

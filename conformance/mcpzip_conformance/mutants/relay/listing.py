@@ -1,7 +1,8 @@
 """The lists of all servers as one.
 
-The rule: a list is asked for when it is wanted, every page of it, and a server that is not up, fails or takes
-too long hides nobody else's. When one that was missing comes up, the client hears that the list has changed.
+The rule: a list is requested when it is needed, with all pages, and a server that is not up, fails or is slow
+does not hide the lists of others. When a missing server comes up, the client is notified that the list has
+changed.
 """
 
 import asyncio

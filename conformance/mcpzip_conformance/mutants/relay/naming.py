@@ -1,6 +1,6 @@
-"""What a client calls things, and what their servers call them.
+"""Maps the client's names to the servers' names.
 
-The rule: pure text, both ways, and the way back is exact: ``server__tool``, ``server__prompt``,
+The rule: pure text in both directions, exactly reversible: ``server__tool``, ``server__prompt``,
 ``relay://server/uri``.
 """
 
@@ -14,7 +14,7 @@ from mcpzip_conformance.mutants.relay.end import RefusedError
 SEPARATOR = "__"
 SCHEME = "relay://"
 _ECHOED = 100
-"""Characters of a name nobody knows that are said back."""
+"""Characters of an unknown name that an error repeats."""
 
 ADDRESSED = {
     "tools/call": "name",

@@ -1,4 +1,4 @@
-"""How the client has opened us, and so how we open its servers."""
+"""The client's handshake, and the handshake with its servers."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Opening:
 
     @property
     def capabilities(self) -> bytes:
-        """What the client can be asked."""
+        """The client's capabilities."""
         fields = members(self.params)
         if self.modern:
             return members(fields.get("_meta")).get(CLIENT_CAPABILITIES_KEY, b"{}")

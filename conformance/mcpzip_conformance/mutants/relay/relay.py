@@ -1,7 +1,7 @@
 """The process: stdio on one side, or Streamable HTTP, and servers on the other.
 
-The rule: it answers at once, whether its servers are up or not, and when its client leaves it leaves nothing
-behind.
+The rule: it answers at once, even if its servers are not up, and ends all its processes when its client
+disconnects.
 """
 
 import asyncio

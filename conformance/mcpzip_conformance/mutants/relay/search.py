@@ -1,7 +1,6 @@
-"""The tools behind three tools of our own: ``find``, ``show`` and ``run``.
+"""The relay's own three tools: ``find``, ``show`` and ``run``.
 
-The rule: whatever way a model writes the arguments of ``run``, the tool runs with what was meant or not at
-all.
+The rule: in any form of the arguments of ``run``, the tool runs with the intended arguments or not at all.
 """
 
 import json
@@ -19,7 +18,7 @@ TOOLS = json.dumps(
 
 
 class Finder(Session):
-    """A session that shows three tools in the place of all."""
+    """A session that shows three tools instead of all."""
 
     async def tools(self, servers: Servers) -> bytes:
         """The three."""

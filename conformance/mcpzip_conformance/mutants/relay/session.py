@@ -1,7 +1,7 @@
-"""A client.
+"""The session of a client.
 
-The rule: what it asks goes to the server it is for, as it came but for the name; what only a proxy can say
-(who we are, the lists) is said here.
+The rule: a request goes to its server unchanged except for the name; only the handshake and the lists are
+answered here.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The HTTP server under `http`: uvicorn.
 
-The rule: it says where it listens once it does, and stops at once: what is open then is cut.
+The rule: it prints its URL when it listens, and stops at once by closing open connections.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""A server.
+"""The connection to a server.
 
 The rule: it is started when its client opens, and again by the next request after it has ended; a request
-that was on its way when it ended is never sent again. It gets what its config gives it and nothing of ours,
-and it ends with us, however we end.
+that was open then is never sent again. It gets only the environment of its config, and it ends with the
+relay, however that ends.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Several subjects in one file: a proxy and the ways to run it.
+"""Several subjects in one file: a proxy and its variants.
 
     [variants]
     direct = []
@@ -8,7 +8,7 @@
     tool = "execute_tool"
 
 The rule: a variant is the rest of the file with its layers merged over it, in order: tables key by key,
-anything else replaced. Its id is ``FILE:VARIANT``, and its title has the variant behind it.
+anything else replaced. Its id is ``FILE:VARIANT``, and its title ends with the variant.
 """
 
 from collections.abc import Iterator, Mapping

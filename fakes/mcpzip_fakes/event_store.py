@@ -1,4 +1,4 @@
-"""What the HTTP fake said on its streams, for clients that come back (2025-11-25
+"""The events of the HTTP fake's streams, for clients that resume (2025-11-25
 `basic/transports/streamable-http`, "Resumability and Redelivery").
 """
 
@@ -6,11 +6,11 @@ from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp_types import JSONRPCMessage
 
 RETRY = 500
-"""Milliseconds after which a client is asked to come back."""
+"""Milliseconds after which a client resumes (``retry``)."""
 
 
-class Said(EventStore):
-    """All that was said, as long as the fake runs. An event's id is its place."""
+class MemoryEventStore(EventStore):
+    """All events since the fake started. The id of an event is its number, from 1."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, JSONRPCMessage | None]] = []

@@ -1,9 +1,9 @@
 """Questions to the client in the middle of a request, round by round.
 
-The rule: a client isn't asked what it didn't declare it can answer. A legacy client gets requests; a modern
-one a result of type ``input_required``, and comes again with the answers (2026-07-28 `basic/patterns/mrtr`).
-Nothing about a modern client is kept here between its rounds: what it has answered so far travels in its
-``requestState``, signed, and bound to the request it belongs to.
+The rule: a client gets no question for which it lacks the capability. A legacy client gets requests; a modern
+one gets a result of type ``input_required``, and sends its answers in a new request (2026-07-28
+`basic/patterns/mrtr`). No state of a modern client is kept between rounds: its former answers are in its
+``requestState``, which is signed and bound to the request.
 """
 
 import base64
@@ -26,7 +26,7 @@ _NEEDS = {
 
 
 class InputRequired(Exception):
-    """The client has to be asked. ``result``: what it gets instead of an answer."""
+    """The client must answer questions first. ``result``: what it gets instead of an answer."""
 
     def __init__(self, result: JsonObject) -> None:
         self.result = result
@@ -34,12 +34,12 @@ class InputRequired(Exception):
 
 
 async def replies(request: Request, asks: Asks, *, state: bool, filled: bool) -> JsonObject:
-    """What the client answers, by the names of the questions; no entry for one it can't be asked.
+    """The client's answers, by the names of the questions; none for a question it lacks the capability for.
 
-    state: whether a modern client gets a ``requestState``; filled: whether places in the questions are
-    replaced by the request's arguments and by earlier answers. InputRequired when a modern client has yet to
-    be asked; Refused when a question needs a capability the client hasn't declared, when the client refuses
-    to answer, or when its ``requestState`` is not the one that was given out.
+    state: whether a modern client gets a ``requestState``; filled: whether placeholders in the questions are
+    replaced by the request's arguments and by earlier answers. Raises InputRequired if a modern client must
+    answer first; Refused if a question needs a capability that the client hasn't declared, if the client
+    refuses to answer, or if its ``requestState`` is not the one that it got.
     """
     if asks is None:
         return {}
@@ -66,7 +66,7 @@ def _params(ask: Ask, filled: bool, values: Mapping[str, object]) -> JsonObject:
 
 
 def _able(request: Request, asks: list[Ask]) -> list[Ask]:
-    """Those the client can answer. Refused when it can't answer one that isn't optional."""
+    """The questions that the client can answer. Refused if it can't answer one that isn't optional."""
     lacking: JsonObject = {}
     able = []
     for ask in asks:
@@ -96,7 +96,7 @@ def _needs(ask: Ask) -> tuple[str, ...]:
 
 
 def _declared(path: tuple[str, ...], capabilities: JsonObject) -> bool:
-    """Whether a client has the capability. One for elicitation that names no mode means forms (2025-11-25
+    """Whether a client has the capability. Elicitation without a mode means forms (2025-11-25
     `client/elicitation`)."""
     held: object = capabilities
     for key in path:
@@ -107,7 +107,7 @@ def _declared(path: tuple[str, ...], capabilities: JsonObject) -> bool:
 
 
 def _brought(request: Request, asks: Asks, state: bool) -> JsonObject:
-    """The answers of this round and, from its state, of those before."""
+    """The answers of this round and, from the ``requestState``, of earlier rounds."""
     given = as_object(request.params.get("inputResponses"))
     names = [ask.name for questions in rounds(asks) for ask in questions]
     for name in names:
@@ -141,11 +141,11 @@ def _unseal(request: Request, sealed: object) -> JsonObject:
 
 
 def _bound(request: Request) -> list[object]:
-    """What a state is good for."""
+    """The request to which a ``requestState`` is bound."""
     return [request.method, request.params.get("name") or request.params.get("uri")]
 
 
 def _signature(body: bytes) -> str:
-    import hmac  # a fake that asks nothing starts without it
+    import hmac  # imported late: a fake without questions starts without it
 
     return hmac.digest(_KEY, body, "sha256").hex()

@@ -1,4 +1,4 @@
-"""Known failures of a subject, pinned: a run then fails for what differs from them, and for nothing else.
+"""Known failures of a subject: a run then fails only for differences from them.
 
     ["my-proxy"]                # a subject's id; a family's pins hold for each of its variants
     "fidelity.is-error" = "Dropped since 0.9; the fix is in review."
@@ -6,9 +6,9 @@
     ["my-proxy:http"]           # one variant
     "resilience.exit-on-eof" = "It listens on."
 
-The rule: a pin is a check's id and why it is known to fail. A pin for what was not played says nothing: the
-same file serves a run of one group and a run of everything. A mistake in the file is an `ExpectationError`,
-one sentence.
+The rule: a pin is a check's id and why it is known to fail. A pin of a check that was not played has no
+effect, so that one file serves a run of one group and a run of all. An error in the file is an
+`ExpectationError`, one sentence.
 """
 
 import json
@@ -39,8 +39,8 @@ class Expectations:
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def why(self, subject: str, check: str) -> str:
-        """Why ``check`` is known to fail on ``subject``; "" when it isn't. What is said of a variant goes
-        before what is said of its family."""
+        """Why ``check`` is known to fail on ``subject``; "" if it isn't. A variant's pin has precedence over
+        its family's."""
         for key in dict.fromkeys((subject, family_of(subject))):
             if why := self.pins.get(key, {}).get(check):
                 return why
@@ -48,7 +48,7 @@ class Expectations:
 
 
 def family_of(subject: str) -> str:
-    """The id of the file that ``subject`` stands in."""
+    """The id of the file of ``subject``."""
     return subject.partition(":")[0]
 
 
@@ -67,7 +67,7 @@ def read(path: str | Path, known: Collection[str]) -> Expectations:
 
 
 def apply(report: Report, expectations: Expectations) -> Report:
-    """``report`` with every known failure pinned, and expecting them."""
+    """``report`` with the known failures marked."""
 
     def pinned(subject: SubjectReport) -> SubjectReport:
         verdicts = (
@@ -82,12 +82,12 @@ def apply(report: Report, expectations: Expectations) -> Report:
 def write(
     report: Report, path: str | Path, known: Collection[str], there: Collection[str] = ()
 ) -> Expectations:
-    """Pin every failure in ``report`` in the file ``path``; the pins that stand there then. there: the ids of
-    the subjects that could have been played with them.
+    """Write every failure of ``report`` to the file ``path``. Returns its pins. there: the ids of the
+    subjects that could have been played with them.
 
-    Why: what the file says already, or else the verdict's summary. Pins of checks that pass now are left
-    out; those of checks and subjects that weren't played, or of which nothing is known, stay.
-    ExpectationError when the file is there and can't be used, McpzipError when it can't be written.
+    Reasons: those in the file, else the verdict's summary. Pins of checks that pass now are removed; those of
+    checks and subjects that weren't played, or broke, stay. Raises ExpectationError if the file exists and
+    can't be used, McpzipError if it can't be written.
     """
     before = read(path, known) if Path(path).exists() else Expectations()
     expectations = _brought_up(before, report, there)
@@ -96,7 +96,7 @@ def write(
 
 
 def text(expectations: Expectations, name: str = "FILE") -> str:
-    """The file that says ``expectations``, as TOML. name: what it is called."""
+    """The TOML text of ``expectations``. name: of the file."""
     parts = [_HEAD.format(name=name)]
     for subject, pins in sorted(expectations.pins.items()):
         lines = [f"{_quoted(check)} = {_quoted(why)}\n" for check, why in sorted(pins.items())]

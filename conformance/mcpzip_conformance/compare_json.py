@@ -1,8 +1,7 @@
-"""When two JSON texts count as the same, and how their difference is shown.
+"""Compares JSON texts, and shows their difference.
 
-The rule: a text is rewritten line by line, one member a line, in a form that leaves out exactly what the
-likeness asked for allows to differ; the same lines mean the same. So whatever made two answers differ is to
-be seen in the diff, and nothing else is.
+The rule: a text is written with one member a line, in a form without the differences that the `Likeness`
+allows; equal lines mean equal texts. So the diff shows exactly the differences that count.
 
     VALUE    equal as JSON values: key order and the spelling of numbers are free (RFC 8259 §4, §6)
     TEXT     key order and the spelling of each number count as well; white space and escapes don't
@@ -15,18 +14,18 @@ from difflib import unified_diff
 from enum import Enum
 
 _LONG = 160
-"""Characters from which on a string is shown by its ends, its length and its digest."""
+"""Longer strings are shown by their ends, length and digest."""
 
 
 class Likeness(Enum):
-    """How alike two answers must be."""
+    """Which differences between two answers are allowed."""
 
     VALUE = "value"
     TEXT = "text"
 
 
 class _Number(str):
-    """A number, as it is to be compared."""
+    """A number in the form in which it is compared."""
 
 
 def lines(raw: bytes, likeness: Likeness) -> list[str]:
@@ -45,12 +44,12 @@ def lines(raw: bytes, likeness: Likeness) -> list[str]:
 
 
 def diff(straight: list[str], through: list[str], name: str) -> tuple[str, ...]:
-    """A unified diff of two such lists; empty when they are the same."""
+    """A unified diff of two such lists; empty if they are equal."""
     return tuple(unified_diff(straight, through, "straight", f"through {name}", lineterm=""))
 
 
 class _Pairs(list[tuple[str, object]]):
-    """The members of an object in the order they stand."""
+    """The members of an object in their order."""
 
 
 def _lines(value: object, likeness: Likeness, indent: str) -> list[str]:
@@ -77,7 +76,7 @@ def _wrapped(opening: str, parts: list[list[str]], closing: str, indent: str) ->
 
 
 def _string(text: str) -> str:
-    """As JSON in ASCII, so that two spellings of one character can be told apart."""
+    """As JSON in ASCII, so that different spellings of a character are visible."""
     if len(text) <= _LONG:
         return json.dumps(text)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -85,7 +84,7 @@ def _string(text: str) -> str:
 
 
 def _value(spelt: str) -> str:
-    """One spelling for each number: its digits without needless zeros, and its exponent."""
+    """The normal form of a number: its digits without needless zeros, and its exponent."""
     try:
         number = Decimal(spelt)
     except InvalidOperation:  # NaN and Infinity, which some write, stay as they are

@@ -1,4 +1,4 @@
-"""Playing for a person who waits: progress, and an end when they have had enough."""
+"""Plays checks with a progress bar, and ends cleanly on Ctrl-C."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from mcpzip_conformance.check import Check
 from mcpzip_conformance.commands.options import Limits
 from mcpzip_conformance.errors import SelectionError
-from mcpzip_conformance.installing import InstallError, bin_folder
+from mcpzip_conformance.installation import InstallError, bin_folder
 from mcpzip_conformance.runner import run
 from mcpzip_conformance.subject import Subject, load_all
 from mcpzip_conformance.verdict import Report, SubjectReport, Verdict

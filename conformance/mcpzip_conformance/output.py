@@ -1,7 +1,7 @@
-"""The way out of the commands for what is made for programs and files, when it goes to stdout.
+"""Writes the commands' output for programs and files to stdout.
 
-The rule: on a pipe it is as it was made; on a terminal nothing in it acts, hides or reorders what stands
-around it (`mcpzip.model.sanitize`). What is made for people is harmless before it is laid out (`printable`).
+The rule: on a pipe output is unchanged; on a terminal, characters that act, hide or reorder text are escaped
+(`mcpzip.model.sanitize`). Output for people is sanitized earlier (`printable`).
 """
 
 import sys

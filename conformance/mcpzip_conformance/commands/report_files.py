@@ -1,4 +1,4 @@
-"""Reports from files: read again, and put beside each other."""
+"""Reads reports from files, and merges them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

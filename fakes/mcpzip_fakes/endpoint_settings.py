@@ -1,11 +1,11 @@
-"""What an endpoint that is no MCP server is told in a file, and such an endpoint as a process.
+"""The settings file of the fakes that are no MCP servers (Gemini, embeddings), and their process.
 
     key = "k"
     answers = { "send a message" = ["slack__send_message"] }     # gemini
     dimensions = 32                                               # embeddings
     faults = [{ kind = "status", status = 429, retry_after = 1, times = 1 }]
 
-The rule: the keys are the parameters of the endpoint's class that a file can hold.
+The rule: the keys are those parameters of the endpoint's class that a file can contain.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ ENDPOINTS: Mapping[str, str] = {
     "gemini": "the Gemini API, for searches that ask a model",
     "embeddings": "an embedding server: Ollama's API and OpenAI's",
 }
-"""Their names, and what they are."""
+"""Name -> description."""
 
 
 class _Gemini(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -45,7 +45,7 @@ class _Embeddings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
 
 def run(name: str, file: str | None, record: str | None, port: int) -> None:
-    """Be that endpoint until the process is ended; prints ``listening URL`` first. Raises ScenarioError."""
+    """Run the endpoint until the process is ended; prints ``listening URL`` first. Raises ScenarioError."""
     if name == "gemini":
         from mcpzip_fakes.gemini import FakeGemini
 

@@ -1,8 +1,8 @@
-"""The codes and tokens that were given out (pure).
+"""The issued codes and tokens (no I/O).
 
-The rules: a code works once, and one that comes again ends what it brought; so does a refresh token that was
-rotated (RFC 9700, section 4.14.2). All that comes of one sign-in is a family, and ends as one. Times are Unix
-seconds of the clock that is handed in.
+The rules: a code works once, and its reuse revokes its tokens; so does the reuse of a rotated refresh token
+(RFC 9700, section 4.14.2). All tokens of one sign-in are a family, which is revoked as a whole. Times are
+Unix seconds of the clock that is passed in.
 """
 
 import secrets
@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from mcpzip_fakes.oauth.refused import Refused
+from mcpzip_fakes.oauth.errors import Refused
 
 
 class Token(Struct):
-    """An access or refresh token. id: a name for it that is no secret. ended: why it is of no more use, ""
-    while it is; that its time ran out is not said here. resource: "" for any."""
+    """An access or refresh token. id: a name that is no secret. ended: why it was revoked, "" if it wasn't
+    (expiry doesn't set it). resource: "" for any."""
 
     id: str
     kind: str
@@ -29,7 +29,7 @@ class Token(Struct):
 
 
 class Code(Struct):
-    """An authorization code and what it stands for. challenge: PKCE's, S256."""
+    """An authorization code and its request. challenge: PKCE's, S256."""
 
     value: str
     client: str
@@ -43,7 +43,7 @@ class Code(Struct):
 
 
 class Ledger:
-    """All of them. now: the clock."""
+    """All codes and tokens of one issuer. now: the clock."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -73,7 +73,7 @@ class Ledger:
         return made
 
     def redeem(self, value: str, client: str) -> Code:
-        """The code, which is used up. Raises Refused."""
+        """The code, marked as used. Raises Refused."""
         found = self.codes.get(value)
         if found is None or found.client != client:
             raise Refused("invalid_grant", "there is no such code for this client")
@@ -94,7 +94,7 @@ class Ledger:
         family: int,
         seconds: float | None,
     ) -> Token:
-        """A new token; ``seconds`` None: for ever."""
+        """A new token; ``seconds``: until it expires, None: never."""
         number = 1 + sum(token.kind == kind for token in self.tokens.values())
         id = f"{kind}-{number}"
         expires = None if seconds is None else self._now() + seconds
@@ -104,7 +104,7 @@ class Ledger:
         return made
 
     def refreshing(self, value: str, client: str) -> Token:
-        """The refresh token, which is good. Raises Refused."""
+        """The refresh token, which is valid. Raises Refused."""
         found = self.tokens.get(value)
         if found is None or found.kind != "refresh" or found.client != client:
             raise Refused("invalid_grant", "there is no such refresh token for this client")
@@ -116,7 +116,7 @@ class Ledger:
         return found
 
     def wrong(self, token: Token) -> str:
-        """Why ``token`` is of no use now, "" if it is."""
+        """Why ``token`` is not valid now, "" if it is."""
         if token.ended:
             return token.ended
         return "expired" if token.expires is not None and token.expires <= self._now() else ""
@@ -128,5 +128,5 @@ class Ledger:
                 token.ended = why
 
     def good(self, kind: str) -> list[Token]:
-        """Those of a kind that are of use now."""
+        """The valid tokens of a kind."""
         return [token for token in self.tokens.values() if token.kind == kind and not self.wrong(token)]

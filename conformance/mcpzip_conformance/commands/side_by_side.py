@@ -1,7 +1,6 @@
 """Two conversations side by side.
 
-The rule: what is said on both sides stands in one row, whatever else is said before and after it; nothing is
-left out but the middle of a message that is too long to read.
+The rule: the same message of both sides is in one row; only the middle of very long messages is left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +28,8 @@ Row = tuple["Said | None", "Said | None"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing that was said. label: the request's method, or whose answer it is; sent: by the client, None
-    when nobody said it; body: the message as it is shown."""
+    """One message. label: the request's method, or that of the answered request; sent: by the client, None
+    for a remark; body: the message as it is shown."""
 
     label: str
     sent: bool | None

@@ -1,4 +1,4 @@
-"""A protected MCP server put together: its guard, its authorization server, and the site around both."""
+"""A protected MCP server: its guard, its authorization server, and the site around both."""
 
 from starlette.types import ASGIApp
 
@@ -11,11 +11,11 @@ from mcpzip_fakes.record import Writer
 
 
 class Protection:
-    """What stands around the MCP server ``name``. told: its settings; authority: whose tokens it demands,
-    None for one of its own.
+    """The protection of the MCP server ``name``. told: its settings; authority: the authorization server
+    whose tokens it requires, None for one of its own.
 
-    guard; controls: of its authorization server; apart: the application of that, if it is ours and has a port
-    of its own, else None.
+    guard; controls: of its authorization server; apart: the application of its own authorization server if
+    that has a port of its own, else None.
     """
 
     def __init__(self, name: str, told: OAuth | None, record: Writer, authority: Authority | None) -> None:
@@ -32,12 +32,12 @@ class Protection:
         return self._site if self._apart else None
 
     def around(self, inner: ASGIApp) -> ASGIApp:
-        """The whole, with ``inner`` the MCP server, which asks the guard."""
+        """The complete application; ``inner``: the MCP server, which calls the guard."""
         same_origin = not self._shared and not self._apart
         return ProtectedSite(inner, self.guard, self._site, same_origin=same_origin)
 
     def trust(self, authority: Authority) -> None:
-        """Demand this one's tokens from now on, with the settings that were."""
+        """Require the tokens of ``authority`` from now on, with unchanged settings."""
         if self._shared:
             self._site.authority = authority
         else:
@@ -45,8 +45,7 @@ class Protection:
         self.guard.trust(authority)
 
     def stands_at(self, url: str, auth_origin: str = "") -> None:
-        """Learn the URL of the MCP endpoint, and the origin of the authorization server if that is
-        another."""
+        """Set the URL of the MCP endpoint, and the origin of the authorization server if that differs."""
         if not self._shared:
             self._authority.origin = auth_origin or url[: url.index("/", len("http://"))]
         self.guard.stands_at(url)

@@ -1,8 +1,7 @@
-"""What is said beside an answer, and how it compares: the notifications a client hears, the questions it is
-asked.
+"""Compares the messages beside an answer: the notifications and questions that a client gets.
 
-The rule: what the server said counts, and nothing that a connection puts around it. Ids, progress tokens and
-``_meta`` are left out, and so is what somebody in between says of its own accord.
+The rule: only the server's own content is compared. Ids, progress tokens and ``_meta`` are left out, and so
+are messages that the subject sends by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ import msgspec
 
 from mcpzip.wire import LATEST_LEGACY_VERSION, NotAnObject, join_object, split_object, unquote
 from mcpzip_conformance.client import Answer, Fields, RefusedError
+from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
-from mcpzip_conformance.likeness import Likeness, diff, lines
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.scene import Call, Server
@@ -22,11 +21,11 @@ from mcpzip_conformance.stage import Stage
 _AROUND = ("_meta", "progressToken")
 
 Says = Mapping[str, Sequence[bytes | RefusedError]]
-"""Method of a question -> what is said to it, one after another, the last for good: results as JSON text."""
+"""Method of a question -> the answers in turn, the last one repeated: results as JSON text."""
 
 
 class Respondent:
-    """Answers questions, and keeps them. asked: each by method and params, in order."""
+    """Answers questions, and records them. asked: each by method and params, in order."""
 
     def __init__(self, says: Says) -> None:
         self.asked: list[tuple[str, bytes]] = []
@@ -46,7 +45,7 @@ class Respondent:
 
 
 def left_open(params: bytes) -> None:
-    """An answer that isn't given: whoever was asked takes its time."""
+    """No answer: the question stays open."""
 
 
 async def asked_alike(
@@ -59,10 +58,9 @@ async def asked_alike(
     straight: str = "",
     since: str = "",
 ) -> None:
-    """Play ``calls`` straight and through the subject with a client that says the same both times: the
-    questions and the answers are the same, or Finding. straight: the version of the straight side, if it is
-    another; since: the version that has such questions, NotPlayableError when the subject agrees to an older
-    one."""
+    """Play ``calls`` directly and through the subject with the same client answers. Raises Finding unless the
+    questions and the answers are the same. straight: the version of the direct side, if different; since: the
+    first version with such questions, NotPlayableError if the subject agrees to an older one."""
     with controlled():
         respondent = Respondent(says)
         player = await stage.straight(shop, straight or version, answers=respondent.answers)
@@ -87,8 +85,8 @@ async def asked_alike(
 async def bridged(
     stage: Stage, shop: Server, *, version: str, answers: Mapping[str, Answer] | None = None
 ) -> Player:
-    """Through the subject to a server that doesn't speak ``version``. NotPlayableError when the subject
-    doesn't either, before such a server: it may leave the choice of the era to client and server."""
+    """A player through the subject to a server that doesn't speak ``version``. NotPlayableError if the
+    subject doesn't speak it with such a server either, because it may leave the era to client and server."""
     player = await stage.started(shop, version=version, answers=answers)
     try:
         await player.open()
@@ -115,8 +113,9 @@ async def told_alike(
     *,
     version: str = LATEST_LEGACY_VERSION,
 ) -> list[Fields]:
-    """Play ``call`` straight and through: the client hears the same notifications ``method``, in the same
-    order, and before the answer. The params of those that came through, by their members. Finding."""
+    """Play ``call`` directly and through: the client must get the same notifications ``method``, in the same
+    order, before the answer; else Finding. Returns the params of those through the subject, by their members.
+    """
     with controlled():
         straight = await stage.straight(shop, version)
         expected = [spoken(method, params) for params in await heard(straight, call, method)]
@@ -148,8 +147,8 @@ async def heard(player: Player, call: Call, method: str) -> list[bytes]:
 
 
 def compare(stage: Stage, otherwise: str, straight: list[list[str]], through: list[list[str]]) -> None:
-    """Finding with the sentence ``otherwise`` unless what was heard through the subject is what was heard
-    straight. What isn't in ``straight`` at all is the subject's own."""
+    """Raises Finding with the sentence ``otherwise`` unless the messages through the subject equal the direct
+    ones. Members that are not in ``straight`` are the subject's own."""
     if [one for one in through if one in straight] != straight:
         flat = [[line for one in side for line in one] for side in (straight, through)]
         raise Finding(otherwise, diff(flat[0], flat[1], stage.subject.title))
@@ -167,7 +166,7 @@ def spoken(method: str, params: bytes) -> list[str]:
 
 
 def said_too(straight: bytes, through: bytes) -> bytes:
-    """``through`` without the members that ``straight`` doesn't have, however deep; both are JSON text."""
+    """``through`` without the members that ``straight`` lacks, at any depth; both are JSON text."""
     return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
 
 
@@ -180,7 +179,7 @@ def _kept(straight: object, through: object) -> object:
 
 
 def answered(player: Player, reply: Reply) -> list[str]:
-    """An answer, a member a line, without what the subject declares to add."""
+    """An answer, a member a line, without the subject's declared additions."""
     if reply.result is None:
         return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
     return ["answered with a result", *lines(player.route.undone(reply.result), Likeness.VALUE)]
@@ -201,7 +200,7 @@ def method_of(fields: Fields) -> str:
 
 @contextmanager
 def controlled() -> Iterator[None]:
-    """What goes wrong in here goes wrong on the straight side: ControlError instead of Finding."""
+    """Turns a Finding of the direct side into a ControlError."""
     try:
         yield
     except Finding as finding:

@@ -1,13 +1,13 @@
-"""Proxies that come from a package index, each in a virtual environment of its own, in a cache folder.
+"""Installs proxies from a package index, each in a virtual environment of its own, in a cache folder.
 
     CACHE/mcp-proxy-3f2a91c07b5d4e66/      the file's name, and a hash of its pins and this Python's version
         installed.json                     written last: without it nothing here counts
         pip.log                            what pip said
         venv/
 
-The rule: an environment is whole or it isn't there. A virtual environment can't be moved, so it is made where
-it stays; an install that was cut short has no ``installed.json`` and is begun anew. Nothing is installed
-unless somebody asks for it.
+The rule: an environment is complete or doesn't count. A virtual environment can't be moved, so it is created
+in place; an interrupted install has no ``installed.json`` and is repeated. Packages are installed only on
+request.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class Installed:
     whole: bool
 
     def bytes(self) -> int:
-        """How much room it takes."""
+        """Its size on disk."""
         return sum(file.lstat().st_size for file in self.folder.rglob("*") if not file.is_dir())
 
 

@@ -1,4 +1,4 @@
-"""What click has to say of a command line that can't be run, harmless: it repeats the words of that."""
+"""click's errors, sanitized, because they quote the command line."""
 
 from typing import NoReturn
 
@@ -7,12 +7,12 @@ import click
 from mcpzip.model import sanitize
 
 _HELP: type[Exception] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
-"""What newer versions of click raise to have the help shown: it is ours."""
+"""Newer versions of click raise it to show the help, which needs no sanitizing."""
 
 
-class Refusing(click.Command):
-    """A command whose errors are harmless, those of usage on one line. It goes before `click.Group` among the
-    bases.
+class SafeCommand(click.Command):
+    """A command whose error messages are sanitized, and on one line if they are about usage. As a base class
+    it must precede `click.Group`.
     """
 
     def make_context(

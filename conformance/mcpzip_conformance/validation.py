@@ -1,6 +1,6 @@
-"""What the types of a subject file don't rule out.
+"""Errors in a subject file that its types don't detect.
 
-The rule: a mistake is three things: the key path, what was found there, what would do.
+The rule: an error has three parts: the key path, what was found there, what to write.
 """
 
 import re
@@ -31,11 +31,11 @@ _PLACES: Mapping[str, frozenset[str]] = {
 }
 
 Mistake = tuple[str, str, str]
-"""Key path, what was found there, what would do."""
+"""Key path, what was found there, what to write."""
 
 
 def mistakes(subject: Declared) -> Iterable[Mistake]:
-    """Every mistake in ``subject``."""
+    """Every error in ``subject``."""
     yield from _start_mistakes(subject.start, subject.install is not None)
     yield from _config_places(subject)
     if subject.config is not None:
@@ -149,7 +149,7 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
 
 
 def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:
-    """Each template of a name that stands in the file: its key, itself, and the places it needs one of."""
+    """Each template of a name: its key, the template, and the placeholders of which it needs one."""
     yield "tools.names", subject.tools.names, {"tool"}
     if subject.tools.alone:
         yield "tools.alone", subject.tools.alone, {"tool"}

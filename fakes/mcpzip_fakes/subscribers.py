@@ -1,7 +1,7 @@
-"""Who hears of changes: sessions of the legacy era, listeners of the modern one.
+"""The clients that are notified of changes: legacy sessions, and modern `subscriptions/listen` requests.
 
-The rule: a legacy client hears of every list that changes, and of the resources it subscribed to (2025-11-25
-`server/resources`); a modern one of nothing but what the filter of its `subscriptions/listen` names
+The rule: a legacy client is notified of every list that changes, and of the resources it subscribed to
+(2025-11-25 `server/resources`); a modern one only of what the filter of its `subscriptions/listen` names
 (2026-07-28 `basic/patterns/subscriptions`).
 """
 
@@ -17,13 +17,13 @@ LIST_FILTERS: Mapping[str, str] = {
     "prompts": "promptsListChanged",
     "resources": "resourcesListChanged",
 }
-"""The filter's word for each list that may change."""
+"""The filter's key for each list that can change."""
 
 RESOURCE_FILTER = "resourceSubscriptions"
 
 
 class Audience:
-    """Everybody there is to tell."""
+    """All connected clients."""
 
     def __init__(self) -> None:
         self._sessions: dict[object, Channel] = {}
@@ -31,38 +31,38 @@ class Audience:
         self._subscribed: dict[object, set[str]] = {}
         self._listeners: dict[object, _Listener] = {}
 
-    # Legacy: by whatever the transport tells its clients apart by
+    # Legacy: by the transport's key of a session
 
     def joins(self, session: object, channel: Channel) -> None:
-        """A session has begun; ``channel`` is the standing way back to its client."""
+        """A session has begun; ``channel`` sends to its client."""
         self._sessions[session] = channel
 
     def leaves(self, session: object) -> None:
-        """It has ended."""
+        """The session has ended."""
         self._sessions.pop(session, None)
         self._levels.pop(session, None)
         self._subscribed.pop(session, None)
 
     def level(self, session: object) -> str | None:
-        """The least level of logs it wants; None before it has said so."""
+        """The minimum level of logs of the session; None before the client has set one."""
         return self._levels.get(session)
 
     def set_level(self, session: object, level: str) -> None:
-        """It wants no logs below this level."""
+        """Set the minimum level of logs."""
         self._levels[session] = level
 
     def subscribe(self, session: object, uri: str) -> None:
-        """It wants to hear of this resource."""
+        """Notify the session of changes of this resource."""
         self._subscribed.setdefault(session, set()).add(uri)
 
     def unsubscribe(self, session: object, uri: str) -> None:
-        """It no longer does."""
+        """End that subscription."""
         self._subscribed.get(session, set()).discard(uri)
 
     # Modern
 
     async def listen(self, request: Request, offered: frozenset[str]) -> None:
-        """Acknowledge and tell of changes until cancelled. offered: the words of the filter that count."""
+        """Acknowledge, and notify of changes until cancelled. offered: the supported keys of the filter."""
         wanted = as_object(request.params.get("notifications"))
         honoured: JsonObject = {key: True for key in LIST_FILTERS.values() if wanted.get(key) is True}
         uris = wanted.get(RESOURCE_FILTER)
@@ -84,7 +84,7 @@ class Audience:
     # Both
 
     async def list_changed(self, kind: str) -> None:
-        """Tell that the list of ``tools``, ``prompts`` or ``resources`` changed."""
+        """Notify that the list of ``tools``, ``prompts`` or ``resources`` changed."""
         method = f"notifications/{kind}/list_changed"
         for channel in list(self._sessions.values()):
             await channel.notify(method, {})
@@ -93,7 +93,7 @@ class Audience:
                 listener.queue.put_nowait((method, {}))
 
     async def updated(self, uri: str) -> None:
-        """Tell those who subscribed to it that a resource changed."""
+        """Notify the subscribers of a resource that it changed."""
         method = "notifications/resources/updated"
         for session, channel in list(self._sessions.items()):
             if uri in self._subscribed.get(session, ()):
@@ -105,7 +105,7 @@ class Audience:
 
 
 class _Listener:
-    """One `subscriptions/listen`: what of its filter is honoured, and what it is yet to be told."""
+    """One `subscriptions/listen`: the accepted part of its filter, and the notifications to send."""
 
     def __init__(self, honoured: JsonObject) -> None:
         self.honoured = honoured

@@ -1,6 +1,7 @@
-"""A subject that serves over HTTP: started, and known to be up.
+"""Starts a subject that serves over HTTP, and waits until it accepts connections.
 
-The rule: it is up when it says so, where its file says how that reads; else when its port takes connections.
+The rule: it is up when it prints the line that its file defines; without one, when its port accepts
+connections.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""What a server offers besides its tools, and how it compares: resources, templates, prompts.
+"""Compares what a server offers besides its tools: resources, templates, prompts.
 
-The rule: what the server said is there, with its value. A name or a URI becomes what the subject's file says;
-where an answer names a resource, the URI may stand as the server wrote it or as a client reads it. Members
-that the server left out may be there, too: what they say is what they would mean by default.
+The rule: every member of the server must be there with its value. A name or URI has the form in the subject's
+file; in an answer a resource's URI can be the server's or the client's. Members that the server left out can
+be added with their default values.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from mcpzip.wire import NotAnObject, join_object, quote, split_object, without_members
+from mcpzip_conformance.compare_conversation import compare, controlled, said_too
+from mcpzip_conformance.compare_json import Likeness, lines
 from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.exchange import compare, controlled, said_too
-from mcpzip_conformance.likeness import Likeness, lines
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.route import Route
@@ -24,12 +24,12 @@ from mcpzip_conformance.stage import Stage
 
 _PAGES = 100
 _STAMPED = ("ttlMs", "cacheScope")
-"""What the modern era writes on lists and contents, and some leave there for legacy clients."""
+"""Members that the modern era adds to lists and contents, and that some proxies keep for legacy clients."""
 
 
 class Kind(NamedTuple):
-    """One kind of offer. method, members: where it is listed; key: the member a client calls it by; shown:
-    what that becomes."""
+    """One kind of offer. method, members: its list; key: the member that names it; shown: the client's form
+    of that."""
 
     method: str
     members: str
@@ -45,7 +45,7 @@ PROMPT = Kind("prompts/list", "prompts", "name", lambda route, name: route.promp
 
 
 async def _entries(player: Player, kind: Kind) -> dict[str, bytes]:
-    """What is listed, all pages, by what a client calls it. Finding when the listing fails."""
+    """The listed entries of all pages, by the client's names. Raises Finding if the listing fails."""
     entries: dict[str, bytes] = {}
     params: bytes | None = None
     for _ in range(_PAGES):
@@ -63,8 +63,8 @@ async def _entries(player: Player, kind: Kind) -> dict[str, bytes]:
 
 
 async def listed(player: Player, kind: Kind, own: Sequence[str]) -> dict[str, bytes]:
-    """The entries of these offers, by the server's own names; it may take the subject a moment to learn them.
-    Finding when one doesn't come."""
+    """The entries of these offers, by the server's own names, once the subject lists them. Raises Finding if
+    one is missing."""
     shown = {kind.shown(player.route, name): name for name in own}
     deadline = time.monotonic() + player.client.patience
     while True:
@@ -83,8 +83,8 @@ async def listed(player: Player, kind: Kind, own: Sequence[str]) -> dict[str, by
 async def same_entries(
     stage: Stage, kind: Kind, shop: Server, own: Sequence[str], members: Collection[str] | None = None
 ) -> None:
-    """These offers are listed alike, straight and through the subject. members: only these are compared, of
-    an entry and of a prompt's arguments."""
+    """Raises Finding unless these offers are listed equally, directly and through the subject. members: only
+    these are compared, of an entry and of a prompt's arguments."""
     with controlled():
         straight = await listed(await stage.straight(shop), kind, own)
     straight = {name: _compared(entry, members) for name, entry in straight.items()}
@@ -96,7 +96,7 @@ async def same_entries(
 
 
 def _compared(entry: bytes, members: Collection[str] | None) -> bytes:
-    """The members of an entry that are compared, without what means the same as nothing."""
+    """The compared members of an entry, without those that mean the same as their absence."""
     value = msgspec.json.decode(entry)
     for holder in (value, *value.get("arguments", ())):
         for key in list(holder):
@@ -106,8 +106,8 @@ def _compared(entry: bytes, members: Collection[str] | None) -> bytes:
 
 
 def _entry(player: Player, kind: Kind, own: str, straight: bytes, through: bytes) -> list[str]:
-    """An entry, a member a line, under the server's own name again. A resource's name, which is for people,
-    may have gained the server's."""
+    """An entry, a member a line, with the server's own name. A resource's name, which is for people, may have
+    the server's added."""
     fields = split_object(player.route.undone(through))
     fields[kind.key] = quote(own)
     name = str(msgspec.json.decode(straight)["name"])
@@ -125,8 +125,8 @@ def same_answers(
     through: Sequence[Reply],
     own: Mapping[str, str],
 ) -> None:
-    """Finding with the sentence ``otherwise`` unless the answers that ``player`` got through the subject say
-    what those straight did. own: a URI as it is called through the subject -> the server's own."""
+    """Raises Finding with the sentence ``otherwise`` unless the answers of ``player`` through the subject
+    equal the direct ones. own: the client's URI -> the server's own."""
     told, got = [], []
     for one, other in zip(straight, through, strict=True):
         told.append(_answered(one.result, one))
@@ -139,14 +139,14 @@ def same_answers(
 
 
 def _answered(result: bytes | None, reply: Reply) -> list[str]:
-    """An answer, a member a line, without what the eras write on it."""
+    """An answer, a member a line, without the members that an era adds."""
     if result is None:
         return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
     return ["answered with a result", *lines(without_members(result, _STAMPED), Likeness.VALUE)]
 
 
 def _owned(value: object, own: Mapping[str, str]) -> object:
-    """``value`` with every ``uri`` in it the server's own again."""
+    """``value`` with the server's own URI in every ``uri``."""
     if isinstance(value, list):
         return [_owned(item, own) for item in value]
     if not isinstance(value, dict):

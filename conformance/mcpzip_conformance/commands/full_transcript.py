@@ -1,4 +1,4 @@
-"""Playing one check and keeping all that was said, not only what a report has room for."""
+"""Plays one check and keeps all its messages, not only those of a report."""
 
 import dataclasses
 import functools
@@ -18,9 +18,9 @@ from mcpzip_conformance.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One check on one subject. straight, through: every conversation with a server itself, and with the
-    subject, in the order they opened; control: ``straight`` is the same check played without a proxy, as the
-    check itself compares nothing; servers: what each server saw, by its name."""
+    """One check on one subject. straight, through: the conversations with a server directly, and with the
+    subject, in the order they opened; control: ``straight`` is the same check without a proxy, because the
+    check compares nothing; servers: the record of each server, by its name."""
 
     subject: Subject
     check: Check
