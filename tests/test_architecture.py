@@ -64,7 +64,7 @@ IMPURE = {
     "httpx2",
 }
 
-START_PATH = ("mcpzip.cli.main", "mcpzip.server.frontdesk")
+START_PATH = ("mcpzip.cli.main", "mcpzip.server.early_handshake")
 """What is loaded while a client waits for its first answer."""
 HEAVY = {
     "asyncio",
@@ -235,7 +235,7 @@ def test_what_serves_complains_in_one_place() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted((ROOT / "mcpzip").rglob("*.py"))
-        if path != OUT and path.name != "complaint.py"
+        if path != OUT and path.name != "stderr.py"
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]

@@ -30,7 +30,7 @@ from rich.text import Text
 
 from mcpzip.model import sanitize
 from mcpzip.model.redaction import redact
-from mcpzip.server.complaint import complain, guard_logs
+from mcpzip.server import stderr
 
 WIDE = 200
 """Columns for a program, to which names cut in two are of no use."""
@@ -53,7 +53,7 @@ _err = _Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 def begin() -> None:
     """Has both streams take every character: programs get UTF-8 (RFC 8259, 8.1), a terminal what it has."""
-    guard_logs()
+    stderr.sanitize_logs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if stream.isatty():
@@ -82,7 +82,7 @@ def tell(text: str) -> None:
 
 def warn(warning: str) -> None:
     """Tells the person at the terminal that something is amiss."""
-    complain(warning)
+    stderr.warn(warning)
 
 
 def refuse(error: click.ClickException) -> None:

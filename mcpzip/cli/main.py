@@ -19,7 +19,7 @@ def main() -> None:
 def _run(argv: list[str]) -> int:
     config = _plain_serve(argv)
     if config is not False:
-        from mcpzip.server.frontdesk import main as serve
+        from mcpzip.server.early_handshake import main as serve
 
         return serve(config)
     from mcpzip.cli.commands import run
@@ -44,9 +44,9 @@ def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
 
 def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
     """A crash is no way past what holds for everything that is said (imported only when it is needed)."""
-    from mcpzip.server.complaint import crashed
+    from mcpzip.server.stderr import print_traceback
 
-    crashed(kind, error, trace)
+    print_traceback(kind, error, trace)
 
 
 TYPE_CHECKING = False

@@ -27,12 +27,12 @@ def serve(
     """
     if address is not None:
         gc.disable()  # nothing is garbage while all that is made is modules; `main` switches it on
-        from mcpzip.server.http.serve import Offer
+        from mcpzip.server.http.serve import HttpOptions
         from mcpzip.server.http.serve import main as serve_http
 
-        return serve_http(config, Offer(address, token_file, hosts, origins))
+        return serve_http(config, HttpOptions(address, token_file, hosts, origins))
     if token_file or hosts or origins:
         raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
-    from mcpzip.server.frontdesk import main
+    from mcpzip.server.early_handshake import main
 
     return main(config)

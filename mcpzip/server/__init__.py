@@ -1,1 +1,1 @@
-"""The downstream side: the front desk, the session of one client, stdio."""
+"""The downstream side: the early handshake, the session of one client, stdio, HTTP."""

@@ -1,8 +1,7 @@
-"""What a client's request is answered with, whatever carried it.
+"""Answers the requests of clients, whatever transport they came by.
 
-The rules: every method that either era has is answered, or refused as the specification says; what is told a
-client of us follows from the config and the catalog; a modern result carries the stamp of its era, a legacy
-one nothing of it.
+Every method of either era is answered, or refused as the specification says. What a client is told of us
+follows from the config and the catalog. A modern result has the `_meta` of its era, a legacy one has not.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -56,6 +55,7 @@ NO_TTL = 0
 """The same for what an upstream may change at any time."""
 
 BUSY = RpcError(INTERNAL_ERROR, "There are too many requests under way; try again later.")
+STOPPED = RpcError(INTERNAL_ERROR, "mcpzip was told to stop; the request was cancelled.")
 
 _LEGACY_ONLY = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
@@ -76,46 +76,46 @@ class FaultError(Exception):
         super().__init__(message)
 
 
-class Welcome:
-    """What a client is told first, as JSON texts. Follows from the config, in ``transparent`` from the
-    upstream.
+class Greeting:
+    """The results of `initialize` and `server/discover`, as JSON texts. They follow from the config; in
+    ``transparent``, from the upstream.
     """
 
-    def __init__(self, capabilities: bytes, info: bytes, said: str | None, ttl: int) -> None:
-        """said: the instructions. ttl: milliseconds a modern client may keep it."""
-        greeting = {"capabilities": capabilities, "serverInfo": info}
-        spoken = {} if said is None else {"instructions": quote(said)}
+    def __init__(self, capabilities: bytes, info: bytes, instructions: str | None, ttl: int) -> None:
+        """ttl: milliseconds a modern client may keep it."""
+        common = {"capabilities": capabilities, "serverInfo": info}
+        optional = {} if instructions is None else {"instructions": quote(instructions)}
         self.info = info
-        self.initialize = join_object({**greeting, **spoken})
+        self.initialize = join_object({**common, **optional})
         versions = b",".join(quote(version) for version in MODERN_VERSIONS)
         self.discover = stamp_result(
-            join_object({"supportedVersions": b"[%b]" % versions, "capabilities": capabilities, **spoken}),
+            join_object({"supportedVersions": b"[%b]" % versions, "capabilities": capabilities, **optional}),
             server_info=info,
             ttl_ms=ttl,
             cache_scope="private",
         )
 
     @classmethod
-    def of(cls, config: Config) -> "Welcome":
+    def of_config(cls, config: Config) -> "Greeting":
         """Ours."""
         names = [name for name, server in config.servers.items() if not server.disabled]
-        said = instructions(names) if config.expose == "meta" else None
-        return cls(CAPABILITIES, SERVER_INFO, said, LISTING_TTL)
+        text = instructions(names) if config.expose == "meta" else None
+        return cls(CAPABILITIES, SERVER_INFO, text, LISTING_TTL)
 
     @classmethod
-    def by(cls, capabilities: bytes, info: bytes, said: str | None) -> "Welcome":
-        """Of an upstream's."""
-        return cls(capabilities, info, said, NO_TTL)
+    def of_upstream(cls, capabilities: bytes, info: bytes, instructions: str | None) -> "Greeting":
+        """An upstream's."""
+        return cls(capabilities, info, instructions, NO_TTL)
 
 
-_UNKNOWN_YET = Welcome.by(CAPABILITIES, SERVER_INFO, None)
-"""Of an upstream that says nothing of itself before somebody has signed in to it."""
+_NOT_SIGNED_IN = Greeting.of_upstream(CAPABILITIES, SERVER_INFO, None)
+"""For an upstream that tells nothing of itself before somebody has signed in to it."""
 
 
 @dataclass(frozen=True, slots=True)
-class FirstWords:
-    """Results as JSON texts: `initialize` (less the version), `server/discover`, and `tools/list` in either
-    era. The last three are None where they depend on more than the config.
+class HandshakeResults:
+    """Results as JSON texts: `initialize` (without the version), `server/discover`, and `tools/list` in
+    either era. The last three are None where they depend on more than the config.
     """
 
     initialize: bytes
@@ -124,7 +124,7 @@ class FirstWords:
     modern_tools: bytes | None
 
 
-Answer = bytes | Coroutine[None, None, bytes]
+PendingResult = bytes | Coroutine[None, None, bytes]
 """A result, or the work that will bring it."""
 
 
@@ -133,29 +133,20 @@ class Endpoint:
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
-        self._welcome = None if proxy.exposure.through is not None else Welcome.of(proxy.config)
+        self._greeting = None if proxy.exposure.through is not None else Greeting.of_config(proxy.config)
 
     def joined(self, client: Client) -> None:
-        """A client that lasts is here."""
+        """A client has connected that lasts for more than one request."""
         self._proxy.joined(client)
 
     async def left(self, client: Client) -> None:
-        """It has gone: what was kept for it ends."""
+        """It has left: what was kept for it ends."""
         await self._proxy.left(client)
 
-    async def answer(self, method: str, exchange: Exchange) -> bytes:
-        """The result, as JSON text. Raises FaultError; cancelling it cancels the request upstream."""
-        try:
-            found = self.begin(method, exchange)
-            result = found if isinstance(found, bytes) else await found
-        except FaultError:
-            raise
-        except Exception as error:
-            raise fault_of(error) from error
-        return self.finished(method, exchange, result)
-
-    def begin(self, method: str, exchange: Exchange) -> Answer:
-        """What `finished` makes the result of, at once where it takes no waiting. Raises FaultError."""
+    def begin(self, method: str, exchange: Exchange) -> PendingResult:
+        """The result, for `finished` to complete, or the work that brings it. Raises FaultError; cancelling
+        the work cancels the request upstream.
+        """
         modern = exchange.client.era is Era.MODERN
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
             raise FaultError(
@@ -166,7 +157,7 @@ class Endpoint:
         except McpzipError as error:
             raise fault_of(error) from error
 
-    def _begin(self, method: str, exchange: Exchange) -> Answer:
+    def _begin(self, method: str, exchange: Exchange) -> PendingResult:
         proxy, passing = self._proxy, self._proxy.passing
         match method:
             case "tools/call":
@@ -212,15 +203,15 @@ class Endpoint:
     def notified(
         self, client: Client, method: str, params: bytes | None
     ) -> Coroutine[None, None, None] | None:
-        """What a client says without asking: the work that hands it on, None when it concerns us only."""
+        """A notification of a client: the work that passes it on; None when it concerns only us."""
         through = self._proxy.exposure.through is not None
         if method in _FOR_UPSTREAMS or (through and method not in _FOR_US):
             return self._proxy.tell_all(client, method, params)
         return None
 
     def mirrored(self, name: str) -> Callable[[], dict[str, object]] | None:
-        """What reads the input schema of the tool that is shown under ``name``, if that may want arguments
-        repeated in headers (2026-07-28 `server/tools`, "x-mcp-header"). It takes as long as the schema is.
+        """What reads the input schema of the tool shown as ``name``, if it may want arguments repeated in
+        headers (2026-07-28 `server/tools`, "x-mcp-header"); None if not. Reading a large schema takes long.
         """
         exposure = self._proxy.exposure
 
@@ -233,28 +224,28 @@ class Endpoint:
         entry = exposure.target(name)
         return None if entry is None or b"x-mcp-header" not in entry.raw else schema
 
-    def told_first(self) -> "FirstWords | None":
-        """What `begin` and `finished` make of the first requests of every client, as far as it stays so for
-        as long as the config does; None when it isn't known yet.
+    def handshake_results(self) -> "HandshakeResults | None":
+        """The results of the first requests of every client, as far as they change only with the config; None
+        while they aren't known.
         """
         proxy = self._proxy
-        if self._welcome is None and (known := proxy.known_greeting()) is not None:
-            self._welcome = Welcome.by(*known)
-        if self._welcome is None:
+        if self._greeting is None and (known := proxy.known_greeting()) is not None:
+            self._greeting = Greeting.of_upstream(*known)
+        if self._greeting is None:
             return None
-        discover = self._welcome.discover if proxy.exposure.through is None else None
+        discover = self._greeting.discover if proxy.exposure.through is None else None
         tools = proxy.exposure.tools_page() if proxy.exposure.fixed else None
         modern = None if tools is None else self._stamped(tools, LISTING_TTL)
-        return FirstWords(self._welcome.initialize, discover, tools, modern)
+        return HandshakeResults(self._greeting.initialize, discover, tools, modern)
 
     def _stamped(self, result: bytes, ttl: int) -> bytes:
         return stamp_result(result, server_info=self._info, ttl_ms=ttl, cache_scope="private")
 
     @property
     def _info(self) -> bytes:
-        return SERVER_INFO if self._welcome is None else self._welcome.info
+        return SERVER_INFO if self._greeting is None else self._greeting.info
 
-    def _initialize(self, exchange: Exchange) -> Answer:
+    def _initialize(self, exchange: Exchange) -> PendingResult:
         fields = exchange.fields
         version = negotiate(_text(fields.get("protocolVersion")) or "")
         capabilities = fields.get("capabilities", b"null")
@@ -263,15 +254,15 @@ class Endpoint:
                 raise FaultError(INVALID_PARAMS, "'capabilities' is not an object.")
             exchange.client.capabilities = capabilities
         said = b'{"protocolVersion":' + quote(version) + b","
-        if self._welcome is not None:
-            return said + self._welcome.initialize[1:]
-        return self._greeted(lambda welcome: said + welcome.initialize[1:])
+        if self._greeting is not None:
+            return said + self._greeting.initialize[1:]
+        return self._upstream_greeting(lambda greeting: said + greeting.initialize[1:])
 
-    def _discover(self, exchange: Exchange) -> Answer:
+    def _discover(self, exchange: Exchange) -> PendingResult:
         server = self._proxy.exposure.through
         if server is None:
-            assert self._welcome is not None, "what we say of ourselves is known"
-            return self._welcome.discover
+            assert self._greeting is not None, "what we say of ourselves is known"
+            return self._greeting.discover
         return self._discovered(exchange, server)
 
     async def _discovered(self, exchange: Exchange, server: str) -> bytes:
@@ -280,35 +271,35 @@ class Endpoint:
             modern = await self._proxy.speaks(exchange.client, server) is Era.MODERN
             if modern:
                 said = await self._proxy.passing.through("server/discover", exchange, server)
-            if self._welcome is None:
-                self._welcome = Welcome.by(*await self._proxy.greeting())
+            if self._greeting is None:
+                self._greeting = Greeting.of_upstream(*await self._proxy.greeting())
         except UpstreamRpcError:
             raise
         except UpstreamError as error:
             known = self._proxy.known_greeting()
             if known is not None:
-                return Welcome.by(*known).discover
+                return Greeting.of_upstream(*known).discover
             if isinstance(error, LoginNeededError):
-                return _UNKNOWN_YET.discover
+                return _NOT_SIGNED_IN.discover
             raise
-        return _spoken_here(said) if modern else self._welcome.discover
+        return _without_unsupported_versions(said) if modern else self._greeting.discover
 
-    def _greeted(self, said: Callable[[Welcome], bytes]) -> Answer:
-        """In ``transparent``: what the upstream says of itself, from the catalog if it is known."""
+    def _upstream_greeting(self, said: Callable[[Greeting], bytes]) -> PendingResult:
+        """In ``transparent``: the upstream's greeting, from the catalog if it is known."""
         known = self._proxy.known_greeting()
         if known is not None:
-            self._welcome = Welcome.by(*known)
-            return said(self._welcome)
-        return self._asked_for_greeting(said)
+            self._greeting = Greeting.of_upstream(*known)
+            return said(self._greeting)
+        return self._ask_for_greeting(said)
 
-    async def _asked_for_greeting(self, said: Callable[[Welcome], bytes]) -> bytes:
-        # One that can't be reached is no server that has nothing: its client is told. One that wants a
-        # sign-in is there: whoever calls a tool of it is told the command, and the session goes on after it.
+    async def _ask_for_greeting(self, said: Callable[[Greeting], bytes]) -> bytes:
+        # That the upstream can't be reached is an error. If it only wants a sign-in, the session begins all
+        # the same, because a call of one of its tools is then answered with the command to sign in.
         try:
-            self._welcome = Welcome.by(*await self._proxy.greeting())
+            self._greeting = Greeting.of_upstream(*await self._proxy.greeting())
         except LoginNeededError:
-            return said(_UNKNOWN_YET)
-        return said(self._welcome)
+            return said(_NOT_SIGNED_IN)
+        return said(self._greeting)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
         try:
@@ -316,15 +307,15 @@ class Endpoint:
         except UpstreamRpcError:
             raise
         except UpstreamError as error:
-            # What is known is better than nothing, and instant while the server starts anew. Of one that
-            # wants a sign-in that is an empty list: clients hear that it changed once somebody has signed in.
-            known = await self._known(method, exchange, empty=isinstance(error, LoginNeededError))
+            # What is known is better than an error, and instant while the server restarts. If it wants a
+            # sign-in, the list is empty: clients are notified of the change once somebody has signed in.
+            known = await self._last_known(method, exchange, empty=isinstance(error, LoginNeededError))
             if known is None:
                 raise
             return known
 
-    async def _known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
-        """The page of a list as it was last seen. empty: also of a server that never was listed."""
+    async def _last_known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
+        """The first page of a list as it was last seen. empty: even if the server was never listed."""
         record = self._proxy.catalog.servers.get(self._proxy.exposure.through or "")
         never = record is None or record.fetched_at is None
         if "cursor" in exchange.fields or (never and not empty):
@@ -374,8 +365,8 @@ def fault_of(error: Exception) -> FaultError:
             )
 
 
-def _spoken_here(result: bytes) -> bytes:
-    """The result of `server/discover`, less the versions that we don't speak."""
+def _without_unsupported_versions(result: bytes) -> bytes:
+    """The result of `server/discover` without the versions that we don't support."""
     try:
         versions = versions_in(split_object(result)["supportedVersions"])
     except (KeyError, ValueError):

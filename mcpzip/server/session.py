@@ -1,21 +1,19 @@
-"""One downstream client on a stream of its own: its messages in, ours out (sans I/O but for the tasks that
-run its requests).
+"""One client on stdio: parses its messages and sends ours. It does no I/O of its own, but runs tasks.
 
-The rules: the client's first request decides the era (spec: basic/versioning); whatever arrives, every
-request gets exactly one answer or none because the client cancelled it; requests run concurrently and the
-reader never waits for one.
+The client's first request decides the era (spec: basic/versioning). Every request gets exactly one response,
+or none if the client cancelled it. Requests run concurrently, and reading never waits for one.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.batch import NOT_IN_A_BATCH, Gathering
-from mcpzip.server.endpoint import BUSY, Endpoint, FaultError, fault_of
-from mcpzip.server.questions import NOT_READ, Questions
-from mcpzip.system.tasks import retrieve_exception
+from mcpzip.server.batch import NOT_IN_A_BATCH, BatchResponse
+from mcpzip.server.client_requests import CLIENT_STALLED, ClientRequests
+from mcpzip.server.endpoint import BUSY, Endpoint, FaultError
+from mcpzip.server.task_tracker import Outcome, TaskTracker
 from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     BATCHED_VERSION,
@@ -46,10 +44,7 @@ LETTING_GO = 0.5
 
 
 class Session:
-    """A client's conversation, from its first byte to its last.
-
-    client: what it has said of itself so far.
-    """
+    """A client's connection, from its first byte to its last. client: what is known of it so far."""
 
     def __init__(
         self,
@@ -58,17 +53,16 @@ class Session:
         tell: Callable[[bytes], None] | None = None,
         full: Callable[[], bool] = lambda: False,
     ) -> None:
-        """send: takes the frames for the client, in order. tell: takes those that may be missed (default:
-        as ``send``). full: whether so much waits for the client that it is asked nothing.
+        """send: sends a frame to the client. tell: the same for notifications, which may be dropped (default:
+        ``send``). full: whether so much waits for the client that it is sent no requests.
         """
         self._endpoint, self._send, self._full = endpoint, send, full
         self._send_if_room = tell or send
         self._peer = Peer(role=Role.SERVER)
-        self._questions = Questions(self._peer)
+        self._client_requests = ClientRequests(self._peer)
         self.client = Client(tell=self._tell, ask=self._ask, alone=True)
+        self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
-        self._under_way = 0
-        self._passing_on: set[asyncio.Task[None]] = set()
         self._opened = asyncio.Event()
 
     async def opened(self, patience: float) -> None:
@@ -77,20 +71,20 @@ class Session:
             async with asyncio.timeout(patience):
                 await self._opened.wait()
         except TimeoutError:
-            pass  # what it will say of itself is not worth any more waiting
+            pass  # servers are listed without knowing what the client supports
 
     def replay(self, data: bytes) -> None:
-        """Takes note of what the front desk has already answered."""
-        ways = self._send, self._send_if_room
+        """Takes note of the messages that the early handshake has answered."""
+        sends = self._send, self._send_if_room
         self._send = self._send_if_room = lambda frame: None
         try:
             self.receive(data)
         finally:
-            self._send, self._send_if_room = ways
+            self._send, self._send_if_room = sends
 
     def receive(self, data: bytes) -> None:
-        """Acts on bytes from the client."""
-        # Line by line: an id is free again once its request was answered, also within one piece.
+        """Handles bytes from the client."""
+        # Line by line, because a request may reuse the id of one that was answered at once.
         start = 0
         while end := data.find(b"\n", start) + 1:
             self._handle(self._peer.receive(data[start:end]))
@@ -99,7 +93,7 @@ class Session:
             self._handle(self._peer.receive(data[start:]))
 
     def end(self) -> None:
-        """The client sends no more; a last line without its newline counts."""
+        """The client sends no more. A last line without a newline is handled, too."""
         self._handle(self._peer.eof())
 
     def _handle(self, events: list[Event]) -> None:
@@ -108,25 +102,25 @@ class Session:
                 case Request():
                     self._request(event)
                 case Result() | Error():
-                    self._questions.answered(event)
+                    self._client_requests.responded(event)
                 case Cancelled(id=id):
                     if (call := self._calls.get(id)) is not None:
                         call.cancel()
                 case Invalid(id=id, code=code, message=message):
                     self._send(self._peer.error(id, code, message))
                 case Notification(method=method, params=params):
-                    self._notified(method, params)
+                    self._tasks.notified(self.client, method, params)
                 case Batch(events=batch):
                     self._batch(batch)
                 case Closed():
-                    self._questions.end()
+                    self._client_requests.end()
                 case _:
-                    pass  # an answer nobody waits for
+                    pass  # a response that nothing waits for
 
     def _batch(self, events: Sequence[Event]) -> None:
-        answers = Gathering(self._send)
+        answers = BatchResponse(self._send)
         send, before = self._send, set(self._calls.values())
-        self._send = answers.put
+        self._send = answers.add
         try:
             for event in events:
                 if isinstance(event, Request) and event.method == "initialize":
@@ -138,50 +132,35 @@ class Session:
             self._send = send
         for call in self._calls.values():
             if call not in before:
-                answers.awaits()
-                call.add_done_callback(answers.ended)
-        answers.ended()
+                answers.expect()
+                call.add_done_callback(answers.done)
+        answers.done()
 
     async def finish(self, patience: float) -> None:
-        """What the client still waits for gets ``patience`` seconds, then is cancelled."""
-        calls = list(self._calls.values())
-        if calls:
-            await asyncio.wait(calls, timeout=patience)
-            for call in calls:
-                call.cancel()
-            await asyncio.wait(calls, timeout=LETTING_GO)
-        for task in self._passing_on:
-            task.cancel()
-
-    def _notified(self, method: str, params: bytes | None) -> None:
-        if len(self._passing_on) >= limits.NOTICES:
-            return
-        if (work := self._endpoint.notified(self.client, method, params)) is not None:
-            task = asyncio.create_task(work)
-            self._passing_on.add(task)
-            task.add_done_callback(self._passing_on.discard)
-            task.add_done_callback(retrieve_exception)
+        """Requests under way get ``patience`` seconds, then are cancelled."""
+        await self._tasks.settle(patience, LETTING_GO)
+        await self._tasks.finish(0)
 
     def _request(self, request: Request) -> None:
+        id, send = request.id, self._send
         try:
-            if self._under_way >= limits.CALLS:
+            if self._tasks.full:
                 raise FaultError(BUSY.code, BUSY.message)
             exchange = self._exchange(request)
-            result = self._endpoint.begin(request.method, exchange)
-            self._opened.set()
-            if isinstance(result, bytes):
-                result = self._endpoint.finished(request.method, exchange, result)
-        except Exception as failure:
-            error = fault_of(failure).error
-            self._send(self._peer.error(request.id, error.code, error.message, error.data, error.more))
+        except FaultError as failure:
+            self._settled(id, send, failure.error)
             return
-        if isinstance(result, bytes):
-            self._send(self._peer.result(request.id, result))
-        else:
-            task = asyncio.create_task(self._answer(request, exchange, result, self._send))
-            self._calls[request.id] = task
-            self._under_way += 1
-            task.add_done_callback(partial(self._done, request.id, result))
+        self._opened.set()
+        task = self._tasks.run(request.method, exchange, partial(self._settled, id, send))
+        if task is not None:
+            self._calls[id] = task
+            task.add_done_callback(partial(self._done, id))
+
+    def _settled(self, id: bytes, send: Callable[[bytes], None], outcome: Outcome) -> None:
+        if isinstance(outcome, bytes):
+            send(self._peer.result(id, outcome))
+        elif outcome is not None:  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
+            send(self._peer.error(id, outcome.code, outcome.message, outcome.data, outcome.more))
 
     def _exchange(self, request: Request) -> Exchange:
         client = self.client
@@ -195,9 +174,7 @@ class Session:
         exchange.log_level = client.log_level if opening is None else opening.log_level
         return exchange
 
-    def _done(self, id: bytes, work: Coroutine[None, None, bytes], task: "asyncio.Task[None]") -> None:
-        self._under_way -= 1
-        work.close()  # a request that was cancelled in the same breath has not begun
+    def _done(self, id: bytes, task: "asyncio.Task[None]") -> None:
         if self._calls.get(id) is task:  # the id of a cancelled call may be another's by now
             del self._calls[id]
 
@@ -225,38 +202,20 @@ class Session:
                 error = unsupported_version_error(opening.version)
                 raise FaultError(error.code, error.message, error.data, error.more)
         if era not in (None, opening.era):
-            raise FaultError(INVALID_REQUEST, f"This connection already speaks {self._spoken()}.")
+            raise FaultError(INVALID_REQUEST, f"This connection already speaks {self._negotiated()}.")
         if era is None:
             self.client.era = opening.era
             if opening.era is Era.MODERN:
                 self.client.ask = None
             self._endpoint.joined(self.client)
 
-    def _spoken(self) -> str:
+    def _negotiated(self) -> str:
         return MODERN_VERSION if self.client.era is Era.MODERN else "a version negotiated with initialize"
-
-    async def _answer(
-        self,
-        request: Request,
-        exchange: Exchange,
-        work: Coroutine[None, None, bytes],
-        send: Callable[[bytes], None],
-    ) -> None:
-        peer, id = self._peer, request.id
-        try:
-            result = self._endpoint.finished(request.method, exchange, await work)
-        except asyncio.CancelledError:
-            raise  # a cancelled request gets no answer (spec: basic/utilities/cancellation)
-        except Exception as failure:
-            error = fault_of(failure).error
-            send(peer.error(id, error.code, error.message, error.data, error.more))
-        else:
-            send(peer.result(id, result))
 
     def _tell(self, method: str, params: bytes | None) -> None:
         self._send_if_room(self._peer.notify(method, params))
 
     async def _ask(self, method: str, params: bytes | None) -> bytes:
         if self._full():
-            raise RpcFaultError(NOT_READ)
-        return await self._questions.ask(self._send, method, params)
+            raise RpcFaultError(CLIENT_STALLED)
+        return await self._client_requests.request(self._send, method, params)

@@ -23,7 +23,7 @@ from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import read_address, take
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.site import Site
+from mcpzip.server.http.server import HttpServer
 from mcpzip.server.session import Session
 
 SERVER = Path(__file__).with_name("bridging_server.py")
@@ -150,7 +150,7 @@ class Bridge:
     async def web(self) -> AsyncIterator[Web]:
         """The same mcpzip over HTTP."""
         listening, warnings = take(read_address("127.0.0.1:0")), list[str]()
-        served = Site(self.endpoint, LOCAL, warnings.append, Limits())
+        served = HttpServer(self.endpoint, LOCAL, warnings.append, Limits())
         done, ready = asyncio.Event(), asyncio.Event()
         serving = asyncio.create_task(served.serve(listening, done, ready.set, lambda: None))
         try:

@@ -3,15 +3,15 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+import h11
 import pytest
 from driver import PATIENCE, comes_true
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from web import Connection, Script, echo, message, modern_message, site
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.http.access import access_to, read_address
 from mcpzip.server.http.connection import PIECE
-from mcpzip.server.http.reply import PING
+from mcpzip.server.http.response import PING
 
 OPENING = {
     "protocolVersion": "2025-11-25",
@@ -93,13 +93,13 @@ IN_CHUNKS: dict[str, str | None] = {"Content_Length": None, "Transfer_Encoding":
 async def test_tiny_chunks_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 KiB of chunks of a byte each take a third of a second to read, in which nobody else was heard."""
     at_once: list[int] = []
-    read = H11Protocol.data_received
+    read = h11.Connection.receive_data
 
-    def noted(connection: H11Protocol, data: bytes) -> None:
+    def noted(connection: h11.Connection, data: bytes) -> None:
         at_once.append(len(data))
         read(connection, data)
 
-    monkeypatch.setattr(H11Protocol, "data_received", noted)
+    monkeypatch.setattr(h11.Connection, "receive_data", noted)
     body = message("initialize", OPENING | {"padding": "x" * 20_000}, 1)
     async with site(Script()) as web, web.connected() as connection:
         await connection.write(web.request("POST", b"", **IN_CHUNKS) + in_chunks(body) + b"0\r\n\r\n")
@@ -123,7 +123,7 @@ async def test_of_a_body_in_chunks_that_is_refused_nothing_is_read(monkeypatch: 
         await connection.write(web.request("POST", b"", **IN_CHUNKS))
         assert (await connection.reply()).status == 401
         read: list[bytes] = []
-        monkeypatch.setattr(H11Protocol, "data_received", lambda _, data: read.append(data))
+        monkeypatch.setattr(h11.Connection, "receive_data", lambda _, data: read.append(data))
         await connection.write(in_chunks(b"x" * 50_000))
         await connection.write(b"0\r\n\r\n")
         assert await connection.ended()

@@ -13,7 +13,7 @@ from web import Json, Script, asking, echo, modern_message, progress, site
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.endpoint import FaultError
-from mcpzip.server.http.reply import error_message
+from mcpzip.server.http.response import error_message
 from mcpzip.transport.base import RpcFaultError
 
 # Letters and numbers that a JSON library would write in another way, and one line break too many.

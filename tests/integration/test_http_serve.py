@@ -30,7 +30,7 @@ from mcp import Client
 from mcpzip_fakes.launch import FakeServer
 from web import Json, Reply, Web, message, modern_message
 
-from mcpzip.server.http import site
+from mcpzip.server.http.server import SHUTDOWN_TIME
 
 Fake = Callable[..., FakeServer]
 TOKEN = "correct-horse-battery-staple"
@@ -292,7 +292,7 @@ async def test_a_call_that_is_nearly_done_is_finished(fake_mcp: Fake, tmp_path: 
             web.process.send_signal(signal.SIGTERM)
             answer = (await call.reply()).last
             if "error" in answer:  # then it took longer than it is given, as on a machine that stood still
-                assert time.monotonic() - told >= site.PATIENCE
+                assert time.monotonic() - told >= SHUTDOWN_TIME
             else:
                 assert answer["result"]["content"][0]["text"] == "done"
         assert web.process.wait(PATIENCE) == 0

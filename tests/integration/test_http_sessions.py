@@ -14,8 +14,8 @@ from web import Json, Script, Web, asking, echo, message, modern_message, progre
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.endpoint import FaultError
-from mcpzip.server.http.reply import Reply
-from mcpzip.server.http.track import UNTRACKED
+from mcpzip.server.http.event_store import PLAIN_EVENTS
+from mcpzip.server.http.response import HttpResponse
 
 
 async def forever(exchange: Exchange) -> bytes:
@@ -70,7 +70,7 @@ async def test_an_initialize_that_fails_opens_nothing() -> None:
 
 async def test_an_initialize_that_fails_late_opens_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stream had begun by then, with the id of a session that was gone."""
-    monkeypatch.setattr(UNTRACKED, "patience", 0.01)
+    monkeypatch.setattr(PLAIN_EVENTS, "patience", 0.01)
 
     async def slow(exchange: Exchange) -> bytes:
         await asyncio.sleep(0.1)
@@ -86,10 +86,10 @@ async def test_an_initialize_that_fails_late_opens_nothing_either(monkeypatch: p
 
 
 async def test_an_initialize_at_which_we_fail_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: object) -> bool:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(Reply, "deliver", broken)
+    monkeypatch.setattr(HttpResponse, "deliver", broken)
     warned: list[str] = []
     async with site(Script(), warned=warned) as web:
         reply = await web.ask("POST", message("initialize", {"protocolVersion": "2025-11-25"}, 1))

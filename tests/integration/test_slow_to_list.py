@@ -49,7 +49,7 @@ if method == "tools/list":
         empty = await ask(3, "tools/list")
         assert empty["tools"] == []
         assert empty.get("ttlMs", 0) == 0
-        words = endpoint.told_first()
+        words = endpoint.handshake_results()
         assert words is not None
         assert (words.tools, words.modern_tools) == (None, None)  # the front desk won't say it next time
         go.touch()

@@ -1,5 +1,5 @@
 """A client over HTTP at its plainest: bytes on a socket, so that nothing of a library hides what is sent and
-what comes back. And a `Site` to meet, whose endpoint is a script.
+what comes back. And an `HttpServer` to meet, whose endpoint is a script.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import FaultError
 from mcpzip.server.http.access import Access, access_to, read_address, take
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.site import Site
+from mcpzip.server.http.server import HttpServer
 
 Json = dict[str, Any]
 Headers = dict[str, str]
@@ -275,7 +275,10 @@ class Script:
     def notified(self, client: Client, method: str, params: bytes | None) -> None:
         self.seen.append((client, method, params))
 
-    async def answer(self, method: str, exchange: Exchange) -> bytes:
+    def finished(self, method: str, exchange: Exchange, result: bytes) -> bytes:
+        return result
+
+    async def begin(self, method: str, exchange: Exchange) -> bytes:
         self.seen.append((exchange.client, method, exchange.params))
         if method == "initialize":
             return await self.initialize(exchange)
@@ -316,7 +319,7 @@ async def site(
     """A site with this endpoint. warned: gets its warnings; there must be none where it isn't given."""
     listening = take(read_address("127.0.0.1:0"))
     warnings: list[str] = [] if warned is None else warned
-    served = Site(script, access, warnings.append, Limits(**limits))  # type: ignore[arg-type]
+    served = HttpServer(script, access, warnings.append, Limits(**limits))  # type: ignore[arg-type]
     done, ready = asyncio.Event(), asyncio.Event()
     with nothing_unheard():
         serving = asyncio.create_task(served.serve(listening, done, ready.set, lambda: None))

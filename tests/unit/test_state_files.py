@@ -21,9 +21,9 @@ from mcpzip.proxy import usage
 from mcpzip.proxy.keeper import Keeper
 from mcpzip.search.remote.llm_cache import LlmCache
 from mcpzip.search.remote.vector_file import VectorFile
-from mcpzip.server import card as cards
-from mcpzip.server.app import card_of, prepare
-from mcpzip.server.endpoint import FirstWords
+from mcpzip.server import handshake_cache
+from mcpzip.server.endpoint import HandshakeResults
+from mcpzip.server.stdio import cache_of, prepare
 from mcpzip.system import state_files
 from mcpzip.system.state_files import first_bytes, foreign_files, read_state, write_state
 
@@ -31,7 +31,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither owners b
 
 PATIENCE = 20.0
 CATALOG = merge(Catalog(), [Listed("shop", (b'{"name":"pay"}',), 1.0)])
-WORDS = FirstWords(b'{"instructions":"ours"}', b"{}", None, None)
+WORDS = HandshakeResults(b'{"instructions":"ours"}', b"{}", None, None)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ class File:
         if self.kind == "snapshot":
             snapshot.save(self.path, self.config, CATALOG)
         elif self.kind == "card":
-            cards.write(self.config, card_of(WORDS, cards.stamp(self.config)))
+            handshake_cache.write(self.config, cache_of(WORDS, handshake_cache.stamp(self.config)))
         elif self.kind == "index":
             keeper = self.keeper()
             keeper._index_now(CATALOG)
@@ -102,7 +102,7 @@ class File:
         if self.kind == "snapshot":
             return bool(snapshot.load(self.path, self.config)[0].entries)
         if self.kind == "card":
-            return cards.read(self.config) is not None
+            return handshake_cache.read(self.config) is not None
         if self.kind == "index":
             return not self.keeper()._index_now(CATALOG)[0]
         if self.kind == "usage":
@@ -244,17 +244,17 @@ def test_the_first_bytes_of_what_is_not_there_are_none(tmp_path):
 
 
 def test_a_card_too_large_is_not_kept_and_an_older_one_goes(config):
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
-    long = FirstWords(json.dumps({"instructions": "x" * limits.CARD}).encode(), b"{}", None, None)
-    cards.write(config, card_of(long, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
+    long = HandshakeResults(json.dumps({"instructions": "x" * limits.CARD}).encode(), b"{}", None, None)
+    handshake_cache.write(config, cache_of(long, handshake_cache.stamp(config)))
     assert not os.path.exists(paths.card_path(config))
-    assert cards.read(config) is None
+    assert handshake_cache.read(config) is None
 
 
 def test_a_huge_config_has_no_card(config):
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     os.truncate(config, limits.CONFIG + 1)
-    assert cards.stamp(config) is None
+    assert handshake_cache.stamp(config) is None
 
 
 # --- git ----------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from mcpzip.proxy.audience import Audience
 from mcpzip.proxy.counterpart import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import Endpoint
-from mcpzip.server.outlet import Outlet
 from mcpzip.server.session import Session
+from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system import pipes
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import read_from, write_to
@@ -116,15 +116,15 @@ async def test_what_waits_for_a_client_that_does_not_read_has_an_end(
         pytest.skip("no selector takes pipes there")
     theirs, ours = os.pipe()
     writer, pen = write_to(ours), Pen()
-    outlet = Outlet(writer, 1 << 20)
-    outlet.reader = pen
+    output = StdioOutput(writer, 1 << 20)
+    output.reader = pen
     told, answer = b"t" * 9_999 + b"\n", b"a" * 1_999_999 + b"\n"
     for _ in range(1000):
-        outlet.tell(told)
+        output.send_if_room(told)
         assert writer.waiting <= 1 << 20
     assert not pen.paused
-    outlet.say(answer)
-    assert outlet.full
+    output.send(answer)
+    assert output.full
     assert pen.paused
     read = bytearray()
 
@@ -146,9 +146,9 @@ async def test_what_waits_for_a_client_that_does_not_read_has_an_end(
 async def test_a_client_that_never_reads_again_is_let_go() -> None:
     theirs, ours = os.pipe()
     writer, pen = write_to(ours), Pen()
-    outlet = Outlet(writer, 10)
-    outlet.reader = pen
-    outlet.say(b"x" * (1 << 20))
+    output = StdioOutput(writer, 10)
+    output.reader = pen
+    output.send(b"x" * (1 << 20))
     pen.gone = True
     async with asyncio.timeout(30):
         await until(lambda: not (pen.paused))

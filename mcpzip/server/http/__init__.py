@@ -1,4 +1,4 @@
-"""The Streamable HTTP server end (spec: `basic/transports/streamable-http`): `site` is uvicorn, its beginning
-and its end, `gate` is who may come in, `downstream` whose a message is, `legacy` and `modern` are the eras,
-`outbox` and `reply` the way out, `track` what was said there and may be said again.
+"""The server end of Streamable HTTP (spec: `basic/transports/streamable-http`), along the way of a request:
+`connection` parses it, `middleware` checks it, `server` hands it to `legacy` or `modern`, `task_tracker` runs
+it, `send_queue` and `response` send what comes of it, `event_store` keeps that for a client that resumes.
 """

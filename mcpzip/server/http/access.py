@@ -1,8 +1,8 @@
-"""Where to listen over HTTP, and who may come in.
+"""Where to listen for HTTP, and which clients are admitted.
 
-The rules: without a word it is this machine only; whoever opens it to others needs a token, and names the
-hosts it is reached by. What stands between a web page and us is the Host and Origin of its requests (spec:
-basic/transports/streamable-http, "Security Warning"), so loopback is checked as well.
+By default only this machine can connect. An address that others can reach needs a token, and the names of the
+hosts it is reached by. Host and Origin are checked on loopback as well, because any web page can send
+requests there (spec: basic/transports/streamable-http, "Security Warning").
 """
 
 import errno
@@ -59,11 +59,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may come in.
+    """Which clients are admitted.
 
-    token: what has to follow ``Bearer``, None when nothing has to. hosts, origins: the values of these
-    headers that are let in, in lower case; one that ends in ``:*`` stands for every port. pages: the origins
-    whose web pages may read what we answer (CORS): those that were asked for.
+    token: the bearer token, None for none. hosts, origins: the allowed values of these headers, in lower
+    case; one that ends in ``:*`` stands for every port. pages: the origins whose web pages may read responses
+    (CORS): those of --allow-origin.
     """
 
     token: bytes | None
@@ -71,12 +71,12 @@ class Access:
     origins: tuple[str, ...]
     pages: tuple[str, ...] = ()
 
-    def knows_host(self, host: str) -> bool:
+    def allows_host(self, host: str) -> bool:
         """Whether a request with this Host is for us. Names are the same in any case (RFC 9110, 4.2.3)."""
         return _is_among(host, self.hosts)
 
-    def lets_in(self, origin: str) -> bool:
-        """Whether web pages of this origin may come in."""
+    def allows_origin(self, origin: str) -> bool:
+        """Whether requests of this origin are allowed."""
         return _is_among(origin, self.origins)
 
 
@@ -119,8 +119,8 @@ def take(address: Address) -> socket.socket:
         )
     except OSError as error:
         raise _not_to_be_had(address, error.errno or 0) from error
-    # Connections inherit it. asyncio sets it only on sockets made with the protocol named; without it each
-    # message waits for the acknowledgement of the last.
+    # Connections inherit it. asyncio sets it only on sockets whose protocol number is set; without it each
+    # message waits for the acknowledgement of the last one.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
@@ -143,7 +143,7 @@ def _not_to_be_had(address: Address, number: int) -> ConfigError:
 
 
 def access_to(address: Address, token: bytes | None, hosts: Sequence[str], origins: Sequence[str]) -> Access:
-    """Who may come in at ``address``. hosts, origins: what is let in besides its own. Raises ConfigError."""
+    """Which clients ``address`` admits. hosts, origins: allowed besides its own. Raises ConfigError."""
     if token is None and not address.is_loopback:
         raise _wrong(
             "--http",

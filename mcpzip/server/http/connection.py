@@ -1,291 +1,384 @@
-"""One connection to the HTTP server: uvicorn's protocol, and what a client may take of it.
+"""One connection to the HTTP server: asyncio's protocol, with h11 as the parser.
 
-The rule: nobody who sends something in many small pieces, or opens many connections, keeps others from being
-heard.
+A request is checked when its head is complete, and handled when its body is. Each of the two has its time, so
+has what the client is to read. A body in chunks is read in turns with other connections, because a chunk of
+one byte takes as long to parse as one of a kilobyte. No byte of a refused body is parsed.
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Protocol
 
 import h11
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mcpzip.server.http.gate import Gate
-from mcpzip.server.http.head import Arrival
+from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.limits import Limits
+from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.response import Header, HttpResponse, Refusal
+from mcpzip.wire import INTERNAL_ERROR
 
-PIECES = 128
-"""Lines in what arrived at once, up to which it is read at once: to read a chunk takes some 20 µs."""
+LINES = 128
+"""Lines in what arrived at once, up to which it is parsed at once: a chunk takes some 20 µs."""
 PIECE = 1024
-"""Bytes that are read at a time of what has more lines: 200 chunks at most."""
+"""Bytes that are parsed at a time of what has more lines: 200 chunks at most."""
+SMALL = 64 * 1024
+"""Bytes of a body up to which it is copied, to be written together with the head."""
+
+_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+_NOT_HTTP = Refusal(400, "This is not HTTP/1.1.")
+_TOO_MANY = Refusal(503, "There are too many connections; try again later.", code=INTERNAL_ERROR)
+_BODIES_FULL = Refusal(503, "Too much is being sent already; try again later.", code=INTERNAL_ERROR)
+_BODY_LATE = Refusal(408, "The body of the request did not arrive in time.")
+_HEAD_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+_RECEIVED = bytearray(1 << 16)
+"""What arrives on any connection is read into this buffer and copied out before another read: asyncio would
+allocate 256 KiB for each read and return what was not filled, which fragments memory."""
 
 
-class Shared:
-    """What connections share. unread: bytes that may wait on all of them to be read; strangers: those on
-    which nothing came yet that was let in, in order of age.
-    """
+class Application(Protocol):
+    """What serves the requests."""
 
-    def __init__(self, unread: int) -> None:
-        self.strangers: dict[Connection, None] = {}
-        self._unread = unread
-        self._unheard: dict[Connection, _Unheard] = {}
-        self._waiting: dict[Connection, None] = {}
+    too_large: Refusal
 
-    def ask(self, connection: "Connection") -> None:
-        """Has ``connection`` go on in its turn. There is one turn between two rounds of the event loop."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._turn)
-        self._waiting.setdefault(connection)
+    def check(self, request: HttpRequest, response: HttpResponse) -> Refusal | None:
+        """Why the request is refused, judging by its head; None when its body may come."""
 
-    def falls_silent(self, connection: "Connection") -> None:
-        """The client of ``connection`` doesn't read what was sent. If too much waits, somebody has to go."""
-        self._unheard[connection] = _Unheard(asyncio.get_running_loop().time())
-        self.more_waits()
+    def handle(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Answers a request whose body is complete."""
 
-    def more_waits(self) -> None:
-        """More waits on a connection whose client doesn't read. If it is too much, somebody has to go: whose
-        client has read nothing of most for longest, by bytes times seconds.
-        """
-        now = asyncio.get_running_loop().time()
-        for each, state in self._unheard.items():
-            state.look(each.unread, now)
-        while sum(state.unread for state in self._unheard.values()) > self._unread:
-            worst = max(self._unheard, key=lambda each: self._unheard[each].weight(now))
-            self.hears(worst)
-            worst.transport.abort()
-
-    def hears(self, connection: "Connection") -> None:
-        """The client of ``connection`` has read what was sent, or has left."""
-        self._unheard.pop(connection, None)
-
-    def _turn(self) -> None:
-        connection = next(iter(self._waiting))
-        try:
-            if connection.go_on():
-                self._waiting[connection] = self._waiting.pop(connection)  # behind the others
-            else:
-                del self._waiting[connection]
-        except BaseException:
-            self._waiting.pop(connection, None)
-            raise
-        finally:
-            if self._waiting:
-                asyncio.get_running_loop().call_soon(self._turn)
+    def warn(self, sentence: str) -> None:
+        """Reports a defect of ours."""
 
 
-class _Unheard:
-    """What waits for a client that doesn't read. unread: bytes; since: when it last read any of them, by the
-    loop's clock.
-    """
+class Connection(asyncio.BufferedProtocol):
+    """One connection. Its requests are served one after the other."""
 
-    def __init__(self, since: float) -> None:
-        self.since, self.unread = since, 0
-
-    def look(self, unread: int, now: float) -> None:
-        """So much waits ``now``."""
-        if unread < self.unread:
-            self.since = now
-        self.unread = unread
-
-    def weight(self, now: float) -> float:
-        """Bytes times seconds."""
-        return self.unread * (now - self.since + 1)
-
-
-class _Flow(FlowControl):
-    """Reading and writing that may have to wait; reading also for what was read to be looked at."""
-
-    _held = False
-
-    def hold(self) -> None:
-        """Nothing is read until `let_go`."""
-        self._held = True
-        self._transport.pause_reading()
-
-    def let_go(self) -> None:
-        """Reading goes on, unless it waits for something else."""
-        self._held = False
-        if not self.read_paused and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def resume_reading(self) -> None:
-        if self._held:
-            self.read_paused = False
-        else:
-            super().resume_reading()
-
-
-_ARRIVING = bytearray(1 << 16)
-"""Where what arrives stands for a moment: whoever reads into it copies it before another does."""
-
-
-class Connection(H11Protocol, asyncio.BufferedProtocol):
-    """A connection. room: how many there may be; for one more the oldest is closed on which nothing came yet
-    that was let in. Where there is none, some more are told so, by ``gate``.
-
-    The head of a request has its time, so has what the client is to read; what it sends ahead of an answer
-    has its size. Where a body is in chunks it takes turns: to read one of a byte takes as long as one of a
-    kilobyte. Of a body that was refused none is read.
-
-    What arrives is read into one buffer for all connections and copied: asyncio would take a block of 256 KiB
-    for each read and give back what was not filled, which leaves holes in memory, more with every call.
-    """
-
-    def __init__(
-        self, gate: Gate, limits: Limits, room: int, shared: Shared, *args: Any, **keys: Any
-    ) -> None:
-        super().__init__(*args, **keys)
-        self._gate, self._limits, self._room, self._shared = gate, limits, room, shared
+    def __init__(self, application: Application, connections: Connections, limits: Limits) -> None:
+        self._application, self._connections, self._limits = application, connections, limits
+        self._loop = asyncio.get_running_loop()
+        self._http = h11.Connection(h11.SERVER, limits.head)
+        self._crowded = self._closing = False
+        self._address = ""
+        self._request = HttpRequest("", "", ())
+        self._response: HttpResponse | None = None
+        self._body = bytearray()
+        self._body_size = 0  # bytes that the body took so far, with the framing of its chunks
+        self._counted = 0  # bytes of it that are counted in `Connections.bodies`
         self._rest = b""  # what arrived and waits for its turn
-        self._arrival = Arrival(lambda: self._shared.strangers.pop(self, None), blocked=self._blocked)
-        self._held_back = 0  # bytes of responses that wait for the client to read what was sent before
-        self.app_state = {"arrival": self._arrival}  # what requests have in their scope
-        self._late: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._held_back = 0  # bytes of the response that wait for the client to read what was sent before
+        self._timer: asyncio.TimerHandle | None = None
+        self._late: Callable[[], None] | None = None  # what the timer calls
+        self._unread_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.flow = self._flow = _Flow(transport)
-        if len(self.connections) > self._room and self._shared.strangers:
-            self._shared.strangers.pop(oldest := next(iter(self._shared.strangers)))
-            self.connections.discard(oldest)
-            oldest.transport.abort()
-        self._shared.strangers[self] = None
-        if len(self.connections) > self._room + self._limits.turned_away:
-            transport.abort()
-        elif len(self.connections) > self._room:
-            self.app = self._gate.turn_away
-        self._expect()
+    # The transport's events
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        address = transport.get_extra_info("peername")
+        self._address = str(address[0]) if isinstance(address, tuple) else ""
+        self._crowded = not self._connections.add(self)
+        self._expect(self._limits.head_time, self._head_late)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        return _ARRIVING
+        return _RECEIVED
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(memoryview(_ARRIVING)[:nbytes]))
-
-    def data_received(self, data: bytes) -> None:
-        if self._rest or self._is_in_pieces(data):
+        data = bytes(memoryview(_RECEIVED)[:nbytes])
+        if self._rest or self._has_many_lines(data):
             self._rest += data
-            self._flow.hold()
-            self._shared.ask(self)
+            self.transport.pause_reading()
+            self._connections.request_turn(self)
         else:
-            self._take(data)
+            self._receive(data)
 
-    def go_on(self) -> bool:
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self._resume()
+        self._connections.remove(self)
+        self._end_body()
+        if self._response is not None:
+            self._response.client_left()
+
+    def pause_writing(self) -> None:
+        self.writable = False
+        if self._unread_timer is None:
+            self._unread_timer = self._loop.call_later(self._limits.unread, self.abort)
+            self._connections.client_stalls(self)
+
+    def resume_writing(self) -> None:
+        self._resume()
+        self._connections.client_reads(self)
+        if self._response is not None:
+            self._response.pump()
+
+    def _resume(self) -> None:
+        self.writable, self._held_back = True, 0
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+
+    def abort(self) -> None:
+        """Closes it at once."""
+        self.transport.abort()
+
+    def close(self) -> None:
+        """Closes it once what was written is sent."""
+        self.transport.close()
+
+    def shutdown(self) -> None:
+        """Closes it once the request under way, if there is one, is answered."""
+        self._closing = True
+        if self._response is None:
+            self.transport.close()
+
+    # Reading
+
+    def read_more(self) -> bool:
         """Reads some of what arrived. Returns whether there is more."""
         data, self._rest = self._rest[:PIECE], self._rest[PIECE:]
         if self.transport.is_closing():
             self._rest = b""
         elif data:
-            self._take(data)
-        if not self._rest:
-            self._flow.let_go()
+            self._receive(data)
+        if not self._rest and not self.transport.is_closing():
+            self.transport.resume_reading()
         return bool(self._rest)
 
-    def _is_in_pieces(self, data: bytes) -> bool:
-        """Whether there may be so many chunks in ``data`` that they take long."""
-        has_length = self.conn.their_state is h11.SEND_BODY and not self._is_chunked
-        return not has_length and data.count(b"\n") > PIECES
+    def _has_many_lines(self, data: bytes) -> bool:
+        """Whether ``data`` may have so many chunks, or requests, that they take long to parse."""
+        in_one_piece = self._http.their_state is h11.SEND_BODY and not self._request.is_chunked
+        return not in_one_piece and data.count(b"\n") > LINES
+
+    def _receive(self, data: bytes) -> None:
+        state = self._http.their_state
+        if state is h11.SEND_BODY:
+            if self._request.is_chunked and self._answered:
+                self._skip_chunks(data)
+                return
+            self._body_size += len(data) if self._request.is_chunked else 0
+        elif state is not h11.IDLE:
+            self._pipelined(data)
+            return
+        self._http.receive_data(data)
+        self._parse()
 
     @property
-    def _is_chunked(self) -> bool:
-        return any(name == b"transfer-encoding" for name, _ in self.headers or ())
+    def _answered(self) -> bool:
+        """Whether the response is sent already, while the body still arrives: the request was refused."""
+        return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
 
-    def _take(self, data: bytes) -> None:
-        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE) and not data.strip(b"\r\n"):
-            return  # some clients end a body with a line of its own (RFC 9112, 2.2)
-        if self.conn.their_state is h11.SEND_BODY:
-            if self._is_chunked and self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-                self._drop(data + self._rest)
-                return
-            self._arrival.raw += len(data) if self._is_chunked else 0
-        else:
-            self._arrival.raw = 0
-        super().data_received(data)
-        if self.transport.is_closing():
-            self._forget()
-        elif self.conn.their_state is h11.DONE:
-            self._ahead()
-            self._forget()
-        elif self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
-            self._expect()  # part of a head is there, or a body comes that nobody waits for
-        else:
-            self._forget()
-
-    def _drop(self, data: bytes) -> None:
-        """Takes note of the end of a body that was refused, as far as that can be seen."""
-        self._rest = b""
+    def _skip_chunks(self, data: bytes) -> None:
+        """Looks for the end of a refused body, as far as it can be seen without parsing."""
+        data, self._rest = data + self._rest, b""
         if data.endswith(b"0\r\n\r\n"):
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
+            self.transport.close()
 
-    def _ahead(self) -> None:
-        """Looks at what came behind a request that isn't answered yet."""
-        ahead, _ = self.conn.trailing_data
-        if not ahead.strip(b"\r\n"):
-            self.flow.resume_reading()  # so that it is heard when the client leaves
-        elif len(ahead) > self._limits.head:
-            self.transport.abort()  # uvicorn reads on with each request that it begins
+    def _pipelined(self, data: bytes) -> None:
+        """Keeps what arrived ahead of the response to the request before it."""
+        if data.strip(b"\r\n"):  # some clients send a line after the body (RFC 9112, 2.2)
+            self._http.receive_data(data)
+            if len(self._http.trailing_data[0]) > self._limits.head:
+                self.abort()
+
+    def _parse(self) -> None:
+        """Acts on what was received, up to the end of one request."""
+        http = self._http
+        while not self.transport.is_closing() and http.their_state in (h11.IDLE, h11.SEND_BODY):
+            try:
+                event = http.next_event()
+            except h11.RemoteProtocolError:
+                self._not_http()
+                return
+            if isinstance(event, h11.Request):
+                self._begin(event)
+            elif isinstance(event, h11.Data):
+                self._add_to_body(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                self._handle()
+                return  # the next request has its own turn
+            elif http.their_state is h11.IDLE:
+                if http.trailing_data[0]:
+                    self._expect(self._limits.head_time, self._head_late)
+                return
+            else:
+                if not self._answered:
+                    self._expect(self._limits.body_time, self._body_late)
+                return
+            if self._answered and self._request.is_chunked:
+                self._skip_chunks(http.trailing_data[0])
+                return
+
+    def _begin(self, head: h11.Request) -> None:
+        self._forget()
+        target = head.target.decode("latin-1")
+        self._request = HttpRequest(head.method.decode("ascii"), target, head.headers, self._address)
+        self._response = response = HttpResponse(self)
+        self._body_size = 0
+        if self._crowded:
+            response.refuse(_TOO_MANY)
+            return
+        if refusal := self._application.check(self._request, response):
+            response.refuse(refusal)
+            return
+        if not self._request.is_preflight:
+            self._connections.unauthenticated.pop(self, None)
+        if self._http.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            self.transport.write(self._http.send(go_on))
+
+    def _add_to_body(self, data: bytes) -> None:
+        if self._response is None or self._answered:
+            return
+        self._body += data
+        size = len(self._body)
+        refusal = None
+        if max(size, self._body_size) > self._limits.body:
+            refusal = self._application.too_large
+        elif size > self._limits.small_body:
+            self._connections.bodies += size - self._counted
+            self._counted = size
+            refusal = _BODIES_FULL if self._connections.bodies > self._limits.bodies else None
+        if refusal is not None:
+            self._end_body()
+            self._response.refuse(refusal)
+
+    def _end_body(self) -> None:
+        self._connections.bodies -= self._counted
+        self._counted = 0
+        self._body = bytearray()
+
+    def _handle(self) -> None:
+        """The request is complete."""
+        self._forget()
+        response = self._response
+        if response is None:  # it was refused
+            self.transport.close()
+            return
+        self._request.body = bytes(self._body)
+        self._end_body()
+        try:
+            self._application.handle(self._request, response)
+        except Exception as defect:
+            self.failed(defect)
+
+    def failed(self, defect: Exception) -> None:
+        """Reports a defect of ours, and ends the response."""
+        self._application.warn(f"a request over HTTP failed: {type(defect).__name__}: {defect}")
+        response = self._response
+        if response is None or response.started:
+            self.abort()
+        else:
+            reason = f"mcpzip failed: {type(defect).__name__}."
+            response.refuse(Refusal(500, reason, code=INTERNAL_ERROR))
+
+    def _not_http(self) -> None:
+        if self._answered:
+            self.abort()
+        else:
+            self._end_body()
+            (self._response or HttpResponse(self)).refuse(_NOT_HTTP)
+
+    # Writing, for `HttpResponse`
+
+    writable = True
+
+    @property
+    def mid_body(self) -> bool:
+        """Whether the body of the request isn't complete, so that no other request can follow it."""
+        return self._http.their_state in (h11.IDLE, h11.SEND_BODY, h11.ERROR)
 
     @property
     def unread(self) -> int:
         """Bytes that were sent, or are to be, and that the client has not read."""
         return self.transport.get_write_buffer_size() + self._held_back
 
-    def _blocked(self, size: int) -> Awaitable[None] | None:
-        """What to wait for before ``size`` bytes of a response are written; None for nothing."""
-        return self._until_read(size) if self.flow.write_paused else None
+    def hold_back(self, size: int) -> None:
+        """Counts ``size`` bytes that are ready but can't be written yet."""
+        if size != self._held_back:
+            self._held_back = size
+            self._connections.check_unread()
 
-    async def _until_read(self, size: int) -> None:
-        self._held_back += size
-        try:
-            self._shared.more_waits()
-            await self.flow.drain()
-        finally:
-            self._held_back -= size
+    def start(self, status: int, headers: Sequence[Header], body: bytes, *, more: bool) -> None:
+        """Sends status and headers, and the beginning of the body, or all of it."""
+        if self.transport.is_closing():
+            return
+        sent = [(b"date", _date()), *headers]
+        if not more and status != 204:  # RFC 9110, 8.6
+            sent.append((b"content-length", b"%d" % len(body)))
+        head = self._http.send(h11.Response(status_code=status, headers=sent, reason=_REASONS[status]))
+        self._write(head, b"" if self._request.method == "HEAD" else body, more)
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._unread is None:
-            self._unread = self.loop.call_later(self._limits.unread, self.transport.abort)
-            self._shared.falls_silent(self)
+    def write(self, body: bytes, *, more: bool) -> None:
+        """Sends more of the body."""
+        if not self.transport.is_closing():
+            self._write(b"", body, more)
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._is_read()
+    def _write(self, head: bytes, body: bytes, more: bool) -> None:
+        http, parts = self._http, [head]
+        if body:
+            parts += http.send_with_data_passthrough(h11.Data(data=body)) or []
+        if not more:
+            parts.append(http.send(h11.EndOfMessage()))
+        if len(body) <= SMALL:
+            parts = [b"".join(parts)]
+        for part in parts:
+            if part:
+                self.transport.write(part)
+        if not more:
+            self._end_response()
 
-    def _is_read(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
-        self._shared.hears(self)
-
-    def send_400_response(self, msg: str) -> None:
-        """Says that this is no HTTP, unless it came while something else was being said."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
+    def _end_response(self) -> None:
+        http, self._response = self._http, None
+        if self._closing or self.transport.is_closing():
+            self.transport.close()
+        elif http.their_state is h11.SEND_BODY:
+            # Closed at once, the client might never read why its request was refused.
+            self._expect(self._limits.linger, self.transport.close)
+        elif http.our_state is h11.DONE and http.their_state is h11.DONE:
+            http.start_next_cycle()
+            self._expect(self._limits.keep_alive, self.transport.close)
+            if http.trailing_data[0]:
+                self._loop.call_soon(self._parse)
         else:
-            self.transport.abort()
+            self.transport.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        self._is_read()
-        self._shared.strangers.pop(self, None)
-        super().connection_lost(exc)
+    # Time limits
 
-    def _expect(self) -> None:
-        if self._late is None:
-            self._late = self.loop.call_later(self._limits.head_time, self._give_up)
+    def _expect(self, seconds: float, late: Callable[[], None]) -> None:
+        """Calls ``late`` after so many seconds, unless `_forget` is called or something else is expected."""
+        if self._late != late:
+            self._forget()
+            self._late, self._timer = late, self._loop.call_later(seconds, late)
 
     def _forget(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._late = None
 
-    def _give_up(self) -> None:
+    def _head_late(self) -> None:
         if not self.transport.is_closing():
-            said = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            self.transport.write(said)
+            self.transport.write(_HEAD_LATE)
             self.transport.close()
+
+    def _body_late(self) -> None:
+        self._late = None
+        self._end_body()
+        if self._response is not None:
+            self._response.refuse(_BODY_LATE)
+
+
+_dated = (0, b"")
+
+
+def _date() -> bytes:
+    """The value of the Date header (RFC 9110, 6.6.1)."""
+    global _dated
+    now = int(time.time())
+    if _dated[0] != now:
+        _dated = now, formatdate(now, usegmt=True).encode()
+    return _dated[1]

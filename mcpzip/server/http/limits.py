@@ -1,4 +1,4 @@
-"""What one client may take of us over HTTP."""
+"""Limits of the HTTP server."""
 
 from dataclasses import dataclass
 
@@ -10,62 +10,65 @@ class Limits:
     """Sizes in bytes, times in seconds."""
 
     body: int = limits.MESSAGE
-    """A POSTed message, with what frames its chunks: as long as a line over stdio may be."""
+    """The body of a POST, with the framing of its chunks: as long as a line over stdio may be."""
     body_time: float = 60.0
-    """Until a body is there: a client on this machine needs milliseconds, 64 MiB over 10 Mbit/s 54 s."""
+    """Until a body is complete: a client on this machine needs milliseconds, 64 MiB over 10 Mbit/s 54 s."""
     bodies: int = 4 * limits.MESSAGE
-    """All bodies that aren't whole yet, together: four of the largest, as each may take a minute."""
+    """All incomplete bodies together: four of the largest, as each may take a minute."""
     small_body: int = 64 * 1024
-    """A body that counts in no sum: calls go on while others send much. Of 2,000 clients it is 125 MiB."""
+    """A body up to this size isn't counted in `bodies`, so that calls go on while others send much: 125 MiB
+    for 2,000 clients."""
     head: int = 64 * 1024
     """The request line and headers: tokens and mirrored parameters are some hundred bytes each."""
     head_time: float = 20.0
-    """Until the head of a request is there, from the connection's or its own first byte on."""
+    """Until the head of a request is complete, from the connection or its own first byte on."""
     keep_alive: float = 75.0
-    """A connection without a request: longer than a reverse proxy keeps its own (nginx: 60)."""
+    """Until an idle connection is closed: longer than a reverse proxy keeps its own (nginx: 60)."""
     event: int = 1_000_000
-    """A legacy answer in an event stream: the SDKs' clients take 2**20. A longer one goes as plain JSON where
-    it still can, which is when nothing was said on the stream before it."""
+    """The final message of a legacy stream: the SDKs' clients take 2**20. A longer one is sent as plain JSON
+    if no other message preceded it."""
     sessions: int = limits.SESSIONS
     """Legacy sessions at once: each may have upstream connections of its own."""
     session_idle: float = 3_600.0
-    """A session without a request or an open stream: clients are told 404 then and begin anew."""
+    """Until a session without a request or an open stream ends: then its client gets 404 and begins anew."""
     sessions_share: int = limits.SESSIONS_SHARE
-    """Those of one address. Loopback has none: behind it may be anybody, a reverse proxy too."""
+    """Sessions of one address. Loopback has no such limit: a reverse proxy may be behind it."""
     connections: int = 2_000
     """Open at once; a session has one for its stream and one for each of its calls."""
     turned_away: int = 50
-    """Connections beyond those, all let in, that are told so; any more are closed without a word."""
+    """Connections beyond those that get a 503; any more are closed at once."""
     calls: int = limits.CALLS
     """Requests under way at once. One session, or the modern clients of one address, have as many as they
-    leave for all others. A legacy client that hangs up has cancelled none of its own."""
+    leave for all others. A legacy client that hangs up has not cancelled its requests."""
     unheard: float = 600.0
-    """Until what a legacy client asked is cancelled after it hung up: what is to be done may be done by then,
-    and its result is lost anyway."""
+    """Until the request of a legacy client that hung up is cancelled. It may have had its effect by then, and
+    its result is lost anyway."""
     away: float = 30.0
-    """Until a client that may come back for the answer, and hasn't, is asked nothing more in that call."""
+    """Until a client that could resume a stream, and hasn't, is sent no more requests on it."""
     silence: float = 2.0
-    """Until the stream of a legacy request begins on which nothing was said: from then on its client can
-    resume it. No sooner, as the SDK's client for Python takes no event of over 1 MiB in this era, and an
-    answer of that size is one from then on."""
+    """Until the stream of a legacy request begins if it has no message yet: from then on its client can
+    resume it. No sooner, because the final message must then be an event, and the SDK's client for Python
+    takes no event of over 1 MiB in this era."""
     replayed: int = limits.REPLAYED
-    """What was said on the streams of one session, and may be said again."""
+    """Events kept for the streams of one session."""
     replayed_by_all: int = limits.REPLAYED_FOR_ALL
-    """What was said on all streams, and may be said again."""
+    """Events kept for all streams."""
     backlog: int = 512
-    """Connections that wait to be taken."""
+    """Connections that wait to be accepted."""
     unread: float = 600.0
-    """What waits to be read: the longest pause of a client, and 64 MiB over 1 Mbit/s."""
+    """Until a connection is closed whose client doesn't read: the longest pause of a client, and 64 MiB over
+    1 Mbit/s."""
     untold: int = limits.WAITING
-    """What is told to a client that doesn't read, per stream; past that it is told no more on it."""
+    """What waits on one stream for a client that doesn't read; further notifications are dropped."""
     untold_small: int = limits.WAITING_SMALL
-    """What of that each stream may have, however much waits on the others."""
+    """What each stream may have of that, however much waits on the others."""
     untold_by_all: int = limits.WAITING_FOR_ALL
     """What waits on all streams together, beyond that."""
     unread_by_all: int = limits.UNREAD
     """What waits to be read on all connections together: two of the largest messages."""
     linger: float = 2.0
-    """For what a client still sends after it was refused: closed at once, it might never read why."""
+    """Until a connection is closed whose request was refused before its body was complete: if it were closed
+    at once, the client might never read why."""
 
 
 LIMITS = Limits()

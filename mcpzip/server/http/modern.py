@@ -1,19 +1,19 @@
-"""Clients of the modern era over HTTP: each request is a client of its own (2026-07-28
-`basic/transports/streamable-http`).
+"""Requests of the modern era over HTTP (2026-07-28 `basic/transports/streamable-http`).
 
-The rules: what a request's headers repeat of its body has to be the same (`routing`); whoever hangs up has
-cancelled; an error that comes before anything else was said sets the HTTP status.
+Each request is a client of its own. What its headers repeat of its body must be the same. Closing the
+connection cancels the request. An error that nothing preceded sets the HTTP status.
 """
+
+from functools import partial
 
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.workers import Asker
-from mcpzip.server.endpoint import BUSY, Endpoint
-from mcpzip.server.http import routing
-from mcpzip.server.http.head import Head
-from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.outbox import Answer, Outbox, Room
-from mcpzip.server.http.reply import Receive, Refusal, Reply
-from mcpzip.server.http.work import Outcome, Work
+from mcpzip.server.endpoint import BUSY, STOPPED, Endpoint, FaultError
+from mcpzip.server.http.header_validation import argument_mismatch, header_mismatch, unsupported_version
+from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.response import HttpResponse, Refusal
+from mcpzip.server.http.send_queue import FinalMessage, QueueBudget, SendQueue
+from mcpzip.server.task_tracker import Outcome, TaskTracker
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,
@@ -50,72 +50,77 @@ STATUS = {
         400,
     ),
 }
-"""The HTTP status of an error, by its code (`basic/transports/streamable-http`); of any other it is 200."""
+"""The HTTP status by error code (`basic/transports/streamable-http`); it is 200 for any other."""
 
-_NO_ANSWERS = Refusal(400, "In this version of the protocol nothing is asked of clients.", unread=False)
+_NO_RESPONSES = Refusal(400, "In this version of the protocol nothing is asked of clients.")
 
 
-class Modern:
-    """All requests of an endpoint's modern clients."""
+class ModernRequests:
+    """Answers the requests of an endpoint's modern clients."""
 
-    def __init__(self, endpoint: Endpoint, work: Work, limits: Limits, room: Room) -> None:
-        self._endpoint, self._work, self._limits, self._room = endpoint, work, limits, room
+    def __init__(self, endpoint: Endpoint, tasks: TaskTracker, budget: QueueBudget) -> None:
+        self._endpoint, self._tasks, self._budget = endpoint, tasks, budget
 
-    async def post(self, head: Head, body: bytes, reply: Reply, receive: Receive) -> None:
-        """Answers a POST with this body."""
+    def post(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Answers a POST."""
         peer = Peer(role=Role.SERVER)
-        match event := peer.message(body):
+        match event := peer.message(request.body):
             case Request():
-                await self._answer(peer, event, head, reply, receive)
+                self._answer(peer, event, request, response)
             case Invalid(id=id, code=code, message=message):
-                await reply.json(peer.error(id, code, message), STATUS[code])
+                response.json(peer.error(id, code, message), STATUS[code])
             case Notification() | Cancelled() | Unmatched(kind="progress" | "cancelled"):
-                # None is defined for this direction; a request isn't cancelled by an id that anyone may name.
-                error = routing.unserved(head)
-                if error is None:
-                    await reply.empty(202)
+                # None is defined for this direction, and no id cancels a request: anyone could name it.
+                if error := unsupported_version(request):
+                    response.json(*_message(peer, None, error))
                 else:
-                    await reply.json(peer.error(None, error.code, error.message, error.data, error.more), 400)
+                    response.empty(202)
             case _:
-                await reply.refuse(_NO_ANSWERS, receive, self._limits.linger)
+                response.refuse(_NO_RESPONSES)
 
-    async def _answer(self, peer: Peer, request: Request, head: Head, reply: Reply, receive: Receive) -> None:
-        outbox = Outbox(self._room)
+    def _answer(self, peer: Peer, event: Request, request: HttpRequest, response: HttpResponse) -> None:
+        queue = SendQueue(self._budget)
 
-        def tell(method: str, params: bytes | None) -> None:
-            outbox.tell(peer.notify(method, params))
+        def notify(method: str, params: bytes | None) -> None:
+            queue.put_if_room(peer.notify(method, params))
 
-        client = Client(Era.MODERN, lasting=False, tell=tell)
-        exchange = Exchange(client, request.id, request.params, tell)
-        error = routing.misrouted(head, request.method, exchange)
-        if error is None and self._work.full_for(head.address):
+        client = Client(Era.MODERN, lasting=False, tell=notify)
+        exchange = Exchange(client, event.id, event.params, notify)
+        error = header_mismatch(request, event.method, exchange)
+        if error is None and self._tasks.full_for(request.client_address):
             error = BUSY
-        if error is None and request.method == "tools/call":
-            error = await routing.mismirrored(head, exchange, self._endpoint.mirrored)
         if error is not None:
-            await reply.json(*_answer(peer, request.id, error))
+            response.json(*_message(peer, event.id, error))
             return
         meta = exchange.meta_fields
         client.capabilities = exchange.capabilities = meta[CLIENT_CAPABILITIES_KEY]
         exchange.log_level = text_of(meta.get(LOG_LEVEL_KEY, b""))
 
         def settled(outcome: Outcome) -> None:
-            outbox.finish(Answer(*_answer(peer, request.id, outcome)))
+            queue.finish(FinalMessage(*_message(peer, event.id, outcome or STOPPED)))
 
-        work = self._endpoint.answer(request.method, exchange)
-        task = self._work.answer(work, settled, Asker(head.address))
-        delivered = False
-        try:
-            delivered = await reply.deliver(outbox, receive)
-        finally:
-            if not delivered:
-                outbox.close()
-                task.cancel()
+        def delivered(complete: bool) -> None:
+            if not complete:
+                queue.close()
+                if task is not None:
+                    task.cancel()
+
+        asker = Asker(request.client_address)
+        begin = partial(self._call, request) if event.method == "tools/call" else None
+        task = self._tasks.run(event.method, exchange, settled, asker, begin)
+        response.deliver(queue, delivered)
+
+    async def _call(self, request: HttpRequest, method: str, exchange: Exchange) -> bytes:
+        if error := await argument_mismatch(request, exchange, self._endpoint.mirrored):
+            raise FaultError(error.code, error.message, error.data, error.more)
+        result = self._endpoint.begin(method, exchange)
+        return result if isinstance(result, bytes) else await result
 
 
-def _answer(peer: Peer, id: bytes, outcome: Outcome) -> tuple[bytes, int]:
+def _message(peer: Peer, id: bytes | None, outcome: bytes | RpcError) -> tuple[bytes, int]:
     """The line that answers request ``id``, and its HTTP status."""
     if isinstance(outcome, RpcError):
         line = peer.error(id, outcome.code, outcome.message, outcome.data, outcome.more)
         return line, STATUS.get(outcome.code, 200)
+    assert id is not None
     return peer.result(id, outcome), 200

@@ -1,8 +1,8 @@
-"""What a modern request's headers repeat of its body (2026-07-28 `basic/transports/streamable-http`, "Request
-Metadata Headers" and "Custom Headers from Tool Parameters").
+"""Compares the headers of a modern request with its body, parts of which they repeat (2026-07-28
+`basic/transports/streamable-http`, "Request Metadata Headers" and "Custom Headers from Tool Parameters").
 
-The rule: whoever routed the request by a header and we, who act by the body, must have read the same; so a
-header that says otherwise, twice, or nothing where it has to, is refused.
+A proxy may have routed the request by its headers, while we act on the body. So a header that differs, occurs
+twice or is missing is an error.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from mcpzip.model.errors import OverloadedError
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.workers import computed
-from mcpzip.server.http.head import Head
+from mcpzip.server.http.request import HttpRequest
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
     HEADER_MISMATCH,
@@ -31,47 +31,45 @@ Schema = Mapping[str, object]
 SchemaOf = Callable[[str], Callable[[], Schema] | None]
 """What reads the input schema of a tool that is shown under a name; None where it asks for no headers."""
 
-_NO_STAMP = RpcError(
+_NO_META = RpcError(
     INVALID_PARAMS, f"_meta lacks {PROTOCOL_VERSION_KEY} or …/{CLIENT_CAPABILITIES_KEY.partition('/')[2]}."
 )
 _UNREADABLE = RpcError(INVALID_PARAMS, "The arguments can't be compared with the headers that repeat them.")
 
 
-def unserved(head: Head) -> RpcError | None:
-    """What a message for a version that isn't served is answered with, judged by its header alone."""
-    version = head.text(VERSION_HEADER) or ""
+def unsupported_version(request: HttpRequest) -> RpcError | None:
+    """Why the version in the header isn't supported; None when it is."""
+    version = request.header("mcp-protocol-version") or ""
     return None if version in MODERN_VERSIONS else unsupported_version_error(version)
 
 
-def misrouted(head: Head, method: str, exchange: Exchange) -> RpcError | None:
+def header_mismatch(request: HttpRequest, method: str, exchange: Exchange) -> RpcError | None:
     """Why this request isn't what its headers say, or isn't of the modern era; None when all is well."""
     for header in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
-        if len(head.all(header)) > 1:
+        if len(request.headers.get(header.lower(), ())) > 1:
             return _mismatch(f"{header} is there more than once.")
-    stamp = exchange.meta_fields
-    if PROTOCOL_VERSION_KEY not in stamp or not stamp.get(CLIENT_CAPABILITIES_KEY, b"").startswith(b"{"):
-        return unserved(head) or _NO_STAMP
-    version = head.text(VERSION_HEADER)
-    if version != _text(stamp[PROTOCOL_VERSION_KEY]):
+    meta = exchange.meta_fields
+    if PROTOCOL_VERSION_KEY not in meta or not meta.get(CLIENT_CAPABILITIES_KEY, b"").startswith(b"{"):
+        return unsupported_version(request) or _NO_META
+    if request.header("mcp-protocol-version") != _text(meta[PROTOCOL_VERSION_KEY]):
         return _mismatch(f"{VERSION_HEADER} is not the version in _meta.")
-    if head.text(METHOD_HEADER) != method:
+    if request.header("mcp-method") != method:
         return _mismatch(f"{METHOD_HEADER} is not the method of the request.")
     param = NAMED_BY.get(method)
     name = exchange.fields.get(param, b"null") if param else b"null"
-    if name != b"null" and (_text(name) is None or header_text(head.text(NAME_HEADER)) != _text(name)):
+    if name != b"null" and (_text(name) is None or header_text(request.header("mcp-name")) != _text(name)):
         return _mismatch(f"{NAME_HEADER} is not the {param} in params.")
-    return unserved(head)
+    return unsupported_version(request)
 
 
-async def mismirrored(head: Head, exchange: Exchange, schema_of: SchemaOf) -> RpcError | None:
+async def argument_mismatch(request: HttpRequest, exchange: Exchange, schema_of: SchemaOf) -> RpcError | None:
     """Why the Mcp-Param headers of this `tools/call` aren't its arguments; None when all is well."""
     name = _text(exchange.fields.get("name", b""))
     schema = None if name is None else schema_of(name)
     if schema is None:
         return None
-    headers = head.starting(PREFIX)
-    names = [header for header, _ in headers]
-    if len(set(names)) < len(names):
+    headers = request.headers_starting_with(PREFIX)
+    if len(dict(headers)) < len(headers):
         return _mismatch("An Mcp-Param header is there more than once.")
     arguments = exchange.fields.get("arguments", b"{}")
     try:

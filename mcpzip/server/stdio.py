@@ -1,4 +1,4 @@
-"""`mcpzip serve` over stdio, once the front desk hands over."""
+"""`mcpzip serve` over stdio, after the early handshake."""
 
 import asyncio
 import gc
@@ -10,11 +10,11 @@ from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, load, paths
 from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server import card as cards
-from mcpzip.server.complaint import complain, guard_logs
-from mcpzip.server.endpoint import Endpoint, FirstWords
-from mcpzip.server.outlet import Outlet
+from mcpzip.server import handshake_cache
+from mcpzip.server.endpoint import Endpoint, HandshakeResults
 from mcpzip.server.session import Session
+from mcpzip.server.stderr import sanitize_logs, warn
+from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import write_to
@@ -40,7 +40,7 @@ class Prepared:
 
 def prepare(config_path: str) -> Prepared:
     """Reads config and snapshot. Raises ConfigError."""
-    stamp = cards.stamp(config_path)  # taken first: it must not be newer than what is read
+    stamp = handshake_cache.stamp(config_path)  # taken first: it must not be newer than what is read
     config = load(config_path, os.environ)
     catalog, warnings = snapshot.load(paths.snapshot_path(config.path), config.path)
     strange = foreign_files(paths.cache_folder(config.path))
@@ -48,32 +48,32 @@ def prepare(config_path: str) -> Prepared:
 
 
 def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
-    """Serves the client on stdin and stdout until it leaves or we are told to. Returns the exit code.
+    """Serves the client on stdin and stdout until it leaves or we are told to stop. Returns the exit code.
 
-    answered, rest: what the front desk did and did not answer; ended: whether input is at its end already.
+    answered, rest: the lines that the early handshake did and did not answer; ended: whether stdin has ended.
     """
     for warning in prepared.warnings:
-        complain(warning)
+        warn(warning)
     gc.freeze()  # what is loaded by now lives as long as we do
-    gc.enable()  # the front desk had it off
+    gc.enable()  # the early handshake had switched it off
     keep_buffers()
-    guard_logs()
+    sanitize_logs()
     asyncio.run(_serve(prepared, answered, rest, ended))
     return 0
 
 
 OPENING = 0.3
-"""Seconds the listing of servers waits for the client's first request, which says what it can be asked."""
+"""Seconds that servers are not yet listed, so that the client's first request can say what it supports."""
 
 
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
-    proxy = Proxy(prepared.config, prepared.catalog, complain)
+    proxy = Proxy(prepared.config, prepared.catalog, warn)
     endpoint = Endpoint(proxy)
     writer = write_to(1)
-    outlet = Outlet(writer)
-    session = Session(endpoint, outlet.say, outlet.tell, lambda: outlet.full)
+    output = StdioOutput(writer)
+    session = Session(endpoint, output.send, output.send_if_room, lambda: output.full)
     try:
         session.replay(answered)
 
@@ -82,8 +82,8 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
             done.set()
 
         reader = None if ended else read_lines_from(0, session.receive, end, at_once=limits.TURN, first=rest)
-        outlet.reader = reader
-        _keep_card(prepared, endpoint)
+        output.reader = reader
+        _write_handshake_cache(prepared, endpoint)
         if reader is None:
             session.receive(rest)
             end()
@@ -93,34 +93,34 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
         await done.wait()
         if reader is not None:
             reader.close()
-            outlet.close()
+            output.close()
         until = asyncio.get_running_loop().time() + PATIENCE
         await session.finish(PATIENCE)
         try:
             async with asyncio.timeout_at(until + FLUSH):
                 await writer.drain()
         except TimeoutError:
-            pass  # the client stopped reading: it doesn't want the rest
+            pass  # the client doesn't read any more
         writer.close()
     finally:
         await proxy.close()
-        _keep_card(prepared, endpoint)
+        _write_handshake_cache(prepared, endpoint)
 
 
-def _keep_card(prepared: Prepared, endpoint: Endpoint) -> None:
-    """What the front desk is to answer next time."""
-    if prepared.stamp is not None and (words := endpoint.told_first()) is not None:
-        cards.write(prepared.config.path, card_of(words, prepared.stamp))
+def _write_handshake_cache(prepared: Prepared, endpoint: Endpoint) -> None:
+    """Keeps the results that the early handshake is to answer with at the next start."""
+    if prepared.stamp is not None and (results := endpoint.handshake_results()) is not None:
+        handshake_cache.write(prepared.config.path, cache_of(results, prepared.stamp))
 
 
-def card_of(words: FirstWords, stamp: list[object]) -> "cards.Card":
-    """``words`` as a card. stamp: of the config as it was before it was read."""
+def cache_of(results: HandshakeResults, stamp: list[object]) -> "handshake_cache.HandshakeCache":
+    """``results`` as they are cached. stamp: of the config as it was before it was read."""
     return {
         "stamp": stamp,
         "versions": list(LEGACY_VERSIONS),
         "modern_version": MODERN_VERSION,
-        "initialize": json.loads(words.initialize),
-        "discover": None if words.discover is None else json.loads(words.discover),
-        "tools": None if words.tools is None else json.loads(words.tools),
-        "modern_tools": None if words.modern_tools is None else json.loads(words.modern_tools),
+        "initialize": json.loads(results.initialize),
+        "discover": None if results.discover is None else json.loads(results.discover),
+        "tools": None if results.tools is None else json.loads(results.tools),
+        "modern_tools": None if results.modern_tools is None else json.loads(results.modern_tools),
     }

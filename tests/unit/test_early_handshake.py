@@ -1,4 +1,4 @@
-"""The front desk may be there or not: a client can't tell by any byte of what it hears."""
+"""The front handshake may be there or not: a client can't tell by any byte of what it hears."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from mcpzip.catalog import Catalog
 from mcpzip.config import Config, ServerConfig
 from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server import card as cards
-from mcpzip.server.app import card_of
+from mcpzip.server import handshake_cache
+from mcpzip.server.early_handshake import EarlyHandshake, answer_early
 from mcpzip.server.endpoint import Endpoint
-from mcpzip.server.frontdesk import FrontDesk, attend
 from mcpzip.server.session import Session
+from mcpzip.server.stdio import cache_of
 from mcpzip.system.startup_io import answer_while
 
 SERVERS = {
@@ -29,9 +29,9 @@ SERVERS = {
 }
 PROXY = Proxy(Config(path="/nowhere/config.json", servers=SERVERS), Catalog())
 ENDPOINT = Endpoint(PROXY)
-WORDS = ENDPOINT.told_first()
+WORDS = ENDPOINT.handshake_results()
 assert WORDS is not None
-CARD = card_of(WORDS, stamp=["a stamp"])
+CARD = cache_of(WORDS, stamp=["a stamp"])
 
 STAMP = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -62,12 +62,12 @@ def session_alone(pieces: Sequence[bytes]) -> bytes:
 
 
 def desk_then_session(pieces: Sequence[bytes], handover: int) -> bytes:
-    """The desk hears the pieces before ``handover``, the session those after it."""
-    desk = FrontDesk(CARD)
-    said = [desk.receive(piece) for piece in pieces[:handover]]
+    """The handshake hears the pieces before ``handover``, the session those after it."""
+    handshake = EarlyHandshake(CARD)
+    said = [handshake.receive(piece) for piece in pieces[:handover]]
     session = Session(ENDPOINT, said.append)
-    session.replay(desk.answered)
-    session.receive(desk.rest())
+    session.replay(handshake.answered)
+    session.receive(handshake.rest())
     for piece in pieces[handover:]:
         session.receive(piece)
     session.end()
@@ -173,18 +173,18 @@ def test_how_the_bytes_are_cut_changes_nothing(lines: list[bytes], places: list[
 
 @pytest.mark.parametrize("opening", [INITIALIZE, DISCOVER, MODERN_LIST])
 def test_the_desk_answers_what_clients_ask_first(opening: bytes) -> None:
-    desk = FrontDesk(CARD)
-    assert desk.receive(opening) == session_alone([opening])
-    assert not desk.full
+    handshake = EarlyHandshake(CARD)
+    assert handshake.receive(opening) == session_alone([opening])
+    assert not handshake.stopped
 
 
 def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
     call = line("tools/call", {"name": "search_tools", "arguments": {"query": "x"}}, number="2")
-    desk = FrontDesk(CARD)
-    assert desk.receive(INITIALIZE + call + LIST[:20]).count(b"\n") == 1
-    assert desk.receive(LIST[20:] + b"{") == b""
-    assert desk.answered == INITIALIZE
-    assert desk.rest() == call + LIST + b"{"
+    handshake = EarlyHandshake(CARD)
+    assert handshake.receive(INITIALIZE + call + LIST[:20]).count(b"\n") == 1
+    assert handshake.receive(LIST[20:] + b"{") == b""
+    assert handshake.answered == INITIALIZE
+    assert handshake.rest() == call + LIST + b"{"
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,17 @@ def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
 )
 def test_no_line_is_too_much_for_it(bad: bytes) -> None:
     """A deeply nested line raised RecursionError and ended the process."""
-    desk = FrontDesk(CARD)
-    assert desk.receive(bad) == b""
-    assert desk.rest() == bad
+    handshake = EarlyHandshake(CARD)
+    assert handshake.receive(bad) == b""
+    assert handshake.rest() == bad
 
 
 def test_a_long_line_costs_no_more_than_its_length() -> None:
     """Each piece was joined to all before it: 16 MiB in small pieces took minutes."""
-    desk = FrontDesk(CARD)
+    handshake = EarlyHandshake(CARD)
     for _ in range(4096):
-        desk.receive(b"x" * 4096)
-    assert len(desk.rest()) == 4096 * 4096
+        handshake.receive(b"x" * 4096)
+    assert len(handshake.rest()) == 4096 * 4096
 
 
 # The card
@@ -217,9 +217,9 @@ def config(tmp_path: Path) -> str:
 
 
 def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
-    card = card_of(WORDS, cards.stamp(config))
-    cards.write(config, card)
-    assert cards.read(config) == card
+    card = cache_of(WORDS, handshake_cache.stamp(config))
+    handshake_cache.write(config, card)
+    assert handshake_cache.read(config) == card
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
     ],
 )
 def test_a_spoilt_card_is_no_card(config: str, spoil: Callable[[Path], object]) -> None:
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     spoil(next(Path(config).parent.glob("cache/*.front.json")))
-    assert cards.read(config) is None
+    assert handshake_cache.read(config) is None
 
 
 SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
@@ -265,17 +265,17 @@ SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
 )
 def test_a_card_is_for_what_of_a_config_shows_in_it(config: str, config_says: object, good: bool) -> None:
     Path(config).write_text(json.dumps({"mcpServers": SERVERS}))
-    card = card_of(WORDS, cards.stamp(config))
-    cards.write(config, card)
+    card = cache_of(WORDS, handshake_cache.stamp(config))
+    handshake_cache.write(config, card)
     Path(config).write_text(json.dumps(config_says))
-    assert cards.read(config) == (card if good else None)
+    assert handshake_cache.read(config) == (card if good else None)
 
 
 def test_a_card_is_for_one_config_only(config: str, tmp_path: Path) -> None:
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
-    assert cards.read(str(tmp_path / "other.json")) is None
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
+    assert handshake_cache.read(str(tmp_path / "other.json")) is None
     Path(config).write_text("{")
-    assert cards.read(config) is None
+    assert handshake_cache.read(config) is None
 
 
 # While the rest is being loaded
@@ -284,12 +284,12 @@ def test_a_card_is_for_one_config_only(config: str, tmp_path: Path) -> None:
 def attended(
     config: str, said: bytes, load: Callable[[], str]
 ) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
-    """`attend` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
+    """`answer_early` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
     os.write(to_stdin, said)
     os.close(to_stdin)
     try:
-        outcome = attend(config, load, stdin, stdout)
+        outcome = answer_early(config, load, stdin, stdout)
     finally:
         os.close(stdin)
         os.close(stdout)
@@ -299,7 +299,7 @@ def attended(
 
 
 def test_it_answers_before_anything_is_loaded(config: str) -> None:
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
     heard: list[bytes] = []
 
@@ -308,7 +308,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
         return "loaded"
 
     os.write(to_stdin, INITIALIZE)
-    loaded, answered, rest, ended = attend(config, load, stdin, stdout)
+    loaded, answered, rest, ended = answer_early(config, load, stdin, stdout)
     assert (loaded, answered, rest, ended) == ("loaded", INITIALIZE, b"", False)
     assert heard == [session_alone([INITIALIZE])]
     for fd in (stdin, to_stdin, from_stdout, stdout):
@@ -316,7 +316,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
 
 
 def test_the_end_of_input_while_loading_is_told(config: str) -> None:
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     (loaded, answered, rest, ended), wrote = attended(config, INITIALIZE + LIST[:9], lambda: "loaded")
     assert (loaded, answered, rest) == ("loaded", INITIALIZE, LIST[:9])
     assert ended or rest == LIST[:9]
@@ -324,7 +324,7 @@ def test_the_end_of_input_while_loading_is_told(config: str) -> None:
 
 
 def test_an_error_of_loading_comes_through(config: str) -> None:
-    cards.write(config, card_of(WORDS, cards.stamp(config)))
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
 
     def load() -> str:
         raise ZeroDivisionError
@@ -340,7 +340,7 @@ def test_without_a_card_nothing_is_said(config: str) -> None:
 
 
 def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
-    code = "import sys; import mcpzip.cli.main, mcpzip.server.frontdesk; print(*sorted(sys.modules))"
+    code = "import sys; import mcpzip.cli.main, mcpzip.server.early_handshake; print(*sorted(sys.modules))"
     root = str(Path(__file__).resolve().parents[2])
     found = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
@@ -366,7 +366,7 @@ def test_what_is_said_before_the_rest_is_loaded_has_an_end(start: bytes) -> None
     """All of it was held, however long loading took."""
     theirs, ours = os.pipe()
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    desk, stop = FrontDesk(CARD), threading.Event()
+    handshake, stop = EarlyHandshake(CARD), threading.Event()
 
     def flood() -> None:
         os.write(ours, start)
@@ -377,19 +377,19 @@ def test_what_is_said_before_the_rest_is_loaded_has_an_end(start: bytes) -> None
             pass
 
     def load() -> None:
-        while not desk.sated:
+        while not handshake.sated:
             stop.wait(0.001)
-        held = len(desk.rest())
+        held = len(handshake.rest())
         stop.wait(0.1)  # it would read on
-        assert len(desk.rest()) <= held + (1 << 17)
+        assert len(handshake.rest()) <= held + (1 << 17)
 
     flooding = threading.Thread(target=flood)
     flooding.start()
-    _, ended = answer_while(load, desk, theirs, nowhere)
+    _, ended = answer_while(load, handshake, theirs, nowhere)
     stop.set()
     os.close(theirs)
     flooding.join()
     assert not ended
-    assert len(desk.rest()) < limits.FRONT + (1 << 18)
+    assert len(handshake.rest()) < limits.FRONT + (1 << 18)
     os.close(ours)
     os.close(nowhere)

@@ -1,10 +1,9 @@
 """Answers the handshake and `tools/list` while the rest of mcpzip is still being loaded.
 
-The rules: (1) it imports nothing but the standard library's smallest parts, because a client waits for it;
-(2) it answers only what it
-can answer exactly as the session would: it says what the session said last time (`card`); (3) at the first
-message it can't answer it stops, and keeps that message and all after it in order. What it answered is
-replayed to the session in silence, so that the two can't disagree about what was negotiated.
+A client waits for it, so it imports only small parts of the standard library. It answers what it can answer
+exactly as the session would, from the results of the last start (`handshake_cache`). At the first message
+that it can't answer it stops, and keeps that message and all after it, in order. The messages it answered are
+replayed to the session, whose responses are dropped, so that both agree about what was negotiated.
 """
 
 import gc
@@ -13,7 +12,7 @@ import os
 import sys
 
 from mcpzip.config.paths import config_path
-from mcpzip.server import card as cards
+from mcpzip.server import handshake_cache
 from mcpzip.system.startup_io import answer_while, open_if_closed
 
 TYPE_CHECKING = False
@@ -21,43 +20,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from mcpzip.server.card import Card
+    from mcpzip.server.handshake_cache import HandshakeCache
 
     T = TypeVar("T")
 
 SWITCH_INTERVAL = 0.0005
-"""Seconds a busy thread (one that loads or builds an index) may keep the interpreter from a message."""
+"""Seconds for which a busy thread (one that imports, or builds an index) may delay a message."""
 
 _META_VERSION = "io.modelcontextprotocol/protocolVersion"
 _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STAMP = "io.modelcontextprotocol/"
 _SOON = 1 << 18
-"""Bytes below which it isn't asked whether they are too many: nothing is imported for that."""
+"""Bytes up to which the limit isn't checked, because checking it takes an import."""
 _DEEPEST = 100
-"""Brackets in a line that is read here: what is too deep far beyond, json and msgspec see differently."""
+"""Lines with more brackets than this go to the full session, because json and msgspec disagree about the
+maximum depth."""
 
 
-class FrontDesk:
-    """Sans I/O: bytes in, replies out. ``answered`` is the bytes of the lines it answered.
+class EarlyHandshake:
+    """The early handshake, without I/O: bytes in, responses out.
 
-    full: whether something came that only the session can answer.
+    answered: the lines it answered; stopped: whether there was a message that only the session can answer.
     """
 
-    def __init__(self, card: "Card") -> None:
+    def __init__(self, cache: "HandshakeCache") -> None:
         self.answered = b""
-        self.full = False
-        self._card = card
+        self.stopped = False
+        self._cache = cache
         self._era = ""
         self._kept = bytearray()
 
     @property
     def busy(self) -> bool:
         """Whether anything was answered, or waits for the session."""
-        return bool(self.answered) or self.full
+        return bool(self.answered) or self.stopped
 
     @property
     def sated(self) -> bool:
-        """Whether it holds as much as it may."""
+        """Whether it holds as many bytes as it may."""
         held = len(self._kept) + len(self.answered)
         if held <= _SOON:
             return False
@@ -66,15 +66,15 @@ class FrontDesk:
         return held >= limits.FRONT
 
     def receive(self, data: bytes) -> bytes:
-        """The replies to whatever lines ``data`` completes."""
+        """The responses to the lines that ``data`` completes."""
         self._kept += data
         out, done = b"", 0
-        if self.full or b"\n" not in data:
+        if self.stopped or b"\n" not in data:
             return out
         for line in bytes(self._kept).split(b"\n")[:-1]:
             reply = self._answer(line)
             if reply is None:
-                self.full = True
+                self.stopped = True
                 break
             out += reply
             done += len(line) + 1
@@ -83,7 +83,7 @@ class FrontDesk:
         return out
 
     def rest(self) -> bytes:
-        """All that the session has to deal with: the lines kept and the start of one that isn't complete."""
+        """What the session has to handle: the lines that were kept, and an incomplete one."""
         return bytes(self._kept)
 
     def _answer(self, line: bytes) -> bytes | None:
@@ -112,19 +112,19 @@ class FrontDesk:
         return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
     def _result(self, method: object, params: "dict[str, object]") -> "dict[str, object] | None":
-        card, meta = self._card, params.get("_meta")
+        cache, meta = self._cache, params.get("_meta")
         keys = meta if isinstance(meta, dict) else {}
-        modern = keys.get(_META_VERSION) == card["modern_version"] and isinstance(
+        modern = keys.get(_META_VERSION) == cache["modern_version"] and isinstance(
             keys.get(_META_CAPABILITIES), dict
         )
         if method == "initialize" and not self._era and isinstance(params.get("protocolVersion"), str):
             self._era = "legacy"
-            asked, versions = params["protocolVersion"], card["versions"]
-            return {"protocolVersion": asked if asked in versions else versions[-1], **card["initialize"]}
+            asked, versions = params["protocolVersion"], cache["versions"]
+            return {"protocolVersion": asked if asked in versions else versions[-1], **cache["initialize"]}
         if modern and self._era != "legacy":
-            answers = {"server/discover": card["discover"], "tools/list": card["modern_tools"]}
+            answers = {"server/discover": cache["discover"], "tools/list": cache["modern_tools"]}
         elif self._era == "legacy" and not any(key.startswith(_STAMP) for key in keys):
-            answers = {"ping": {}, "tools/list": card["tools"]}
+            answers = {"ping": {}, "tools/list": cache["tools"]}
         else:
             return None
         if not isinstance(method, str) or method not in answers or params.get("cursor") is not None:
@@ -139,13 +139,13 @@ def _refuse(constant: str) -> object:
 
 
 def _echoes(number: object, line: bytes) -> bool:
-    """Whether this id, decoded and encoded again, has the bytes it came in."""
+    """Whether this id, decoded and encoded again, has the same bytes."""
     if isinstance(number, str):
         return b"\\" not in line
     return type(number) is int and not (number == 0 and b"-0" in line)
 
 
-def attend(
+def answer_early(
     config: str, load: "Callable[[], T]", stdin: int = 0, stdout: int = 1
 ) -> "tuple[T, bytes, bytes, bool]":
     """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
@@ -153,12 +153,12 @@ def attend(
 
     Raises what ``load`` raises.
     """
-    card = cards.read(config)
-    if card is None:
+    cache = handshake_cache.read(config)
+    if cache is None:
         return load(), b"", b"", False
-    desk = FrontDesk(card)
-    loaded, ended = answer_while(load, desk, stdin, stdout)
-    return loaded, desk.answered, desk.rest(), ended
+    handshake = EarlyHandshake(cache)
+    loaded, ended = answer_while(load, handshake, stdin, stdout)
+    return loaded, handshake.answered, handshake.rest(), ended
 
 
 def main(explicit_config: "str | None") -> int:
@@ -172,27 +172,27 @@ def main(explicit_config: "str | None") -> int:
         sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 
     def load() -> "Prepared":
-        from mcpzip.server.app import prepare
+        from mcpzip.server.stdio import prepare
 
         return prepare(config)
 
     try:
-        prepared, answered, rest, ended = attend(config, load)
+        prepared, answered, rest, ended = answer_early(config, load)
     except KeyboardInterrupt:
         return 0
-    except BrokenPipeError:  # the client left before we said a word
+    except BrokenPipeError:  # the client left before any response
         return 0
     except Exception as error:
         if type(error).__name__ != "ConfigError":
             raise
-        from mcpzip.server.complaint import complain
+        from mcpzip.server.stderr import warn
 
-        complain(str(error))
+        warn(str(error))
         return 2
-    from mcpzip.server.app import run
+    from mcpzip.server.stdio import run
 
     return run(prepared, answered, rest, ended)
 
 
 if TYPE_CHECKING:
-    from mcpzip.server.app import Prepared
+    from mcpzip.server.stdio import Prepared

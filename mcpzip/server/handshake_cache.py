@@ -1,9 +1,9 @@
-"""What the front desk answers with, prepared on an earlier run.
+"""Results of the first requests of every client, cached on disk for the early handshake of the next start.
 
-The rule: a card is good only for the version and the config it was written for, as far as the config shows in
-it; in any doubt there is no card, and the first answer comes a few hundred milliseconds later from the whole
-program. Nobody else's card is used (`mcpzip.system.state_files`). Standard library only: this is read before
-anything else.
+The cache is valid only for the version and the config it was written for, as far as the results depend on the
+config. In any doubt it is not used, and the first answer comes a few hundred milliseconds later. A file that
+another user could have written is not used (`mcpzip.system.state_files`). Standard library only: this is
+imported before anything else.
 """
 
 import json
@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    class Card(TypedDict):
-        """The results, as JSON values, of what a client asks first; the last three are None where they depend
-        on more than the config. ``versions``: the legacy ones, oldest first.
+    class HandshakeCache(TypedDict):
+        """Results as JSON values; the last three are None where they depend on more than the config.
+        ``versions``: the legacy ones, oldest first.
         """
 
         stamp: list[object]
@@ -46,11 +46,11 @@ _SHAPE = {
 
 
 def stamp(config_path: str) -> "list[object] | None":
-    """What a card depends on: our version, the config's place, the servers it names and what of them is
-    pinned, how tools are shown, how many results it wants.
+    """What the cached results depend on: our version, the path of the config, the names and pins of its
+    servers, how tools are shown, how many results a search has.
 
-    None when that can't be read, or not twice. What else the config says (a header, an argument) is in no
-    answer of the front desk, and may differ at every start.
+    None when that can't be read, or can't be read twice. Nothing else in the config (a header, an argument)
+    occurs in the results.
     """
     try:
         found = os.stat(config_path)
@@ -70,27 +70,27 @@ def stamp(config_path: str) -> "list[object] | None":
         return None
 
 
-def read(config_path: str) -> "Card | None":
-    """The card for this config, or None when there is none to trust."""
+def read(config_path: str) -> "HandshakeCache | None":
+    """The cached results for this config; None when there are none that can be trusted."""
     try:
-        card: Card = json.loads(read_state(card_path(config_path), limits.CARD))
-        fits = card["stamp"] == stamp(config_path) and all(
-            key in card and type(card.get(key)) in kinds for key, kinds in _SHAPE.items()
+        results: HandshakeCache = json.loads(read_state(card_path(config_path), limits.CARD))
+        fits = results["stamp"] == stamp(config_path) and all(
+            key in results and type(results.get(key)) in kinds for key, kinds in _SHAPE.items()
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return card if fits and card["versions"] else None
+    return results if fits and results["versions"] else None
 
 
-def write(config_path: str, card: "Card") -> None:
-    """Keeps ``card``, unless it stands there already, or is too large: then none is kept. A disk that refuses
-    costs only speed next time.
+def write(config_path: str, results: "HandshakeCache") -> None:
+    """Writes ``results``, unless the file has them already. If they are too large, the file is removed. A
+    write error costs only time at the next start.
     """
-    if read(config_path) == card:
+    if read(config_path) == results:
         return
     path = card_path(config_path)
     try:
-        data = json.dumps(card, ensure_ascii=False).encode()
+        data = json.dumps(results, ensure_ascii=False).encode()
         if len(data) <= limits.CARD:
             write_state(path, data)
         else:

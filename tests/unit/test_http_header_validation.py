@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.http import routing
-from mcpzip.server.http.head import Head
+from mcpzip.server.http import header_validation
+from mcpzip.server.http.request import HttpRequest
 from mcpzip.wire import MODERN_VERSION, Era, RpcError
 
 STAMP = {
@@ -29,9 +29,9 @@ SCHEMA: dict[str, object] = {
 Pairs = Sequence[tuple[str, str]]
 
 
-def head(headers: Pairs) -> Head:
+def request(headers: Pairs) -> HttpRequest:
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
-    return Head({"method": "POST", "raw_path": b"/mcp", "headers": raw})
+    return HttpRequest("POST", "/mcp", raw)
 
 
 def exchange(params: dict[str, object], stamp: dict[str, object] | None = None) -> Exchange:
@@ -45,10 +45,10 @@ def encoded(text: str) -> str:
 
 def judged(headers: Pairs, method: str, params: dict[str, object]) -> RpcError | None:
     own = [("MCP-Protocol-Version", MODERN_VERSION), ("Mcp-Method", method)]
-    return routing.misrouted(head([*own, *headers]), method, exchange(params))
+    return header_validation.header_mismatch(request([*own, *headers]), method, exchange(params))
 
 
-@given(st.text(max_size=20), st.sampled_from(sorted(routing.NAMED_BY.items())))
+@given(st.text(max_size=20), st.sampled_from(sorted(header_validation.NAMED_BY.items())))
 def test_a_name_in_any_letters(name: str, named: tuple[str, str]) -> None:
     method, param = named
     assert judged([("Mcp-Name", encoded(name))], method, {param: name}) is None
@@ -98,8 +98,8 @@ def test_method_and_name(headers: Pairs, method: str, params: dict[str, object],
     ],
 )
 def test_the_version(version: str, stamp: dict[str, object], code: int | None) -> None:
-    headers = head([("MCP-Protocol-Version", version), ("Mcp-Method", "tools/list")])
-    found = routing.misrouted(headers, "tools/list", exchange({}, stamp))
+    headers = request([("MCP-Protocol-Version", version), ("Mcp-Method", "tools/list")])
+    found = header_validation.header_mismatch(headers, "tools/list", exchange({}, stamp))
     assert (found and found.code) == code
 
 
@@ -120,25 +120,32 @@ def test_the_version(version: str, stamp: dict[str, object], code: int | None) -
 async def test_arguments(headers: Pairs, arguments: dict[str, object], refused: bool) -> None:
     asked: list[str] = []
 
-    def schema_of(name: str) -> routing.Callable[[], routing.Schema]:
+    def schema_of(name: str) -> header_validation.Callable[[], header_validation.Schema]:
         asked.append(name)
         return lambda: SCHEMA
 
     call = exchange({"name": "t", "arguments": arguments})
-    found = await routing.mismirrored(head(headers), call, schema_of)
+    found = await header_validation.argument_mismatch(request(headers), call, schema_of)
     assert (found is not None and found.code == MISMATCH) == refused
     assert asked == ["t"]
 
 
 async def test_arguments_that_no_header_repeats_are_not_looked_at() -> None:
     call = exchange({"name": "t", "arguments": {"region": "eu"}})
-    assert await routing.mismirrored(head([("Mcp-Param-Region", "us")]), call, lambda name: None) is None
+    assert (
+        await header_validation.argument_mismatch(
+            request([("Mcp-Param-Region", "us")]), call, lambda name: None
+        )
+        is None
+    )
     for arguments in (None, [], "text"):
         call = exchange({"name": "t", "arguments": arguments})
-        assert await routing.mismirrored(head([]), call, lambda name: lambda: SCHEMA) is None
+        assert (
+            await header_validation.argument_mismatch(request([]), call, lambda name: lambda: SCHEMA) is None
+        )
     long = b'{"name":"t","arguments":{"count":%b}}' % (b"7" * 5000)  # more digits than Python reads
-    found = await routing.mismirrored(
-        head([]), Exchange(Client(Era.MODERN), b"1", long), lambda name: lambda: SCHEMA
+    found = await header_validation.argument_mismatch(
+        request([]), Exchange(Client(Era.MODERN), b"1", long), lambda name: lambda: SCHEMA
     )
     assert found
     assert found.code == INVALID
@@ -157,6 +164,6 @@ async def test_arguments_that_no_header_repeats_are_not_looked_at() -> None:
     ],
 )
 def test_what_is_accepted(accept: str, json: bool, events: bool) -> None:
-    asked = head([("Accept", accept)])
+    asked = request([("Accept", accept)])
     assert (asked.accepts("application/json"), asked.accepts("text/event-stream")) == (json, events)
     assert asked.accepts("application/json", "text/event-stream") == (json and events)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mcpzip.model.redaction import register
-from mcpzip.server.complaint import complain, crashed, guard_logs
+from mcpzip.server.stderr import print_traceback, sanitize_logs, warn
 
 HOSTILE = "no \x1b]52;c;cm0gLXJm\x1b\\ \u202e\r\nmcpzip: all is well s3cret-value"
 SHOWN = "no \\x1b]52;c;cm0gLXJm\\x1b\\ \\u202e mcpzip: all is well …"
@@ -17,7 +17,7 @@ Capture = pytest.CaptureFixture[str]
 
 def test_a_complaint_is_one_harmless_line(capsys: Capture) -> None:
     register("s3cret-value")
-    complain(HOSTILE)
+    warn(HOSTILE)
     assert capsys.readouterr().err == f"mcpzip: {SHOWN}\n"
 
 
@@ -26,7 +26,7 @@ def test_a_crash_is_told_harmlessly(capsys: Capture) -> None:
     try:
         raise ValueError(HOSTILE)
     except ValueError as error:
-        crashed(ValueError, error, error.__traceback__)
+        print_traceback(ValueError, error, error.__traceback__)
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
     assert "\\x1b]52;c;" in said
@@ -42,7 +42,7 @@ def test_what_libraries_log_and_what_ends_a_thread_is_told_so(
     monkeypatch.setattr(logging, "lastResort", last)
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
-    guard_logs()
+    sanitize_logs()
     last.emit(logging.LogRecord("asyncio", logging.ERROR, "f", 1, HOSTILE, None, None))
 
     def end() -> None:

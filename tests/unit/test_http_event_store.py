@@ -6,7 +6,14 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.server.http.track import OVERHEAD, Memory, Track, Tracks, event, is_event_id
+from mcpzip.server.http.event_store import (
+    OVERHEAD,
+    EventStore,
+    EventStream,
+    ReplayBudget,
+    is_event_id,
+    sse_event,
+)
 
 EVENT_ID = re.compile(rb"id: (\S+)\r\n")
 
@@ -23,9 +30,9 @@ def id_of(said: bytes) -> str:
     return found[1].decode()
 
 
-def begun(tracks: Tracks) -> Track:
+def begun(tracks: EventStore) -> EventStream:
     track = tracks.new(None)
-    track.opening(whole=False)
+    track.first(only=False)
     return track
 
 
@@ -33,10 +40,10 @@ class Played:
     """Two sessions, and what was said on their streams."""
 
     def __init__(self, each: int, together: int) -> None:
-        self.memory = Memory(each, together)
-        self.sessions = [Tracks(self.memory, 1.0) for _ in range(2)]
+        self.budget = ReplayBudget(each, together)
+        self.sessions = [EventStore(self.budget, 1.0) for _ in range(2)]
         self.tracks = [[begun(tracks) for _ in range(4)] for tracks in self.sessions]
-        self.said: dict[Track, list[bytes]] = {track: [] for some in self.tracks for track in some}
+        self.said: dict[EventStream, list[bytes]] = {track: [] for some in self.tracks for track in some}
 
     def play(self, script: list[tuple[int, int, int, str]], after: Callable[[], None]) -> None:
         for session, which, size, what in script:
@@ -44,7 +51,7 @@ class Played:
             if what == "e":
                 self.sessions[session].end()
             elif not track.over:
-                self.said[track].append(track.event(b"x" * size, last=what == "a"))
+                self.said[track].append(track.add(b"x" * size, last=what == "a"))
             after()
 
 
@@ -60,7 +67,7 @@ def test_no_more_is_kept_than_may_be(
             for tracks in played.tracks
         ]
         assert [tracks.taken for tracks in played.sessions] == kept
-        assert played.memory.taken == sum(kept) <= together
+        assert played.budget.taken == sum(kept) <= together
         assert max(kept) <= each
         assert [sum(kept) for tracks, kept in zip(played.sessions, kept_of(played), strict=True)] == kept
 
@@ -70,7 +77,7 @@ def test_no_more_is_kept_than_may_be(
     played.play(script, bounded)
     for tracks in played.sessions:
         tracks.end()
-    assert (played.memory.taken, played.memory.kept) == (0, {})
+    assert (played.budget.taken, played.budget.kept) == (0, {})
 
 
 @given(turns, st.integers(OVERHEAD + 1, 4_000))
@@ -80,12 +87,12 @@ def test_what_is_said_again_is_what_was_said(script: list[tuple[int, int, int, s
     def right() -> None:
         for tracks, some in zip(played.sessions, played.tracks, strict=True):
             for track in some:
-                for number in range(track.said + 1):
+                for number in range(track.count + 1):
                     again = list(track.after(number))
                     assert [said for said in played.said[track][number:] if said in again] == again
                     if not track.lost_after(number):
                         assert again == played.said[track][number:]
-                    known = tracks.at(id_of(track.primed(number)))
+                    known = tracks.find(id_of(track.empty_event(number)))
                     assert known == ((track, number) if track.resumable else None)
 
     played.play(script, right)
@@ -101,16 +108,16 @@ def test_nothing_is_lost_within_bounds(script: list[tuple[int, int, int, str]]) 
 
 
 def test_a_stream_whose_client_knows_no_id_is_not_kept() -> None:
-    tracks = Tracks(Memory(10_000, 10_000), 1.0)
+    tracks = EventStore(ReplayBudget(10_000, 10_000), 1.0)
     track = tracks.new(None)
-    whole = track.opening(whole=True) + track.event(b'{"id":1}\n', last=True)
-    assert whole.endswith(event(b'{"id":1}\n'))
-    assert (track.resumable, tracks.taken, tracks.at("1-0")) == (False, 0, None)
+    whole = track.first(only=True) + track.add(b'{"id":1}\n', last=True)
+    assert whole.endswith(sse_event(b'{"id":1}\n'))
+    assert (track.resumable, tracks.taken, tracks.find("1-0")) == (False, 0, None)
 
 
 @given(st.text())
 def test_any_text_is_an_id_or_none(text: str) -> None:
-    tracks = Tracks(Memory(10_000, 10_000), 1.0)
+    tracks = EventStore(ReplayBudget(10_000, 10_000), 1.0)
     begun(tracks)
-    assert (tracks.at(text) is None) == (text != "1-0")
-    assert is_event_id(text) or tracks.at(text) is None
+    assert (tracks.find(text) is None) == (text != "1-0")
+    assert is_event_id(text) or tracks.find(text) is None

@@ -1,0 +1,85 @@
+"""The HTTP server: takes connections, hands each request to the code of its era, and ends them all."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.http.access import Access
+from mcpzip.server.http.connection import Connection
+from mcpzip.server.http.connections import Connections
+from mcpzip.server.http.legacy import LegacySessions
+from mcpzip.server.http.limits import LIMITS, Limits
+from mcpzip.server.http.middleware import Middleware, answer_preflight
+from mcpzip.server.http.modern import ModernRequests
+from mcpzip.server.http.request import HttpRequest
+from mcpzip.server.http.response import HttpResponse
+from mcpzip.server.http.send_queue import QueueBudget
+from mcpzip.server.task_tracker import TaskTracker
+from mcpzip.system.descriptors import raise_descriptor_limit
+from mcpzip.wire import Era
+
+SHUTDOWN_TIME = 0.5
+"""Seconds that requests under way are given after we were told to stop."""
+CANCEL_TIME = 0.3
+"""Seconds that a cancelled request may take to tell its server, and the last responses to be sent."""
+
+
+class HttpServer:
+    """Serves one endpoint over HTTP to the clients that ``access`` admits. warn: is told of our defects."""
+
+    def __init__(
+        self, endpoint: Endpoint, access: Access, warn: Callable[[str], None], limits: Limits = LIMITS
+    ) -> None:
+        self.warn, self._limits = warn, limits
+        middleware = Middleware(access, limits)
+        self.check, self.too_large = middleware.check, middleware.too_large
+        self._tasks = TaskTracker(endpoint, limits.calls)
+        budget = QueueBudget(limits.untold, limits.untold_small, limits.untold_by_all)
+        self._legacy = LegacySessions(endpoint, self._tasks, limits, budget)
+        self._modern = ModernRequests(endpoint, self._tasks, budget)
+
+    def handle(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Answers a request that passed the checks, now that its body is complete."""
+        if request.is_preflight:
+            answer_preflight(request, response)
+        elif request.method == "POST":
+            era = self._modern if request.era is Era.MODERN else self._legacy
+            era.post(request, response)
+        elif request.method == "GET":
+            self._legacy.get(request, response)
+        else:
+            self._legacy.delete(request, response)
+
+    async def serve(
+        self,
+        listening: socket.socket,
+        done: asyncio.Event,
+        ready: Callable[[], None],
+        leaving: Callable[[], None],
+        over: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Serves until ``done``; closes ``listening``. ready: is called once connections are taken; leaving:
+        when no more are, to end what would not end by itself; over: when no request is under way any more,
+        while the last responses are sent.
+        """
+        loop, limits = asyncio.get_running_loop(), self._limits
+        room = max(1, raise_descriptor_limit(limits.connections + limits.turned_away) - limits.turned_away)
+        connections = Connections(limits, room)
+        server = await loop.create_server(
+            lambda: Connection(self, connections, limits), sock=listening, backlog=limits.backlog
+        )
+        try:
+            ready()
+            await done.wait()
+        finally:
+            server.close()
+            connections.shutdown()
+            try:
+                leaving()
+                await self._tasks.settle(SHUTDOWN_TIME, CANCEL_TIME)
+                self._legacy.end()
+                await self._tasks.finish(CANCEL_TIME)
+                over()
+            finally:
+                await connections.close(CANCEL_TIME)

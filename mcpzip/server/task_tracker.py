@@ -1,0 +1,139 @@
+"""The requests of clients that are under way: how many may run, for whom, and how they end.
+
+Whatever happens, every request has exactly one outcome. One that can be answered at once takes no task.
+"""
+
+import asyncio
+import contextvars
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from functools import partial
+
+from mcpzip.model import limits
+from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.workers import ASKER, Asker
+from mcpzip.server.endpoint import Endpoint, PendingResult, fault_of
+from mcpzip.system.tasks import retrieve_exception
+from mcpzip.wire import RpcError
+
+Outcome = bytes | RpcError | None
+"""The result of a request, as JSON text, or why there is none; None if the request was cancelled."""
+Settled = Callable[[Outcome], object]
+
+
+class TaskTracker:
+    """Runs the requests and notifications of clients. limit: requests at once. stopping: whether whatever
+    begins now is cancelled.
+    """
+
+    def __init__(self, endpoint: Endpoint, limit: int) -> None:
+        self._endpoint, self._limit = endpoint, limit
+        self._requests: set[asyncio.Task[None]] = set()
+        self._count_by_client: Counter[object] = Counter()
+        self._unawaited: set[asyncio.Task[None]] = set()
+        self.stopping = False
+
+    def run(
+        self,
+        method: str,
+        exchange: Exchange,
+        settled: Settled,
+        asker: Asker | None = None,
+        begin: Callable[[str, Exchange], PendingResult] | None = None,
+    ) -> "asyncio.Task[None] | None":
+        """Answers a request; calls ``settled`` with what came of it, perhaps before this returns. Returns the
+        task that does it, None if it is done. asker: for whom. begin: instead of the endpoint's.
+        """
+        endpoint = self._endpoint
+        try:
+            result = (begin or endpoint.begin)(method, exchange)
+            if isinstance(result, bytes):
+                result = endpoint.finished(method, exchange, result)
+        except Exception as failure:
+            settled(fault_of(failure).error)
+            return None
+        if isinstance(result, bytes):
+            settled(result)
+            return None
+        context, client = contextvars.copy_context(), None
+        if asker is not None:
+            client = asker.whose
+            context.run(ASKER.set, asker)
+        work = self._settle(method, exchange, result, settled)
+        task = asyncio.get_running_loop().create_task(work, context=context)
+        self._requests.add(task)
+        self._count_by_client[client] += 1
+        task.add_done_callback(partial(self._done, result, settled, client))
+        if self.stopping:  # it came while the last connections were being closed
+            task.cancel()
+        return task
+
+    async def _settle(
+        self, method: str, exchange: Exchange, work: Coroutine[None, None, bytes], settled: Settled
+    ) -> None:
+        outcome: Outcome
+        try:
+            outcome = self._endpoint.finished(method, exchange, await work)
+        except Exception as failure:
+            outcome = fault_of(failure).error
+        settled(outcome)
+
+    def _done(
+        self,
+        work: Coroutine[None, None, bytes],
+        settled: Settled,
+        client: object,
+        task: "asyncio.Task[None]",
+    ) -> None:
+        self._requests.discard(task)
+        self._count_by_client[client] -= 1
+        if not self._count_by_client[client]:
+            del self._count_by_client[client]
+        if task.cancelled():
+            work.close()  # it has not begun if it was cancelled at once
+            settled(None)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many requests as there may be."""
+        return len(self._requests) >= self._limit
+
+    def full_for(self, client: object) -> bool:
+        """Whether ``client`` has as many requests as it may: as many as it leaves for all others."""
+        running = len(self._requests)
+        return running >= self._limit or self._count_by_client[client] > self._limit - running
+
+    def notified(self, client: Client, method: str, params: bytes | None) -> None:
+        """Passes on a notification of ``client``, unless too many are under way."""
+        if len(self._unawaited) >= limits.NOTICES:
+            return
+        if work := self._endpoint.notified(client, method, params):
+            self.run_unawaited(work)
+
+    def run_unawaited(self, work: Coroutine[None, None, None]) -> None:
+        """Runs ``work``, whose outcome nobody waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._unawaited.add(task)
+        task.add_done_callback(self._unawaited.discard)
+        task.add_done_callback(retrieve_exception)
+
+    async def settle(self, patience: float, cancel_time: float) -> None:
+        """Requests get ``patience`` seconds, then are cancelled and get ``cancel_time`` to end."""
+        if self._requests:
+            await asyncio.wait(list(self._requests), timeout=patience)
+        self.stopping = True
+        await _cancel(self._requests, cancel_time)
+
+    async def finish(self, patience: float) -> None:
+        """All else gets ``patience`` seconds, then is cancelled and gets as many to end."""
+        if self._unawaited:
+            await asyncio.wait(list(self._unawaited), timeout=patience)
+        await _cancel(self._unawaited, patience)
+
+
+async def _cancel(tasks: "set[asyncio.Task[None]]", patience: float) -> None:
+    left = list(tasks)
+    for each in left:
+        each.cancel()
+    if left:
+        await asyncio.wait(left, timeout=patience)
