@@ -18,7 +18,7 @@ the names of tools, and the features that it lacks. An error in the file is a `S
     [lacks]
     modern = "It speaks initialize only."
 
-Templates are described in `template`, variants in `families`; docs/conformance-subjects.md describes every
+Templates are described in `template`, variants in `variants`; docs/conformance-subjects.md describes every
 key.
 """
 
