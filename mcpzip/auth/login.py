@@ -16,7 +16,6 @@ from mcp.client.auth.utils import (
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl
 
-from mcpzip import __version__
 from mcpzip.auth.deferred import DeferredOAuth
 from mcpzip.auth.discovery import TIMEOUT, find_resource, send
 from mcpzip.auth.failures import FAILURES, BusyError, plainly
@@ -39,8 +38,8 @@ from mcpzip.wire import (
     quote,
     stamp_request,
 )
+from mcpzip.wire.client_info import CLIENT_INFO
 
-_OURSELVES = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
 _ACCEPT = "application/json, text/event-stream"
 _SESSION_HEADER = "mcp-session-id"
 
@@ -179,10 +178,10 @@ def _challenge_of(response: httpx.Response) -> list[tuple[bytes, bytes]]:
 
 
 def _message(server: ServerConfig, method: str, *, modern: bool) -> httpx2.Request:
-    params = initialize_params(LATEST_LEGACY_VERSION, _OURSELVES, b"{}") if method == "initialize" else b"{}"
+    params = initialize_params(LATEST_LEGACY_VERSION, CLIENT_INFO, b"{}") if method == "initialize" else b"{}"
     headers = {**server.headers, "Content-Type": "application/json", "Accept": _ACCEPT}
     if modern:
-        params = stamp_request(params, MODERN_VERSION, _OURSELVES, b"{}")
+        params = stamp_request(params, MODERN_VERSION, CLIENT_INFO, b"{}")
         headers |= {MCP_PROTOCOL_VERSION_HEADER: MODERN_VERSION, MCP_METHOD_HEADER: method}
     elif method != "initialize":
         headers[MCP_PROTOCOL_VERSION_HEADER] = LATEST_LEGACY_VERSION
