@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import httpx
 
-from mcpzip import __version__
 from mcpzip.auth.challenge import PROTOCOL_VERSION_HEADER, Challenge
 from mcpzip.auth.client import authenticate, client_of
 from mcpzip.auth.discovery import TIMEOUT, Discovered, find_resource
@@ -32,7 +31,6 @@ from mcpzip.wire import (
     stamp_request,
 )
 
-_OURSELVES = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
 _ACCEPT = "application/json, text/event-stream"
 _METHOD_HEADER, _SESSION_HEADER = "mcp-method", "mcp-session-id"
 
@@ -160,10 +158,10 @@ async def _refused(
 
 
 def _message(server: ServerConfig, method: str, *, modern: bool) -> httpx.Request:
-    params = initialize_params(LATEST_LEGACY_VERSION, _OURSELVES, b"{}") if method == "initialize" else b"{}"
+    params = initialize_params(LATEST_LEGACY_VERSION, CLIENT_INFO, b"{}") if method == "initialize" else b"{}"
     headers = {**server.headers, "Content-Type": "application/json", "Accept": _ACCEPT}
     if modern:
-        params = stamp_request(params, MODERN_VERSION, _OURSELVES, b"{}")
+        params = stamp_request(params, MODERN_VERSION, CLIENT_INFO, b"{}")
         headers |= {PROTOCOL_VERSION_HEADER: MODERN_VERSION, _METHOD_HEADER: method}
     elif method != "initialize":
         headers[PROTOCOL_VERSION_HEADER] = LATEST_LEGACY_VERSION

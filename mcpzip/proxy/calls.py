@@ -99,7 +99,7 @@ class Caller:
         UpstreamUnavailableError.
         """
         known = self._pool.speaks(server, client.era)
-        return known or (await self._pool.greeting(server, self.origin(client))).dialect.era
+        return known or (await self._pool.server_info(server, self.origin(client))).dialect.era
 
     async def left(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
@@ -154,7 +154,7 @@ class Caller:
         client, server = exchange.client, call.request.server
         try:
             if "requestState" in exchange.fields:
-                greeting = await self._pool.greeting(server, self.origin(client))
+                greeting = await self._pool.server_info(server, self.origin(client))
                 if greeting.dialect.era is Era.LEGACY:  # it never gave one out: this would be another call
                     raise RefusedError(_NOT_WAITING)
             if client.lasting:
@@ -181,7 +181,7 @@ class Caller:
     async def _speaks(self, server: str) -> Era:
         """What ``server`` speaks to a modern client."""
         known = self._pool.speaks(server, Era.MODERN)
-        return known or (await self._pool.greeting(server, Origin(Era.MODERN))).dialect.era
+        return known or (await self._pool.server_info(server, Origin(Era.MODERN))).dialect.era
 
     async def _say_level(self, counterpart: Counterpart, level: str | None, server: str) -> None:
         """Has servers tell what is wanted from ``level`` on, if they don't yet; waits for ``server`` only.

@@ -161,14 +161,14 @@ class Passing:
         """
         if not client.lasting or self._caller.counterpart(client).key is None:
             return False
-        greeting = await self._pool.greeting(server, self._caller.origin(client))
+        greeting = await self._pool.server_info(server, self._caller.origin(client))
         return greeting.dialect.era is Era.LEGACY
 
     async def _watch(self, server: str) -> dict[str, UpstreamError]:
         """Has ``server`` tell of what those watch that have no connection of their own. Returns why it
         won't, by resource. Raises UpstreamError.
         """
-        return await self._pool.watch(server, self._audience.watched(server))
+        return await self._pool.set_subscriptions(server, self._audience.watched(server))
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""

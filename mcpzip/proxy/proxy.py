@@ -40,10 +40,10 @@ from mcpzip.proxy.status import ServerStatus, statuses
 from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
 from mcpzip.transport.base import NOBODY, Origin, Partner
-from mcpzip.transport.connection import CLIENT_INFO as OUR_INFO
 from mcpzip.transport.health import FAILING, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
+from mcpzip.wire.client_info import CLIENT_INFO
 
 FRESH = 30.0
 """Seconds for which no tool list is fetched again because its server called it good for a shorter time."""
@@ -144,8 +144,8 @@ class Proxy:
 
     async def greeting(self) -> tuple[bytes, bytes, str | None]:
         """The same, asked for. Raises UpstreamUnavailableError."""
-        greeting = await self._pool.greeting(self.exposure.through or "", self._home)
-        return greeting.capabilities, greeting.info or OUR_INFO, greeting.instructions or None
+        greeting = await self._pool.server_info(self.exposure.through or "", self._home)
+        return greeting.capabilities, greeting.info or CLIENT_INFO, greeting.instructions or None
 
     async def speaks(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``. Raises UpstreamUnavailableError."""
@@ -161,7 +161,7 @@ class Proxy:
         if not self._caller.knows(client):
             return
         counterpart = self._caller.counterpart(client)
-        telling = (self._pool.tell(name, counterpart, method, params) for name in self._enabled)
+        telling = (self._pool.notify(name, counterpart, method, params) for name in self._enabled)
         await asyncio.gather(*telling)
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:

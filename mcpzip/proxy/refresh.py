@@ -66,7 +66,7 @@ class Refresher:
         """
         if server not in self._started or self._pool.starts.waits(server):
             return 0.0
-        return time.monotonic() - max(self._started[server], self._pool.begun(server))
+        return time.monotonic() - max(self._started[server], self._pool.connect_started(server))
 
     def start(self, server: str) -> "asyncio.Task[Update]":
         """Lists ``server`` now, or joins the listing that is under way. The task never raises but for

@@ -1,1 +1,1 @@
-"""Connections to upstreams: a pool, one owner task a connection, one file a transport."""
+"""Connections to upstreams: a pool, one owner task for each connection, one file for each transport."""

@@ -1,8 +1,8 @@
-"""What every transport offers, whatever carries the bytes.
+"""The interfaces between a connection and its transport.
 
-The rule: a `Channel` moves requests and knows nothing of eras, retries or tools; `connection.Connection`
-decides what is said over it. Parameters and results are JSON text on both sides of this line, and pass byte
-for byte.
+The rule: a `Channel` sends requests and knows nothing of eras, retries or tools; `connection.Connection`
+decides what is sent. Parameters and results are JSON text on both sides of the interface and pass byte for
+byte.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import httpx
 
 ProgressSink = Callable[[bytes], None]
-"""Gets the params (JSON text) of each `notifications/progress` of one request, in the order they arrived."""
+"""Receives the params (JSON text) of each `notifications/progress` for one request, in order of arrival."""
 
 
 class RpcFaultError(Exception):
@@ -28,12 +28,12 @@ class RpcFaultError(Exception):
 
 
 class ChannelClosedError(Exception):
-    """The channel is gone, or the request could not be carried.
+    """The channel is closed, or one request could not be sent or got no answer.
 
-    sent: whether the request's bytes may have left. remedy: what the user can do, as a sentence, or "".
-    fatal: whether the channel is of no further use.
-    status: the HTTP status that said so, where there was one. login: the command with which a person can sign
-    in, where that is what it takes, else "".
+    sent: whether the request's bytes may have reached the upstream. remedy: what the user can do, as a
+    sentence, or "". fatal: whether the channel can't be used any more.
+    status: the HTTP status that caused it, if any. login: the command that signs a person in, where that is
+    the remedy, else "".
     """
 
     def __init__(
@@ -52,49 +52,47 @@ class ChannelClosedError(Exception):
 
 
 class Incoming(Protocol):
-    """Who hears what an upstream says without being asked."""
+    """Handles the notifications and requests that an upstream sends on its own."""
 
     def notified(self, method: str, params: bytes | None) -> None:
-        """A notification that belongs to no request of ours."""
+        """Handles a notification that isn't progress or cancellation of a request."""
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
-        """A request from the upstream; returns the result's JSON text.
+        """Handles a request from the upstream and returns the result's JSON text.
 
         Raises RpcFaultError with the error to answer with. Cancelled when the upstream cancels its request or
-        the channel ends.
+        the channel closes.
         """
 
     def ended(self, reason: str) -> None:
-        """The channel will carry nothing more."""
+        """Called once when the channel has closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What was agreed in the handshake; HTTP repeats it in every request's headers."""
+    """The era and protocol version agreed in the handshake; over HTTP every request repeats the version."""
 
     era: Era
     version: str
 
 
 class Signing(Protocol):
-    """How the requests to one server over HTTP are signed."""
+    """Signs the HTTP requests to one server."""
 
     @property
     def auth(self) -> "httpx.Auth | None":
-        """For the HTTP client; None signs nothing."""
+        """The HTTP client's authentication; None sends requests unsigned."""
 
     def refused(self, status: int) -> "ChannelClosedError | None":
-        """What the server wants that refused a request with this HTTP status; None when that is no matter of
-        signing in.
-        """
+        """The sign-in problem behind a refusal with this HTTP status; None when it is no sign-in problem."""
 
 
 class Partner(Protocol):
-    """A client that has upstream connections of its own in the legacy era, where a connection is a session:
-    what a server asks or tells on it belongs to no request.
+    """A client with upstream connections of its own. A legacy connection is a session: what a server sends
+    on it unasked names no request, so clients that can be asked something must not share one.
 
-    key: what tells it from other clients; None where it needs no connections of its own. capabilities: what
-    it can be asked, JSON text. log_level: as in `logging/setLevel`, None when it never said.
+    key: identifies the client; None when it needs no connections of its own. capabilities: the client
+    capabilities that servers are given, JSON text. log_level: of its last `logging/setLevel`; None without.
     """
 
     @property
@@ -102,7 +100,7 @@ class Partner(Protocol):
 
     @property
     def passing(self) -> bool:
-        """Whether it is now this client and now that."""
+        """Whether different clients use it one after another."""
 
     @property
     def capabilities(self) -> bytes: ...
@@ -114,20 +112,20 @@ class Partner(Protocol):
         """The resources of ``server`` that it subscribed to, by URI."""
 
     def notified(self, server: str, method: str, params: bytes | None) -> None:
-        """What ``server`` says on one of its connections."""
+        """Handles a notification that ``server`` sent on one of its connections."""
 
     async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
-        """What ``server`` asks on one of its connections. See `Incoming.asked`."""
+        """Handles a request that ``server`` sent on one of its connections. See `Incoming.asked`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """On whose behalf an upstream is asked.
+    """The client on whose behalf a request is sent upstream.
 
-    era: the client's, in which the upstream is spoken to if it can be. owner: what tells one client's
-    requests from another's. capabilities, log_level: what a modern upstream is told of the client. modern:
-    members of the params that only a modern upstream is sent. on_notice: hears notifications that belong to
-    the request as far as can be told.
+    era: the client's; the upstream is spoken to in the same era if it can be. owner: identifies the client
+    among the senders of open requests. capabilities, log_level: the client's, sent to modern upstreams.
+    modern: params members for modern upstreams only. on_notice: called with notifications that belong to the
+    request, as far as can be determined.
     """
 
     era: Era | None = None
@@ -140,7 +138,7 @@ class Origin:
 
 
 NOBODY = Origin()
-"""mcpzip itself."""
+"""No client: mcpzip sends the request on its own behalf."""
 
 
 class Channel(Protocol):
@@ -159,14 +157,14 @@ class Channel(Protocol):
     ) -> bytes:
         """Sends a request and returns its result's JSON text.
 
-        definition: of the tool that is called, as JSON text; over HTTP its schema may ask for headers.
+        definition: of the called tool, as JSON text; its schema may require headers over HTTP.
         With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task
-        tells the upstream (`notifications/cancelled`, or closing the HTTP stream) unless ``cancellable`` is
-        False. Raises RpcFaultError, ChannelClosedError.
+        cancels the request upstream (by `notifications/cancelled`, or by closing the HTTP stream) unless
+        ``cancellable`` is False. Raises RpcFaultError, ChannelClosedError.
         """
 
     async def notify(self, method: str, params: bytes | None = None) -> None:
-        """Sends a notification. Silently does nothing on a closed channel."""
+        """Sends a notification. Does nothing on a closed channel."""
 
     def diagnosis(self) -> str:
-        """The last thing the upstream said outside the protocol (stderr, junk on stdout), one line, or ""."""
+        """The last line the upstream wrote outside the protocol (stderr, junk on stdout), or ""."""

@@ -1,7 +1,7 @@
-"""When to try a failing upstream again (pure).
+"""When to connect to a failing upstream again.
 
-The rule: a server that is down is asked ever less often, and clients that failed together do not return
-together.
+The rule: attempts become less frequent, to one a minute, and a random share of each delay spreads out
+clients that failed at the same moment.
 """
 
 import random
@@ -12,13 +12,13 @@ FIRST_DELAY = 0.5  # s
 LONGEST_DELAY = 60.0  # s
 
 
-class Circuit:
+class CircuitBreaker:
     """Closed: requests go through. Open: they fail at once until ``retry_at`` (monotonic s)."""
 
     __slots__ = ("_backoff", "reason", "retry_at")
 
     def __init__(self, source: random.Random | None = None) -> None:
-        """source: where the random share of a delay comes from."""
+        """source: of the random share of a delay."""
         self._backoff = Backoff(FIRST_DELAY, LONGEST_DELAY, jitter=0.5, source=source)
         self.retry_at = 0.0
         self.reason = ""
@@ -29,15 +29,15 @@ class Circuit:
         return self._backoff.taken
 
     def failed(self, now: float, reason: str) -> None:
-        """A connection attempt failed at ``now``."""
+        """Opens the circuit: a connection attempt failed at ``now``."""
         self.retry_at = now + self._backoff.next()
         self.reason = reason
 
     def succeeded(self) -> None:
-        """It is back."""
+        """Closes the circuit."""
         self._backoff.reset()
         self.retry_at, self.reason = 0.0, ""
 
     def open(self, now: float) -> bool:
-        """Whether to refuse without trying."""
+        """Whether requests fail without a connection attempt."""
         return now < self.retry_at

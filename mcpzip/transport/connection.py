@@ -1,8 +1,8 @@
 """One upstream connection and the task that owns it.
 
-The rule: the owner task opens the channel, keeps it and leaves it, all in one task (anyio's contexts hang or
-kill their siblings otherwise); every other task only talks to it. A connection lives once: when it has ended
-a new one is made.
+The rule: the owner task alone opens the channel, keeps it open and closes it; other tasks only use it
+(anyio's cancel scopes hang or cancel sibling tasks when another task leaves them). A connection is used once:
+after it has ended, a new one is made.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from mcpzip import __version__
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import (
@@ -37,78 +36,79 @@ from mcpzip.transport.base import (
     RpcFaultError,
 )
 from mcpzip.transport.deadlines import Deadlines
-from mcpzip.transport.handshake import ClientIdentity, ServerInfo, StartAgainError, shake_hands
+from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
 from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
+from mcpzip.wire.client_info import CLIENT_INFO
 
-CLIENT_INFO = join_object({"name": quote("mcpzip"), "version": quote(__version__)})
 QUICK_GRACE = 0.4
-"""Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must be gone within 2 s."""
+"""Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must exit within 2 s."""
 GRACE = 2.0
 """The same when only this connection is closed."""
-WATCH_TIMEOUT = 10.0
-"""Seconds an upstream may take to subscribe us to a resource."""
+SUBSCRIBE_TIMEOUT = 10.0
+"""Seconds an upstream has to subscribe us to a resource."""
 LEEWAY = 0.1
-"""Seconds that ending takes beyond the graces."""
+"""Seconds that closing takes in addition to the graces."""
 
 _MESSAGE = "notifications/message"
-_OURS = ("notifications/progress", "notifications/cancelled")
-"""What is of one leg only; what is left of it belongs to nobody who still waits."""
+_HOP_BY_HOP = ("notifications/progress", "notifications/cancelled")
+"""They are about requests on this connection alone; what arrives after the request ended is dropped."""
 
 
 class Listener(Protocol):
-    """Who is told what an upstream says of itself."""
+    """Is called when a connection or its server changes."""
 
     def list_changed(self, connection: "Connection", which: str | None) -> None:
-        """Its server's tools, prompts or resources are not what they were. which: of these, None when it
-        can't be told.
+        """The server's list of tools, prompts or resources may have changed. which: one of these words, None
+        when it isn't known.
         """
 
     def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
-        """A resource that was subscribed to has changed. partner: whose subscription it is, None for ours.
-        params: of the notification, JSON text.
+        """A subscribed resource has changed. partner: who subscribed, None when mcpzip did. params: of the
+        notification, JSON text.
         """
 
     def disconnected(self, server: str, connection: "Connection") -> None:
-        """A connection that was ready has ended by itself."""
+        """A usable connection takes no more requests, although nobody closed it."""
 
 
 class Connection:
-    """A connection to one upstream: connect, ask, close.
+    """A connection to one upstream: connect, send requests, close.
 
-    server: its config. greeting: what it said in the handshake; set once `connect` has returned.
-    effort: of its process.
+    server: its config. server_info: the handshake result, set once `connect` has returned.
+    activity: of its process. open_requests: how many are waiting for a response.
     """
 
     def __init__(
         self,
         server: ServerConfig,
         listener: Listener,
-        guardian: Reaper,
+        reaper: Reaper,
         *,
         first: Era = Era.MODERN,
         sure: bool = False,
         partner: Partner | None = None,
         sign_ins: SignIns | None = None,
     ) -> None:
-        """first, sure: see `shake_hands`. partner: whose it is, if it is legacy and anybody's. sign_ins:
-        what requests over HTTP are signed with.
+        """first, sure: see `shake_hands`. partner: the client that owns it if it turns out to be legacy; None
+        for a connection that all clients share. sign_ins: sign its requests over HTTP.
         """
         self.server = server
-        self.greeting: ServerInfo | None = None
+        self.server_info: ServerInfo | None = None
         self.open_requests = 0
         self.grace = GRACE
-        self.effort = ProcessActivity()
+        self.activity = ProcessActivity()
         self.partner = partner if partner is not None and partner.key is not None else None
-        self._listener, self._guardian = listener, guardian
+        self._listener, self._reaper = listener, reaper
         self._first, self._sure, self._sign_ins = first, sure, sign_ins
-        self._watched: frozenset[str] = frozenset()
-        self._watching = asyncio.Lock()
-        self._waiting: list[Origin] = []
-        self._clocks = Deadlines()
-        self._listening: SubscriptionStream | None = None
+        self._subscribed: frozenset[str] = frozenset()
+        self._subscribing = asyncio.Lock()
+        self._origins: list[Origin] = []
+        """Of the open requests that take notifications."""
+        self._deadlines = Deadlines()
+        self._subscription: SubscriptionStream | None = None
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
@@ -122,43 +122,39 @@ class Connection:
         return self._ready.is_set() and not self._stop.is_set() and not self._retired
 
     async def connect(self, timeout: float) -> None:
-        """Opens the channel and shakes hands. timeout: seconds. Raises UpstreamUnavailableError, after
-        cleaning up.
+        """Opens the channel and completes the handshake. timeout: seconds. Raises UpstreamUnavailableError,
+        after cleaning up.
         """
-        self._owner = asyncio.create_task(self._own(), name=f"upstream-{self.server.name}")
+        self._owner = asyncio.create_task(self._run(), name=f"upstream-{self.server.name}")
         ready = asyncio.ensure_future(self._ready.wait())
         connected = False
         try:
             await asyncio.wait({ready, self._owner}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             connected = self._ready.is_set()
-            last_words = self._last_words()
+            diagnosis = self._diagnosis()
         finally:
             ready.cancel()
-            if not connected:  # also when we were cancelled in the very moment it was ready
-                await self._abandon()
+            if not connected:  # also when we were cancelled at the very moment it became ready
+                self.grace = QUICK_GRACE
+                self._owner.cancel()
+                await self._wait_for_owner()
         if connected:
             return
         raise self._failure or UpstreamUnavailableError(
             self.server.name,
-            f"it did not answer the handshake within {timeout:g} s{last_words}",
+            f"it did not answer the handshake within {timeout:g} s{diagnosis}",
             "Check that it is an MCP server and starts without asking anything.",
         )
 
-    async def _abandon(self) -> None:
-        assert self._owner is not None
-        self.grace = QUICK_GRACE
-        self._owner.cancel()
-        await self._farewell()
-
-    async def _farewell(self) -> None:
-        """Waits for the owner to leave its contexts, for as long as a process may take to end. A server over
-        HTTP may take for ever to answer a good-bye.
+    async def _wait_for_owner(self) -> None:
+        """Waits until the owner task has closed the channel, for as long as ending a process may take. Then
+        cancels it, because a server over HTTP may never answer the DELETE of its session.
         """
         assert self._owner is not None
-        patience = (2 * self.grace if self.server.transport == "stdio" else self.grace) + LEEWAY
+        timeout = (2 * self.grace if self.server.transport == "stdio" else self.grace) + LEEWAY
         while not self._owner.done():
-            await asyncio.wait({self._owner}, timeout=patience)
-            patience = LEEWAY
+            await asyncio.wait({self._owner}, timeout=timeout)
+            timeout = LEEWAY
             if not self._owner.done():
                 self._owner.cancel()
 
@@ -172,194 +168,196 @@ class Connection:
         origin: Origin = NOBODY,
         definition: bytes | None = None,
     ) -> bytes:
-        """Asks and returns the result's JSON text.
+        """Sends a request and returns the result's JSON text.
 
-        params: without the stamp of an era and without a progress token; they get our own. timeout: seconds,
-        not counting those in which the client is being asked something. definition: see `Channel.request`.
+        params: without an era's metadata and progress token; ours are added. timeout: seconds, not counting
+        those in which the client answers a request of the upstream's. definition: see `Channel.request`.
         Raises UpstreamRpcError, UpstreamTimeoutError, UpstreamLostError, UpstreamUnavailableError.
         """
         name = self.server.name
-        if not self.alive or self._channel is None or self.greeting is None:
+        if not self.alive or self._channel is None or self.server_info is None:
             raise UpstreamLostError(name, "the connection was closed", may_have_run=False)
         self.open_requests += 1
         if origin.on_notice is not None:
-            self._waiting.append(origin)
+            self._origins.append(origin)
         try:
-            with self._clocks.running(timeout):
+            with self._deadlines.running(timeout):
                 return await self._channel.request(
-                    method, self._dressed(params, origin), on_progress=on_progress, definition=definition
+                    method, self._stamped(params, origin), on_progress=on_progress, definition=definition
                 )
         except TimeoutError:
             raise UpstreamTimeoutError(
                 name, f"no answer to {method} within {timeout:g} s; the request was cancelled"
             ) from None
         except RpcFaultError as fault:
-            error = fault.error
-            raise UpstreamRpcError(name, error.code, error.message, error.data, error.more) from fault
+            raise self._rpc_error(fault) from fault
         except ChannelClosedError as closed:
             if closed.fatal:
                 self._retire()
-            raise self._lost(closed) from closed
+            raise self._request_error(closed) from closed
         finally:
             self.open_requests -= 1
             if self._retired and not self.open_requests:
                 self._stop.set()
             if origin.on_notice is not None:
-                self._waiting.remove(origin)
+                self._origins.remove(origin)
 
     async def notify(self, method: str, params: bytes | None) -> None:
-        """Tells the upstream something, if it still listens."""
+        """Sends a notification, if the connection is still usable."""
         if self.alive and self._channel is not None:
             try:
                 await self._channel.notify(method, params)
             except ChannelClosedError:
                 pass  # nobody waits for the answer to a notification
 
-    async def watch(self, uris: Collection[str]) -> dict[str, UpstreamError]:
-        """From now on the upstream is to tell us of changes of these resources, and no others.
+    async def set_subscriptions(self, uris: Collection[str]) -> dict[str, UpstreamError]:
+        """Subscribes to these resources and to no others.
 
-        Returns why it won't, by resource. Raises UpstreamError and its kinds when it can't be asked.
+        Returns the refusals, by resource. Raises UpstreamError and its subclasses when the connection fails.
         """
-        async with self._watching:
+        async with self._subscribing:
             wanted, refused = frozenset(uris), dict[str, UpstreamError]()
             if self.modern:
-                return await self._hear_of(wanted)
-            for uri in sorted(self._watched - wanted):
+                return await self._set_stream(wanted)
+            for uri in sorted(self._subscribed - wanted):
                 await self._subscribe("resources/unsubscribe", uri)
-                self._watched -= {uri}
-            for uri in sorted(wanted - self._watched):
+                self._subscribed -= {uri}
+            for uri in sorted(wanted - self._subscribed):
                 if (error := await self._subscribe("resources/subscribe", uri)) is None:
-                    self._watched |= {uri}
+                    self._subscribed |= {uri}
                 else:
                     refused[uri] = error
             return refused
 
     async def _subscribe(self, method: str, uri: str) -> UpstreamRpcError | None:
         try:
-            await self.request(method, join_object({"uri": quote(uri)}), timeout=WATCH_TIMEOUT)
+            await self.request(method, join_object({"uri": quote(uri)}), timeout=SUBSCRIBE_TIMEOUT)
         except UpstreamRpcError as error:
             return error
         return None
 
-    async def _hear_of(self, wanted: frozenset[str]) -> dict[str, UpstreamError]:
-        listening, refused = self._listening, dict[str, UpstreamError]()
-        if listening is None:
+    async def _set_stream(self, wanted: frozenset[str]) -> dict[str, UpstreamError]:
+        stream, refused = self._subscription, dict[str, UpstreamError]()
+        if stream is None:
             return refused
-        # One subscription is for all: where it is refused, it is seen which of them it was for.
-        attempts = [wanted, *(frozenset({uri}) for uri in sorted(wanted - self._watched))]
-        self._watched &= wanted
+        # One stream is for all resources. When it is refused, each is tried alone to find the cause.
+        attempts = [wanted, *(frozenset({uri}) for uri in sorted(wanted - self._subscribed))]
+        self._subscribed &= wanted
         for attempt in attempts:
             try:
-                await listening.hear_of(self._watched | attempt)
-                self._watched |= attempt
+                await stream.set_resources(self._subscribed | attempt)
+                self._subscribed |= attempt
             except RpcFaultError as fault:
-                error = fault.error
-                told = UpstreamRpcError(self.server.name, error.code, error.message, error.data, error.more)
-                refused |= dict.fromkeys(attempt - self._watched, told)
-            if self._watched == wanted:
+                refused |= dict.fromkeys(attempt - self._subscribed, self._rpc_error(fault))
+            if self._subscribed == wanted:
                 return {}
-        return {uri: error for uri, error in refused.items() if uri not in self._watched}
+        return {uri: error for uri, error in refused.items() if uri not in self._subscribed}
 
     async def ended(self) -> None:
-        """Waits until it is of no more use to anybody."""
+        """Waits until the connection is unusable and its open requests have ended."""
         await self._stop.wait()
 
     async def close(self, grace: float = GRACE) -> None:
-        """Ends the channel and its process. Safe to call twice."""
+        """Closes the channel and ends its process. grace: seconds between the steps of that. May be called
+        twice.
+        """
         self.grace = min(self.grace, grace)
         self._stop.set()
         if self._owner is not None:
-            await self._farewell()
+            await self._wait_for_owner()
 
-    def _dressed(self, params: bytes | None, origin: Origin) -> bytes | None:
-        assert self.greeting is not None
-        dialect = self.greeting.dialect
+    def _stamped(self, params: bytes | None, origin: Origin) -> bytes | None:
+        """``params`` with the metadata that the connection's era requires."""
+        assert self.server_info is not None
+        dialect = self.server_info.dialect
         if dialect.era is Era.LEGACY:
             return params
         if origin.modern:
             params = with_members(params or b"{}", origin.modern)
         return stamp_request(params, dialect.version, CLIENT_INFO, origin.capabilities, origin.log_level)
 
-    def _lost(self, closed: ChannelClosedError) -> UpstreamError:
-        name, reason = self.server.name, closed.reason + self._last_words()
+    def _rpc_error(self, fault: RpcFaultError) -> UpstreamRpcError:
+        error = fault.error
+        return UpstreamRpcError(self.server.name, error.code, error.message, error.data, error.more)
+
+    def _request_error(self, closed: ChannelClosedError) -> UpstreamError:
+        name, reason = self.server.name, closed.reason + self._diagnosis()
         if closed.login:
-            lasting = closed.status != 403  # a scope is lacking for what was asked
+            lasting = closed.status != 403  # a scope is missing for this one request
             return LoginNeededError(name, reason, closed.login, closed.remedy, lasting=lasting)
         if closed.status is not None and not closed.sent and not closed.fatal:
             return UpstreamUnavailableError(name, reason, closed.remedy)
         return UpstreamLostError(name, reason, may_have_run=closed.sent, remedy=closed.remedy)
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
+        """The owner task."""
         try:
             try:
-                await self._live(self._first, self._sure)
+                await self._run_channel(self._first, self._sure)
             except BaseException as error:
                 again = _cause(error)
                 if not isinstance(again, StartAgainError):
                     raise
-                await self._live(again.era, sure=True)
+                await self._run_channel(again.era, sure=True)
         except BaseException as error:
             cause = _cause(error)
             if isinstance(cause, asyncio.CancelledError):
                 raise
-            self._failure = self._explained(cause)
+            self._failure = self._connect_error(cause)
         finally:
             self._stop.set()
 
-    async def _live(self, first: Era, sure: bool) -> None:
+    async def _run_channel(self, first: Era, sure: bool) -> None:
         async with await self._open() as channel:
             self._channel = channel
-            able = self.partner.capabilities if self.partner is not None else b"{}"
-            self.greeting = await shake_hands(
-                channel, ClientIdentity(CLIENT_INFO, able), first=first, sure=sure
-            )
-            await self._take_up(channel, self.greeting)
+            capabilities = self.partner.capabilities if self.partner is not None else b"{}"
+            self.server_info = await shake_hands(channel, capabilities, first=first, sure=sure)
+            await self._restore_session(channel, self.server_info)
             self._ready.set()
-            # A modern upstream tells of changes when it is asked to; a legacy one tells unasked.
-            self._listening = SubscriptionStream(channel, self.greeting, self._changed, CLIENT_INFO)
-            listening = asyncio.create_task(self._listening.run(), name=f"listen-{self.server.name}")
+            # A modern upstream sends change notifications only on a subscription.
+            self._subscription = SubscriptionStream(channel, self.server_info, self._lists_changed)
+            subscribing = asyncio.create_task(self._subscription.run(), name=f"listen-{self.server.name}")
             try:
                 await self._stop.wait()
             finally:
-                listening.cancel()
-                await asyncio.wait({listening})
+                subscribing.cancel()
+                await asyncio.wait({subscribing})
 
-    async def _take_up(self, channel: Channel, greeting: ServerInfo) -> None:
-        """Says on a new legacy connection what the client had said on the one before it."""
-        if self.partner is None or greeting.dialect.era is Era.MODERN:
+    async def _restore_session(self, channel: Channel, info: ServerInfo) -> None:
+        """Repeats on a new legacy connection the settings that the partner had made on the one before it."""
+        if self.partner is None or info.dialect.era is Era.MODERN:
             return
-        level, offers = self.partner.log_level, greeting.offers
-        said = [("logging/setLevel", {"level": quote(level)})] if level and offers.logging is not None else []
-        said += [
-            ("resources/subscribe", {"uri": quote(uri)}) for uri in self.partner.watched(self.server.name)
-        ]
-        for method, params in said:
+        level, uris = self.partner.log_level, self.partner.watched(self.server.name)
+        settings = [("resources/subscribe", {"uri": quote(uri)}) for uri in uris]
+        if level and info.offers.logging is not None:
+            settings.insert(0, ("logging/setLevel", {"level": quote(level)}))
+        for method, params in settings:
             try:
                 await channel.request(method, join_object(params))
             except RpcFaultError:
-                pass  # the client heard that when it said it itself, or it is no longer so
+                pass  # the client got this error for its own request, or the server has changed since
 
     def _retire(self) -> None:
-        """No more requests; what else is under way on it may still come to its end."""
+        """Takes no more requests; the open ones may still get their responses."""
         was_alive = self.alive
         self._retired = True
         if was_alive:
             self._listener.disconnected(self.server.name, self)
 
-    def _changed(self) -> None:
+    def _lists_changed(self) -> None:
         self._listener.list_changed(self, None)
 
     async def _open(self) -> AbstractAsyncContextManager[Channel]:
-        server, ear = self.server, _Ear(self)
+        server, incoming = self.server, _IncomingHandler(self)
         if server.transport != "stdio":
-            return await opened(server, self._sign_ins, ear)
-        argv, follow = [server.command or "", *server.args], self.effort.follow
+            return await opened(server, self._sign_ins, incoming)
+        argv, follow = [server.command or "", *server.args], self.activity.follow
         env = server_environment(os.environ, server.env, server.inherit_env, server.withheld_env)
         return open_stdio(
-            argv, env, server.cwd, ear, self._guardian, grace=lambda: self.grace, started=follow
+            argv, env, server.cwd, incoming, self._reaper, grace=lambda: self.grace, started=follow
         )
 
-    def _explained(self, cause: BaseException) -> UpstreamUnavailableError:
+    def _connect_error(self, cause: BaseException) -> UpstreamUnavailableError:
         match cause:
             case ChannelClosedError(reason=reason, remedy=remedy, login=login) if login:
                 return LoginNeededError(self.server.name, reason, login, remedy)
@@ -374,54 +372,53 @@ class Connection:
                 reason, remedy = f"the transport failed ({type(cause).__name__}: {shortened(str(cause))})", ""
         if not remedy and self.server.transport == "stdio":
             remedy = "Run its command by hand to see what it lacks."
-        return UpstreamUnavailableError(self.server.name, reason + self._last_words(), remedy)
+        return UpstreamUnavailableError(self.server.name, reason + self._diagnosis(), remedy)
 
     @property
     def modern(self) -> bool:
-        """Whether it is known to be spoken in the modern era."""
-        return self.greeting is not None and self.greeting.dialect.era is Era.MODERN
+        """Whether its handshake ended in the modern era."""
+        return self.server_info is not None and self.server_info.dialect.era is Era.MODERN
 
     @property
     def logs(self) -> bool:
-        """Whether it can be told from which level on to log."""
-        greeting = self.greeting
-        legacy = greeting is not None and greeting.dialect.era is Era.LEGACY
-        return legacy and greeting is not None and greeting.offers.logging is not None
+        """Whether it accepts `logging/setLevel`, which only legacy servers have."""
+        info = self.server_info
+        return info is not None and info.dialect.era is Era.LEGACY and info.offers.logging is not None
 
     @property
-    def common(self) -> bool:
-        """Whether it is nobody's in particular."""
+    def unbound(self) -> bool:
+        """Whether no partner owns it."""
         return self.modern or self.partner is None
 
     @property
-    def shared(self) -> bool:
-        """Whether what it is subscribed to is for all clients."""
-        return self.modern or self.partner is None or self.partner.passing
+    def subscribes_for_all(self) -> bool:
+        """Whether its resource subscriptions are those of all clients together."""
+        return self.unbound or (self.partner is not None and self.partner.passing)
 
-    def _tell_who_waits(self, method: str, params: bytes | None) -> None:
-        """Hands on what belongs to one of the open requests, as far as it can be told whose it is: what was
-        said for one client must not reach another.
+    def _notify_requester(self, method: str, params: bytes | None) -> None:
+        """Forwards a notification to the client whose requests are open. When several clients have open
+        requests it is dropped, because one client's notification must not reach another.
         """
-        who = [one for one in self._waiting if method != _MESSAGE or not self.modern or one.log_level]
-        if who and all(one.owner is who[-1].owner for one in who):
-            assert who[-1].on_notice is not None
-            who[-1].on_notice(method, params)
+        origins = [one for one in self._origins if method != _MESSAGE or not self.modern or one.log_level]
+        if origins and all(one.owner is origins[-1].owner for one in origins):
+            assert origins[-1].on_notice is not None
+            origins[-1].on_notice(method, params)
 
-    def _last_words(self) -> str:
-        said = self._channel.diagnosis() if self._channel else ""
-        return f", saying {quoted(said)}" if said else ""
+    def _diagnosis(self) -> str:
+        line = self._channel.diagnosis() if self._channel else ""
+        return f", saying {quoted(line)}" if line else ""
 
-    def _ended(self) -> None:
+    def _channel_ended(self) -> None:
         if not self._ready.is_set():
-            return  # the handshake fails of it, or starts again
+            return  # the handshake fails because of it, or starts again
         was_alive = self.alive
         self._stop.set()
         if was_alive:
             self._listener.disconnected(self.server.name, self)
 
 
-class _Ear:
-    """Hears what the upstream says unasked, and asks."""
+class _IncomingHandler:
+    """Handles what an upstream sends on its own (`base.Incoming`)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -429,19 +426,19 @@ class _Ear:
     def notified(self, method: str, params: bytes | None) -> None:
         connection, server = self._connection, self._connection.server.name
         if method == ACKNOWLEDGED:
-            if connection._listening is not None:
-                connection._listening.acknowledged()
+            if connection._subscription is not None:
+                connection._subscription.acknowledged()
         elif method in LIST_CHANGED:
             connection._listener.list_changed(connection, LIST_CHANGED[method])
         elif method == UPDATED:
-            partner = None if connection.shared else connection.partner
+            partner = None if connection.subscribes_for_all else connection.partner
             connection._listener.resource_updated(server, partner, params or b"{}")
-        elif method in _OURS:
+        elif method in _HOP_BY_HOP:
             pass
         elif connection.partner is not None and not connection.modern:
             connection.partner.notified(server, method, params)
         else:
-            connection._tell_who_waits(method, params)
+            connection._notify_requester(method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
         connection = self._connection
@@ -449,15 +446,15 @@ class _Ear:
             return b"{}"
         if connection.partner is None or connection.modern:
             raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
-        with connection._clocks.stopped():
+        with connection._deadlines.stopped():
             return await connection.partner.asked(connection.server.name, method, params)
 
     def ended(self, reason: str) -> None:
-        self._connection._ended()
+        self._connection._channel_ended()
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The one error worth telling in a group of them: not a cancellation if there is anything else."""
+    """The error to report from an exception group: any other is preferred to a cancellation."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     leaves = [_cause(inner) for inner in error.exceptions]

@@ -1,7 +1,7 @@
-"""How long requests may take.
+"""The timeouts of requests.
 
-The rule: a request that is answered in time pays next to nothing for its clock. So the clocks of a connection
-share one timer; it is set for the first that may run out, and looks at all of them when it rings.
+The rule: the timeout of a request that is answered in time costs next to nothing. So all deadlines of a
+connection share one timer, which is set for the earliest and checks all of them when it fires.
 """
 
 import asyncio
@@ -12,92 +12,92 @@ from types import TracebackType
 
 
 class Deadline:
-    """The time of one request, as a context: its task is cancelled when the time is up, and the context then
-    raises TimeoutError, as `asyncio.timeout` does.
+    """The deadline of one request, as a context: its task is cancelled when the deadline passes, and the
+    context then raises TimeoutError, as `asyncio.timeout` does.
 
-    due: when it is up, in the event loop's time. expired: whether it was.
+    due: the event loop's time at which it passes. expired: whether it has passed.
     """
 
-    __slots__ = ("_cancelling", "_clocks", "_task", "due", "expired")
+    __slots__ = ("_cancelling", "_deadlines", "_task", "due", "expired")
 
-    def __init__(self, clocks: "Deadlines", due: float) -> None:
-        self._clocks, self.due, self.expired = clocks, due, False
+    def __init__(self, deadlines: "Deadlines", due: float) -> None:
+        self._deadlines, self.due, self.expired = deadlines, due, False
 
     def __enter__(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task: asyncio.Task[object] = task
         self._cancelling = task.cancelling()
-        self._clocks.begin(self)
+        self._deadlines.begin(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._clocks.end(self)
-        # Somebody else who cancelled the task as well wants it to end.
+        self._deadlines.end(self)
+        # A cancellation by anybody else must still end the task.
         if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
     def expire(self) -> None:
-        """The time is up."""
+        """Cancels the task."""
         self.expired = True
         self._task.cancel()
 
 
 class Deadlines:
-    """The clocks of open requests. They stand still while the client is being asked something."""
+    """The deadlines of the open requests of one connection. They can be paused."""
 
     def __init__(self) -> None:
         self._running: set[Deadline] = set()
         self._left: dict[Deadline, float] = {}
-        self._stops = 0
+        self._pauses = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def running(self, seconds: float) -> Deadline:
-        """A clock that gives ``seconds`` from now on."""
+        """A deadline ``seconds`` from now."""
         return Deadline(self, asyncio.get_running_loop().time() + seconds)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """For this long no clock runs that has begun to."""
+        """Pauses the deadlines that have begun, until the context ends."""
         loop = asyncio.get_running_loop()
-        self._stops += 1
-        for clock in self._running:
-            if not clock.expired and clock.due != inf:
-                self._left[clock] = clock.due - loop.time()
-                clock.due = inf
+        self._pauses += 1
+        for deadline in self._running:
+            if not deadline.expired and deadline.due != inf:
+                self._left[deadline] = deadline.due - loop.time()
+                deadline.due = inf
         try:
             yield
         finally:
-            self._stops -= 1
-            if self._stops == 0:
-                for clock, left in self._left.items():
-                    clock.due = loop.time() + left
+            self._pauses -= 1
+            if self._pauses == 0:
+                for deadline, left in self._left.items():
+                    deadline.due = loop.time() + left
                 self._left.clear()
-                self._set()
+                self._set_timer()
 
-    def begin(self, clock: Deadline) -> None:
-        """Called by ``clock``."""
-        self._running.add(clock)
-        if self._timer is None or clock.due < self._timer.when():
-            self._set()
+    def begin(self, deadline: Deadline) -> None:
+        """Called by ``deadline``."""
+        self._running.add(deadline)
+        if self._timer is None or deadline.due < self._timer.when():
+            self._set_timer()
 
-    def end(self, clock: Deadline) -> None:
-        """Called by ``clock``."""
-        self._running.discard(clock)
-        self._left.pop(clock, None)
+    def end(self, deadline: Deadline) -> None:
+        """Called by ``deadline``."""
+        self._running.discard(deadline)
+        self._left.pop(deadline, None)
 
-    def _set(self) -> None:
-        """Sets the timer for the first clock that may run out."""
-        first = min((clock.due for clock in self._running if not clock.expired), default=inf)
+    def _set_timer(self) -> None:
+        """Sets the timer for the earliest deadline."""
+        first = min((deadline.due for deadline in self._running if not deadline.expired), default=inf)
         if self._timer is not None:
             self._timer.cancel()
-        ring = asyncio.get_running_loop().call_at
-        self._timer = None if first == inf else ring(first, self._ring)
+        call_at = asyncio.get_running_loop().call_at
+        self._timer = None if first == inf else call_at(first, self._check)
 
-    def _ring(self) -> None:
+    def _check(self) -> None:
         now = asyncio.get_running_loop().time()
-        for clock in self._running:
-            if clock.due <= now and not clock.expired:
-                clock.expire()
-        self._set()
+        for deadline in self._running:
+            if deadline.due <= now and not deadline.expired:
+                deadline.expire()
+        self._set_timer()

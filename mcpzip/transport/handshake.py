@@ -1,10 +1,10 @@
-"""Which era an upstream speaks, and the opening of the conversation in it.
+"""Finds out which era an upstream speaks, and does the handshake of that era.
 
-The rule (spec: basic/versioning, stdio and streamable-http "Backward compatibility"): ask `server/discover`
-first; an answer means modern; *any* error or two seconds of silence means `initialize`, never keyed to one
-error code. For a legacy client, and for a server remembered as legacy, it is the other way round: *any* error
-to `initialize` means `server/discover`. An upstream that ends on the request it doesn't know is started again
-without it (`StartAgainError`).
+The rule (spec: basic/versioning, stdio and streamable-http "Backward compatibility"): send `server/discover`
+first; a result means modern; after *any* error code, or two seconds without a response, send `initialize`.
+For a legacy client, and for a server remembered as legacy, `initialize` comes first and *any* error to it
+leads to `server/discover`. An upstream that exits on the request it doesn't know is started again without it
+(`StartAgainError`).
 """
 
 import asyncio
@@ -30,18 +30,19 @@ from mcpzip.wire import (
     stamp_request,
     versions_in,
 )
+from mcpzip.wire.client_info import CLIENT_INFO
 
 PROBE_TIMEOUT = 2.0
-"""Seconds an upstream may stay silent after `server/discover` before it is taken for a legacy one."""
+"""Seconds without a response to `server/discover` after which `initialize` is sent as well."""
 
-_NO_MATTER_OF_ERA = (401, 403, 429)
-"""HTTP statuses that would meet `initialize` too."""
+_ERA_INDEPENDENT = (401, 403, 429)
+"""HTTP statuses that the handshake of the other era would get too."""
 
 
 class StartAgainError(Exception):
-    """The upstream ended on its first request: open a new channel and go straight to the other.
+    """The upstream exited on the first request: open a new channel and do the handshake of the other era.
 
-    era: the one to open it in.
+    era: that other era.
     """
 
     def __init__(self, era: Era) -> None:
@@ -51,8 +52,8 @@ class StartAgainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What an upstream said of itself. ``capabilities`` and ``info`` (its `Implementation`) are JSON text;
-    ``info`` is b"" and ``instructions`` "" when it gave none.
+    """The handshake result. ``capabilities`` and ``info`` (the server's `Implementation`) are JSON text;
+    ``info`` is b"" and ``instructions`` "" when the server sent none.
     """
 
     dialect: Dialect
@@ -62,7 +63,7 @@ class ServerInfo:
 
     @property
     def offers(self) -> "Capabilities":
-        """What it promises, as far as it concerns us."""
+        """The parsed capabilities."""
         try:
             return msgspec.json.decode(self.capabilities, type=Capabilities)
         except msgspec.DecodeError:
@@ -70,26 +71,28 @@ class ServerInfo:
 
 
 class Capability(msgspec.Struct, rename="camel", frozen=True):
-    """One kind of thing a server has (spec: `ServerCapabilities`)."""
+    """The capability of a server's tools, prompts or resources (spec: `ServerCapabilities`)."""
 
     list_changed: bool = False
     subscribe: bool = False
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """The capabilities of a server that are ours to know; None for what it doesn't have."""
+    """The server capabilities that mcpzip reads; None for one that the server lacks."""
 
     tools: Capability | None = None
     prompts: Capability | None = None
     resources: Capability | None = None
-    logging: "_Anything | None" = None
+    logging: "_EmptyStruct | None" = None
 
 
-class _Anything(msgspec.Struct, frozen=True):
-    """An object, whatever is in it."""
+class _EmptyStruct(msgspec.Struct, frozen=True):
+    """A JSON object whose members are ignored."""
 
 
-class _Opening(msgspec.Struct, rename="camel"):
+class _HandshakeResult(msgspec.Struct, rename="camel"):
+    """The members of both eras' results."""
+
     protocol_version: str | None = None
     supported_versions: msgspec.Raw = msgspec.Raw(b"[]")
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
@@ -98,121 +101,112 @@ class _Opening(msgspec.Struct, rename="camel"):
     meta: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="_meta")
 
 
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
-    """What we say of ourselves in a handshake: our `Implementation` and, to a legacy upstream, what our
-    client can be asked; JSON texts.
-    """
+async def shake_hands(channel: Channel, capabilities: bytes, *, first: Era, sure: bool = False) -> ServerInfo:
+    """Does the handshake and sets ``channel.dialect``.
 
-    info: bytes
-    capabilities: bytes = b"{}"
-
-
-async def shake_hands(
-    channel: Channel, ourselves: ClientIdentity, *, first: Era, sure: bool = False
-) -> ServerInfo:
-    """Opens the conversation and sets ``channel.dialect``.
-
-    first: the era to try first. sure: it spoke that one last time, so that ending on it means nothing. Has no
-    timeout of its own beyond the probe's: the caller limits the whole. Raises StartAgainError, RpcFaultError,
+    capabilities: of the client, JSON text; sent to a legacy upstream. first: the era to try first. sure:
+    whether the upstream spoke that era last time; if it exits now, the era is not the cause. There is no
+    timeout except the probe's: the caller limits the whole. Raises StartAgainError, RpcFaultError,
     ChannelClosedError.
     """
     if first is Era.MODERN:
-        return await _probe(channel, ourselves, sure)
+        return await _probe(channel, capabilities, sure)
     try:
-        return await _initialize(channel, ourselves)
+        return await _initialize(channel, capabilities)
     except RpcFaultError as refusal:
         try:
-            return await _discover(channel, ourselves)
+            return await _discover(channel)
         except RpcFaultError as other:
-            raise _telling(refusal, other) from None
+            raise _more_specific(refusal, other) from None
     except _OtherEraError as otherwise:
         try:
-            return await _discover(channel, ourselves)
+            return await _discover(channel)
         except (RpcFaultError, ChannelClosedError):
             raise otherwise from None
     except ChannelClosedError as error:
-        if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
-            return await _discover(channel, ourselves)
-        if _may_have_died_of_it(error) and not sure:
+        if error.status is not None and error.status not in _ERA_INDEPENDENT:
+            return await _discover(channel)
+        if _may_have_exited(error) and not sure:
             raise StartAgainError(Era.MODERN) from error
         raise
 
 
-def _may_have_died_of_it(error: ChannelClosedError) -> bool:
-    """Whether the server ended, or closed the connection, on what it was asked."""
+def _may_have_exited(error: ChannelClosedError) -> bool:
+    """Whether the request may have made the server exit or close the connection."""
     return error.sent and error.status is None
 
 
-async def _probe(channel: Channel, ourselves: ClientIdentity, sure: bool) -> ServerInfo:
-    discovering = asyncio.ensure_future(_discover(channel, ourselves))
+async def _probe(channel: Channel, capabilities: bytes, sure: bool) -> ServerInfo:
+    discovering = asyncio.ensure_future(_discover(channel))
     try:
         await asyncio.wait({discovering}, timeout=PROBE_TIMEOUT)
         if discovering.done():
             try:
                 return discovering.result()
             except _OtherEraError as error:
-                return await _initialize_instead(channel, ourselves, error)
+                return await _initialize_instead(channel, capabilities, error)
             except RpcFaultError as fault:
                 if _names_our_version(fault.error):
-                    return await _discover(channel, ourselves)
+                    return await _discover(channel)
                 try:
-                    return await _initialize(channel, ourselves)
+                    return await _initialize(channel, capabilities)
                 except RpcFaultError as other:
-                    raise _telling(other, fault) from None
+                    raise _more_specific(other, fault) from None
             except ChannelClosedError as error:
-                if error.status is not None and error.status not in _NO_MATTER_OF_ERA:
-                    return await _initialize(channel, ourselves)
-                if _may_have_died_of_it(error) and not sure:
+                if error.status is not None and error.status not in _ERA_INDEPENDENT:
+                    return await _initialize(channel, capabilities)
+                if _may_have_exited(error) and not sure:
                     raise StartAgainError(Era.LEGACY) from error
                 raise
-        # Silent so far: a legacy server that drops what it doesn't know, or any server that is slow to start.
-        # Ask both ways; a server that is only slow answers the first question first, or dies of it.
+        # No response yet: a legacy server that ignores unknown requests, or a server that is slow to start.
+        # So `initialize` is sent too. A slow server first answers `server/discover`, or exits because of it.
         try:
             return await _first_answer(
-                discovering, asyncio.ensure_future(_initialize(channel, ourselves)), channel
+                discovering, asyncio.ensure_future(_initialize(channel, capabilities)), channel
             )
         except ChannelClosedError as error:
-            if _may_have_died_of_it(error) and not sure:
+            if _may_have_exited(error) and not sure:
                 raise StartAgainError(Era.LEGACY) from error
             raise
     finally:
-        await _stop(discovering)
+        await _cancel(discovering)
 
 
-def _telling(initialize: RpcFaultError, discover: RpcFaultError) -> RpcFaultError:
-    """Which of two refusals says more: that of the handshake the server knows."""
+def _more_specific(initialize: RpcFaultError, discover: RpcFaultError) -> RpcFaultError:
+    """The refusal to report: that of the handshake which the server knows."""
     return discover if initialize.error.code == UNSUPPORTED_PROTOCOL_VERSION else initialize
 
 
 async def _initialize_instead(
-    channel: Channel, ourselves: ClientIdentity, otherwise: ChannelClosedError
+    channel: Channel, capabilities: bytes, otherwise: ChannelClosedError
 ) -> ServerInfo:
-    """The legacy handshake with a server whose answer to `server/discover` promises us nothing."""
+    """The legacy handshake, after a result of `server/discover` that lists no version we speak."""
     try:
-        return await _initialize(channel, ourselves)
+        return await _initialize(channel, capabilities)
     except (RpcFaultError, ChannelClosedError):
         raise otherwise from None
 
 
 def _names_our_version(error: RpcError) -> bool:
-    """Whether a server that refused our version names it among those it speaks: it is to be asked again (spec
+    """Whether a server that refused our version lists it as supported: the request is then repeated (spec
     2026-07-28: basic/versioning).
     """
     if error.code != UNSUPPORTED_PROTOCOL_VERSION or error.data is None:
         return False
     try:
-        return MODERN_VERSION in versions_in(bytes(msgspec.json.decode(error.data, type=_Refusal).supported))
+        return MODERN_VERSION in versions_in(
+            bytes(msgspec.json.decode(error.data, type=_UnsupportedVersionData).supported)
+        )
     except ValueError:
         return False
 
 
-class _Refusal(msgspec.Struct):
+class _UnsupportedVersionData(msgspec.Struct):
     supported: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _OtherEraError(ChannelClosedError):
-    """A server answered the handshake of one era, and speaks no version of it that we do."""
+    """A server answered the handshake of one era, but speaks no version of it that we speak."""
 
 
 async def _first_answer(
@@ -225,31 +219,31 @@ async def _first_answer(
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for future in sorted(done, key=lambda future: future is initializing):
                 if (problem := future.exception()) is None:
-                    greeting = future.result()
-                    channel.dialect = greeting.dialect
-                    return greeting
+                    info = future.result()
+                    channel.dialect = info.dialect
+                    return info
                 if failure is None or (future is initializing and not isinstance(failure, _OtherEraError)):
                     failure = problem
         assert failure is not None
         raise failure
     finally:
-        await _stop(initializing)
+        await _cancel(initializing)
 
 
-async def _stop(future: "asyncio.Future[ServerInfo]") -> None:
+async def _cancel(future: "asyncio.Future[ServerInfo]") -> None:
     if not future.done():
         future.cancel()
         await asyncio.wait({future})
     retrieve_exception(future)
 
 
-async def _discover(channel: Channel, ourselves: ClientIdentity) -> ServerInfo:
-    params = stamp_request(b"{}", MODERN_VERSION, ourselves.info, b"{}")
-    opening = _read(await channel.request("server/discover", params, cancellable=False))
+async def _discover(channel: Channel) -> ServerInfo:
+    params = stamp_request(b"{}", MODERN_VERSION, CLIENT_INFO, b"{}")
+    result = _parsed(await channel.request("server/discover", params, cancellable=False))
     try:
-        versions = versions_in(bytes(opening.supported_versions))
+        versions = versions_in(bytes(result.supported_versions))
     except ValueError as error:
-        raise _senseless(error) from error
+        raise _malformed(error) from error
     if MODERN_VERSION not in versions:
         spoken = shortened(", ".join(versions))
         raise _OtherEraError(
@@ -258,16 +252,16 @@ async def _discover(channel: Channel, ourselves: ClientIdentity) -> ServerInfo:
         )
     channel.dialect = Dialect(Era.MODERN, MODERN_VERSION)
     try:
-        info = split_object(bytes(opening.meta)).get(SERVER_INFO_KEY, b"")
+        info = split_object(bytes(result.meta)).get(SERVER_INFO_KEY, b"")
     except NotAnObject:
         info = b""
-    return ServerInfo(channel.dialect, _bounded(opening.capabilities), opening.instructions or "", info)
+    return ServerInfo(channel.dialect, _bounded(result.capabilities), result.instructions or "", info)
 
 
-async def _initialize(channel: Channel, ourselves: ClientIdentity) -> ServerInfo:
-    params = initialize_params(LATEST_LEGACY_VERSION, ourselves.info, ourselves.capabilities)
-    opening = _read(await channel.request("initialize", params, cancellable=False))
-    version = opening.protocol_version
+async def _initialize(channel: Channel, capabilities: bytes) -> ServerInfo:
+    params = initialize_params(LATEST_LEGACY_VERSION, CLIENT_INFO, capabilities)
+    result = _parsed(await channel.request("initialize", params, cancellable=False))
+    version = result.protocol_version
     if version not in LEGACY_VERSIONS:
         spoken = "no protocol version" if version is None else f"protocol version {quoted(version)}"
         raise _OtherEraError(f"it speaks {spoken}, which we do not", sent=False)
@@ -275,25 +269,25 @@ async def _initialize(channel: Channel, ourselves: ClientIdentity) -> ServerInfo
     await channel.notify("notifications/initialized")
     return ServerInfo(
         channel.dialect,
-        _bounded(opening.capabilities),
-        opening.instructions or "",
-        _bounded(opening.server_info),
+        _bounded(result.capabilities),
+        result.instructions or "",
+        _bounded(result.server_info),
     )
 
 
-def _read(result: bytes) -> _Opening:
+def _parsed(result: bytes) -> _HandshakeResult:
     try:
-        return msgspec.json.decode(result, type=_Opening)
+        return msgspec.json.decode(result, type=_HandshakeResult)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _senseless(error) from error
+        raise _malformed(error) from error
 
 
 def _bounded(raw: msgspec.Raw) -> bytes:
-    """What a server says of itself; of what is too large to be kept, as much as shows that it is."""
+    """The text, cut one byte after the limit; the extra byte shows that it is too large."""
     return bytes(memoryview(raw)[: SELF + 1])
 
 
-def _senseless(error: Exception) -> ChannelClosedError:
+def _malformed(error: Exception) -> ChannelClosedError:
     return ChannelClosedError(
         f"its answer to the handshake makes no sense ({shortened(str(error))})", sent=False
     )

@@ -1,21 +1,19 @@
-"""What the pool says of a server: how it does, and what it offers."""
+"""What the pool reports of a server: its health and its lists."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mcpzip.model.errors import McpzipError, UpstreamError
-from mcpzip.transport.handshake import ServerInfo
 
 State = Literal["connected", "connecting", "idle", "failing", "needs login", "disabled"]
 
 FAILING: tuple[State, ...] = ("failing", "needs login")
-"""The states in which a server can't be used, and a person should know."""
+"""The states in which a server can't be used and a person should know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How an upstream is doing, for people. ``reason`` is empty while nothing is wrong."""
+    """A server's state, for people. reason: "" while nothing is wrong. retry_in: seconds."""
 
     state: State
     reason: str = ""
@@ -24,9 +22,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tools of one upstream, as raw JSON texts in the upstream's order, and what it says of itself.
+    """All tools of one upstream, as raw JSON texts in the upstream's order, and its handshake's contents.
 
-    protocol: the version it speaks. ttl: seconds its list is good for, None when it didn't say.
+    protocol: the negotiated version. ttl: seconds the list stays valid, None when the server gives no limit.
     """
 
     tools: tuple[bytes, ...]
@@ -36,16 +34,10 @@ class Listing:
     info: bytes = b""
     ttl: float | None = None
 
-    @classmethod
-    def of(cls, tools: Iterable[bytes], ttl: float | None, greeting: ServerInfo) -> "Listing":
-        """What was listed by a server that greeted so."""
-        version = greeting.dialect.version
-        return cls(tuple(tools), version, greeting.instructions, greeting.capabilities, greeting.info, ttl)
-
 
 class Rest(NamedTuple):
-    """What else an upstream offers: prompts, resources and resource templates, as raw JSON texts. None for
-    what it did not tell. over: which of its lists were over a limit, as sentences.
+    """The prompts, resources and resource templates of an upstream, as raw JSON texts; None for a list that
+    could not be read. over: the lists that exceeded a limit, as sentences.
     """
 
     prompts: tuple[bytes, ...] | None = ()

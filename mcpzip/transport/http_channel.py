@@ -1,8 +1,7 @@
-"""What the two transports over HTTP share: messages are posted, answers are read from bodies and streams.
+"""What the two HTTP transports share: messages are posted, responses are read from bodies and streams.
 
-The rules: a message goes out and comes in as the bytes it is. What asks for no answer is sent in order, one
-after another; a server that is slow to take one holds up the next for a moment only. Requests run side by
-side. Nothing of a message's size is read on the event loop in one go.
+The rules: messages pass byte for byte. Requests run concurrently. Notifications and responses are sent one
+after another, and a slow POST delays the next for a moment only. A large message is parsed in a thread.
 """
 
 import asyncio
@@ -31,35 +30,35 @@ from mcpzip.transport.request_headers import request_headers, without_invalid_to
 from mcpzip.wire import Era, Error, Event, Invalid, NotAMessage, Result, Unmatched
 from mcpzip.wire.envelope import ABSENT, Envelope, outline, read_error
 
-POSTING = (
+POST_HEADERS = (
     (b"Accept", b"application/json, text/event-stream"),
     (b"Content-Type", b"application/json"),
 )
-LISTENING = ((b"Accept", b"text/event-stream"), (b"Cache-Control", b"no-store"))
+STREAM_HEADERS = ((b"Accept", b"text/event-stream"), (b"Cache-Control", b"no-store"))
 
-_HOLD = 0.2
-"""Seconds that a message which asks for no answer holds up the next."""
-_INITIALIZED = 5.0
-"""Seconds that `notifications/initialized` holds up what is asked next: some servers refuse that before."""
+_SEND_DELAY = 0.2
+"""Seconds for which a notification or response that is being posted delays the next message."""
+_INITIALIZED_DELAY = 5.0
+"""The same for `notifications/initialized`, because some servers refuse requests before they have it."""
 LINGER = 2.0
-"""Seconds that the response to a request stays open when there is nothing more to come of it: a connection
-whose response is read to its end is used again."""
+"""Seconds that an HTTP response stays open after the JSON-RPC response: a connection is only reused when its
+response was read to the end."""
 _LARGE = 1 << 20
-"""Bytes of a message that is read in a thread."""
+"""Bytes of a message from which on it is parsed in a thread."""
 _USER_AGENT = b"mcpzip/" + __version__.encode()
 
 
 class HttpChannel(ABC):
-    """A `Channel` over HTTP. Where messages are posted, and answers come from, is its heirs'."""
+    """A `Channel` over HTTP. Subclasses define where messages are posted and how responses arrive."""
 
     def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
-        """Raises ValueError for an environment's proxy that can't be."""
+        """Raises ValueError for an invalid proxy in the environment."""
         self.dialect: Dialect | None = None
         self._client = Client(url, signing.auth)
         self._signing = signing
-        self._rpc = JsonRpcConnection(incoming, self._tell, full=lambda: self._full)
+        self._rpc = JsonRpcConnection(incoming, self._post_message, full=lambda: self._full)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._telling: dict[asyncio.Task[None], int] = {}
+        self._posting: dict[asyncio.Task[None], int] = {}
         self._config_headers = tuple((_encoded(name), _encoded(value)) for name, value in headers.items())
 
     async def request(
@@ -75,11 +74,11 @@ class HttpChannel(ABC):
         post: asyncio.Task[None] | None = None
         try:
             headers = request_headers(method, params, self.dialect, definition)
-            repeated = headers if isinstance(headers, list) else await headers
-            post = self._spawn(self._ask(number, method, line[:-1], repeated))
+            own_headers = headers if isinstance(headers, list) else await headers
+            post = self._spawn(self._post_request(number, method, line[:-1], own_headers))
             result = await answer
         except asyncio.CancelledError:
-            self._take_back(number, post, cancellable)
+            self._cancel(number, post, cancellable)
             raise
         finally:
             self._rpc.forget(number)
@@ -89,27 +88,27 @@ class HttpChannel(ABC):
 
     async def notify(self, method: str, params: bytes | None = None) -> None:
         if self._rpc.gone is None:
-            told = self._tell(self._rpc.peer.notify(method, params))
-            if told is not None and method == "notifications/initialized":
-                await asyncio.wait({told}, timeout=_INITIALIZED)
+            posted = self._post_message(self._rpc.peer.notify(method, params))
+            if posted is not None and method == "notifications/initialized":
+                await asyncio.wait({posted}, timeout=_INITIALIZED_DELAY)
 
     def diagnosis(self) -> str:
         return ""
 
     async def aclose(self) -> None:
-        """Ends the connection. What is under way fails."""
+        """Closes the connection. Open requests fail."""
         self._rpc.end("the connection was closed")
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._leave()
+            await self._end_session()
         finally:
-            # It waits for nobody; broken off it would leave what it hasn't come to open.
+            # A cancellation must not leave connections open; closing them does not block.
             await run_to_completion(self._client.aclose())
 
-    # ---- for heirs
+    # ---- for subclasses
 
     @property
     def _endpoint(self) -> httpx.URL:
@@ -122,19 +121,19 @@ class HttpChannel(ABC):
 
     @property
     def _closing_cancels(self) -> bool:
-        """Whether a request whose response is closed is cancelled by that. If not, the server is told."""
+        """Whether closing the HTTP response cancels the request. If not, a notification does."""
         return False
 
     @abstractmethod
-    async def _answered(self, number: int, method: str, response: httpx.Response) -> None:
-        """Takes in the ``response`` to the request ``number``, which is no HTTP error."""
+    async def _handle_response(self, number: int, method: str, response: httpx.Response) -> None:
+        """Handles the ``response`` to the request ``number``; it is no HTTP error."""
 
     @abstractmethod
-    async def _leave(self) -> None:
-        """Says good-bye."""
+    async def _end_session(self) -> None:
+        """Tells the server that the session ends."""
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        """What every request has besides what the config says."""
+        """The headers of every request, without those of the config."""
         return [] if self.dialect is None else [(b"Mcp-Protocol-Version", self.dialect.version.encode())]
 
     # ---- messages out
@@ -145,8 +144,8 @@ class HttpChannel(ABC):
 
     @property
     def _full(self) -> bool:
-        """Whether the server takes too little of what it is told."""
-        return len(self._telling) >= limits.ASKED or sum(self._telling.values()) >= limits.WAITING
+        """Whether too many notifications and responses are unsent."""
+        return len(self._posting) >= limits.ASKED or sum(self._posting.values()) >= limits.WAITING
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -157,7 +156,7 @@ class HttpChannel(ABC):
     async def _send(
         self, method: str, url: httpx.URL, headers: RawHeaders, content: bytes | None = None
     ) -> httpx.Response:
-        """See `Client.send`. What we say ourselves goes before what the config says."""
+        """See `Client.send`. Our own headers override those of the config."""
         own = [*headers, *self._headers()]
         ours = {name.lower() for name, _ in own}
         others = [each for each in self._config_headers if each[0].lower() not in ours]
@@ -165,90 +164,91 @@ class HttpChannel(ABC):
             others.append((b"User-Agent", _USER_AGENT))
         return await self._client.send(method, url, [*own, *others], content)
 
-    async def _ask(self, number: int, method: str, message: bytes, headers: RawHeaders) -> None:
-        """Posts a request and sees to it that it has an outcome, unless that comes on another stream."""
+    async def _post_request(self, number: int, method: str, message: bytes, headers: RawHeaders) -> None:
+        """Posts a request and handles the HTTP response, or fails the request."""
         try:
-            if self._telling:
-                await asyncio.wait(set(self._telling), timeout=_HOLD)
+            if self._posting:
+                await asyncio.wait(set(self._posting), timeout=_SEND_DELAY)
             in_session = self._in_session
-            response = await self._send("POST", self._endpoint, [*POSTING, *headers], message)
+            response = await self._send("POST", self._endpoint, [*POST_HEADERS, *headers], message)
             try:
                 if (fault := await self._fault(response, in_session)) is not None:
                     self._rpc.fail(number, fault)
                     if in_session and response.status_code == 404:
                         self._rpc.end("the server forgot our session")
                 else:
-                    await self._answered(number, method, response)
+                    await self._handle_response(number, method, response)
             finally:
                 await response.aclose()
         except Exception as error:
             self._rpc.fail(number, failure(error, self._client.url))
 
     async def _fault(self, response: httpx.Response, in_session: bool) -> Exception | None:
-        """Why ``response`` is no answer; None when it may be one."""
+        """The error that ``response`` stands for; None when it may hold the JSON-RPC response."""
         target = redirect_target(response)
         if response.status_code < 400 and target is None:
             return None
-        # What a server says as JSON may be the answer, of any length.
+        # A JSON body may be the JSON-RPC response, which can be long.
         is_json = content_type(response) == "application/json"
         body = await (whole(response, limits.MESSAGE) if is_json else beginning(response))
-        if (wanted := self._signing.refused(response.status_code)) is not None:
-            return wanted
+        if (error := self._signing.refused(response.status_code)) is not None:
+            return error
         if target is not None:
             return redirected(response, target)
         forgotten = in_session and response.status_code == 404
-        if not forgotten and (error := error_in(body)) is not None:
-            return RpcFaultError(error)
+        if not forgotten and (rpc_error := error_in(body)) is not None:
+            return RpcFaultError(rpc_error)
         return refused(response, body, in_session=in_session)
 
-    def _take_back(self, number: int, post: "asyncio.Task[None] | None", cancellable: bool) -> None:
-        """Nobody waits for the request ``number`` any more, and the server is to know."""
+    def _cancel(self, number: int, post: "asyncio.Task[None] | None", cancellable: bool) -> None:
+        """Cancels the request ``number`` at the server."""
         if post is None:
             return
         if self._closing_cancels or not cancellable:
             post.cancel()
         elif (notice := self._rpc.peer.cancel(number)) is not None:
-            self._tell(notice)
+            self._post_message(notice)
             asyncio.get_running_loop().call_later(LINGER, post.cancel)
 
-    def _tell(self, line: bytes) -> "asyncio.Task[None] | None":
-        """Posts what asks for no answer. None: it isn't sent, as the server takes nothing that it is told."""
+    def _post_message(self, line: bytes) -> "asyncio.Task[None] | None":
+        """Posts a notification or response, in order. None when it is dropped because too many are unsent."""
         if self._full:
             return None
-        before = next(reversed(self._telling), None)
-        task = self._spawn(self._told(line[:-1], before))
-        self._telling[task] = len(line)
-        task.add_done_callback(self._telling.pop)
+        before = next(reversed(self._posting), None)
+        task = self._spawn(self._post_after(line[:-1], before))
+        self._posting[task] = len(line)
+        task.add_done_callback(self._posting.pop)
         return task
 
-    async def _told(self, message: bytes, before: "asyncio.Task[None] | None") -> None:
+    async def _post_after(self, message: bytes, before: "asyncio.Task[None] | None") -> None:
         try:
             if before is not None:
-                await asyncio.wait({before}, timeout=_HOLD)
-            response = await self._send("POST", self._endpoint, POSTING, message)
+                await asyncio.wait({before}, timeout=_SEND_DELAY)
+            response = await self._send("POST", self._endpoint, POST_HEADERS, message)
             await beginning(response, limits.REFUSAL_TIME)
         except NETWORK:
-            pass  # nobody waits for what becomes of it; if the server is gone, the next request says so
+            pass  # if the server is unreachable, the next request fails
 
     # ---- messages in
 
     async def _receive(self, text: bytes, number: int | None = None) -> str:
-        """Takes in a message. number: of our request in whose response it came.
+        """Handles a message. number: of our request in whose HTTP response it came.
 
-        Returns why it can't be the answer to that request, as a part of a sentence; "" where it may be.
+        Returns why it can't be the response to that request, as a part of a sentence; "" when it may be.
         """
         large = len(text) > _LARGE
         envelope = await in_thread(lambda: outline(text), "outline") if large else outline(text)
         event = self._rpc.peer.message(text, envelope)
         if number is not None and self._rpc.is_open(number) and isinstance(envelope, Envelope):
-            event = _answer_to(number, event, envelope)
+            event = _response_to(number, event, envelope)
         self._rpc.received(event)
         return NOT_OURS if isinstance(event, NotAMessage | Invalid) else ""
 
 
-def _answer_to(number: int, event: Event, envelope: Envelope) -> Event:
-    """``event``, which came in the response to our request ``number``. An answer there is to it, whatever
-    its id: that is null where the server could not tell what it was asked (JSON-RPC 2.0, 5).
+def _response_to(number: int, event: Event, envelope: Envelope) -> Event:
+    """``event``, which came in the HTTP response to our request ``number``. A JSON-RPC response in it is
+    taken for that request whatever its id, which is null when the server could not read the request's id
+    (JSON-RPC 2.0, 5).
     """
     if not isinstance(event, Unmatched) or event.kind != "answer":
         return event

@@ -1,7 +1,7 @@
-"""What went wrong over HTTP, as a `ChannelClosedError` and in words.
+"""Errors of HTTP requests, as `ChannelClosedError` and in words.
 
-The rules: what a server says is quoted, one line and not too long; what we make of it stands beside it, as
-ours. Whether a request may have run is decided here: a refusal before anything ran is safe to send again.
+The rules: a server's own text is quoted, on one line and shortened; our explanation stands beside it. Whether
+a request may have run is decided here: a request that was refused before anything ran is safe to send again.
 """
 
 from http import HTTPStatus
@@ -21,20 +21,21 @@ from mcpzip.wire.envelope import read_error
 from mcpzip.wire.event_stream import EventTooLongError
 
 NOT_OURS = "its answer is not JSON-RPC"
-NEITHER = "it answered with something else than JSON or an event stream"
+NEITHER = "it answered with something other than JSON or an event stream"
 LOST = "the connection was lost"
 FOLLOW = "If that is the right server, put its address into the config."
 UNREACHABLE = "Start the server, or mend 'url' in the config."
 
 NETWORK = (httpx.HTTPError, httpx.InvalidURL, McpzipError, BodyTooLongError, OSError, ValueError)
-"""What sending a request, or reading its response, may raise: `TimeoutError` is an OSError, and
+"""The errors of sending a request and reading its response: `TimeoutError` is an OSError, and
 `ContentCodingError` and `EventTooLongError` are ValueErrors."""
 
-_NOTHING_RAN = (307, 308, 401, 403, 404, 405, 406, 413, 415, 421, 429)
-"""Statuses with which a server says that it did nothing with a request."""
+_NOT_EXECUTED = (307, 308, 401, 403, 404, 405, 406, 413, 415, 421, 429)
+"""Statuses with which a server says that it did not run the request."""
 
-_KEYS = ("message", "error_description", "detail", "title", "error", "reason", "msg")
-"""Where it stands in JSON what went wrong, as it is met (RFC 6749, 5.2; RFC 9457; JSON-RPC 2.0, 5.1)."""
+_MESSAGE_KEYS = ("message", "error_description", "detail", "title", "error", "reason", "msg")
+"""The members of a JSON error body that hold its message, in order of preference (RFC 6749, 5.2; RFC 9457;
+JSON-RPC 2.0, 5.1)."""
 
 _REMEDIES = {
     401: "It wants a sign-in: put an Authorization header under 'headers' in the config.",
@@ -47,7 +48,7 @@ _SERVER_ERROR = "The fault is on its side: its own log says more."
 
 
 def failure(error: Exception, url: httpx.URL) -> ChannelClosedError:
-    """What became of a request to ``url`` that got no response, or one that broke off, with ``error``."""
+    """The error of a request to ``url`` that failed with ``error`` before or while its response was read."""
     match error:
         case ChannelClosedError():
             return error
@@ -61,15 +62,15 @@ def failure(error: Exception, url: httpx.URL) -> ChannelClosedError:
             return ChannelClosedError(str(error), sent=True, fatal=False)
         case httpx.TransportError():
             return ChannelClosedError(LOST, sent=True, fatal=False)
-        case McpzipError() | ValueError() | httpx.InvalidURL():  # it could not be signed, or put together
+        case McpzipError() | ValueError() | httpx.InvalidURL():  # the request could not be signed or built
             return ChannelClosedError(one_line(str(error)).rstrip("."), sent=False)
     what = f"{type(error).__name__}: {shortened(str(error))}"
     return ChannelClosedError(f"the transport failed ({what})", sent=True)
 
 
 def refused(response: httpx.Response, body: bytes, *, in_session: bool) -> ChannelClosedError:
-    """What became of a request that was answered with an HTTP error. body: what it begins with. in_session:
-    whether the request named a session.
+    """The error of a request that was answered with an HTTP error. body: its first bytes. in_session: whether
+    the request was part of a session.
     """
     status = response.status_code
     if status == 404 and in_session:
@@ -77,26 +78,26 @@ def refused(response: httpx.Response, body: bytes, *, in_session: bool) -> Chann
         return ChannelClosedError("the server forgot our session", sent=False, status=404)
     return ChannelClosedError(
         refusal(response, body),
-        sent=status not in _NOTHING_RAN,
+        sent=status not in _NOT_EXECUTED,
         remedy=remedy(status),
-        fatal=status == 401 or (status == 400 and in_session),  # which may mean a forgotten session, too
+        fatal=status == 401 or (status == 400 and in_session),  # 400 may mean an expired session
         status=status,
     )
 
 
 def redirected(response: httpx.Response, target: httpx.URL) -> ChannelClosedError:
-    """What became of a request that was redirected to ``target``, which is not followed."""
+    """The error of a request that was redirected to ``target``; redirects are not followed."""
     status = response.status_code
     where = str(target.copy_with(userinfo=b""))
     reason = f"it redirects to {shortened(where)}, which is not followed"
     return ChannelClosedError(
-        reason, sent=status not in _NOTHING_RAN, remedy=FOLLOW, fatal=False, status=status
+        reason, sent=status not in _NOT_EXECUTED, remedy=FOLLOW, fatal=False, status=status
     )
 
 
 def error_in(body: bytes) -> RpcError | None:
-    """The JSON-RPC error that the ``body`` of an HTTP error is; None when it is none. It answers the request
-    that was posted, whatever id it has (spec 2026-07-28: basic/transports/streamable-http).
+    """The JSON-RPC error in the ``body`` of an HTTP error; None without one. It is the response to the posted
+    request, whatever its id (spec 2026-07-28: basic/transports/streamable-http).
     """
     try:
         fields = split_object(body)
@@ -109,7 +110,7 @@ def error_in(body: bytes) -> RpcError | None:
 
 
 def unreachable(url: httpx.URL, error: Exception) -> str:
-    """Why no connection to ``url`` came about."""
+    """Why ``url`` could not be connected to."""
     detail = str(error).lower()
     where = f"{url.scheme}://{url.netloc.decode()}"
     if isinstance(error, httpx.ConnectTimeout):
@@ -122,7 +123,7 @@ def unreachable(url: httpx.URL, error: Exception) -> str:
 
 
 def too_long(most: int) -> str:
-    """Why an answer is lost that was longer than ``most`` bytes."""
+    """Why a response of more than ``most`` bytes can't be used."""
     return f"the answer can't be read: a message of more than {most} bytes is too long"
 
 
@@ -132,17 +133,17 @@ def remedy(status: int) -> str:
 
 
 def refusal(response: httpx.Response, body: bytes) -> str:
-    """That ``response`` refuses, and with which words. body: what it begins with."""
+    """The HTTP error as part of a sentence, with the server's message. body: its first bytes."""
     status, phrase = response.status_code, response.reason_phrase
     answered = f"it answered HTTP {status}"
     if phrase:
-        answered += f" {phrase}" if phrase == _known(status) else f" {quoted(phrase)}"
+        answered += f" {phrase}" if phrase == _standard_phrase(status) else f" {quoted(phrase)}"
     words = words_in(body, response.headers.get("content-type", ""))
     return f"{answered}: {quoted(words)}" if words and words != phrase else answered
 
 
 def words_in(body: bytes, content_type: str) -> str:
-    """What the ``body`` of a refusal says to people, or "". Pages for a browser say nothing."""
+    """The message in the ``body`` of an HTTP error, or "". HTML pages are ignored."""
     try:
         text = body.decode("utf-8", "ignore").strip()
     except ValueError:
@@ -156,22 +157,24 @@ def words_in(body: bytes, content_type: str) -> str:
 
 def _in_json(text: str) -> str:
     try:
-        said = msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
     for _ in range(3):
-        if isinstance(said, str):
-            return said.strip()
-        if not isinstance(said, dict):
+        if isinstance(value, str):
+            return value.strip()
+        if not isinstance(value, dict):
             return ""
-        found = [said[key] for key in _KEYS if isinstance(said.get(key), str) and said[key].strip()]
+        found = [
+            value[key] for key in _MESSAGE_KEYS if isinstance(value.get(key), str) and value[key].strip()
+        ]
         if found:
             return str(found[0]).strip()
-        said = said.get("error")
+        value = value.get("error")
     return ""
 
 
-def _known(status: int) -> str:
+def _standard_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -1,7 +1,7 @@
 """A JSON-RPC connection with asyncio: our requests are futures, the server's requests are tasks.
 
-The rule: this is what all transports share. It stands on `wire.Peer`, which keeps the rules of the protocol,
-and does no I/O: a transport gives it events, and sends what it says.
+The rule: all transports share it. It does no I/O: a transport passes in events and sends the messages that
+come out. `wire.Peer` implements the protocol's rules.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from mcpzip.wire import (
     with_progress_token,
 )
 
-_CROWDED = "There are too many requests under way."
+_TOO_MANY_REQUESTS = "There are too many requests under way."
 
 
 class JsonRpcConnection:
     """Our end of a connection on which we are the client.
 
-    gone: why it carries nothing more; None while it does. peer: the state of the protocol.
+    gone: why the connection has ended; None while it is open. peer: the protocol's state.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class JsonRpcConnection:
         full: Callable[[], bool],
         junk: Callable[[bytes], None] = lambda data: None,
     ) -> None:
-        """incoming: who hears what the server says unasked. send: is given each answer to the server, a line.
-        full: whether the server takes too few of them: its requests are then not heard. junk: is given what
-        is no message.
+        """incoming: handles the server's notifications and requests. send: called with each response to the
+        server, one line. full: whether too many responses are unsent; the server's requests are then dropped.
+        junk: called with input that is no message.
         """
         self.peer = Peer(role=Role.CLIENT)
         self.gone: str | None = None
@@ -58,21 +58,21 @@ class JsonRpcConnection:
 
     @property
     def waits(self) -> bool:
-        """Whether any request of ours has no outcome yet."""
+        """Whether any request of ours is open."""
         return bool(self._waiting)
 
     def is_open(self, number: int) -> bool:
-        """Whether our request ``number`` has no outcome yet."""
+        """Whether our request ``number`` has neither a result nor an error yet."""
         answer = self._waiting.get(number)
         return answer is not None and not answer.done()
 
     def request(
         self, method: str, params: bytes | None, on_progress: ProgressSink | None
     ) -> tuple[int, bytes, "asyncio.Future[bytes]"]:
-        """A new request: its number, its line, and what becomes its result.
+        """A new request: its number, its line, and the future of its result.
 
-        on_progress: if it is there, the request has a progress token of ours. The caller calls `forget` in
-        the end. Raises ChannelClosedError (sent=False) when the connection is gone.
+        on_progress: if given, the request carries a progress token of ours. The caller must call `forget`
+        afterwards. Raises ChannelClosedError (sent=False) when the connection has ended.
         """
         if self.gone is not None:
             raise ChannelClosedError(self.gone, sent=False)
@@ -86,22 +86,22 @@ class JsonRpcConnection:
         return number, line, answer
 
     def forget(self, number: int) -> None:
-        """Nobody waits for the request ``number`` any more; what comes for it is dropped."""
+        """Ends the request ``number`` for us; messages about it are dropped from now on."""
         self.peer.drop(number)
         self._progress.pop(number, None)
         answer = self._waiting.pop(number, None)
         if answer is not None and not answer.cancel():
-            retrieve_exception(answer)  # who waited may have left in the very moment in which it failed
+            retrieve_exception(answer)  # the awaiting task may have been cancelled at the moment it failed
 
     def fail(self, number: int, error: Exception) -> None:
-        """The request ``number`` has no other outcome than ``error``, if it has none yet."""
+        """Fails the request ``number`` with ``error``, if it is still open."""
         self.peer.drop(number)
         answer = self._waiting.get(number)
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
     def received(self, event: Event) -> None:
-        """What the server said."""
+        """Handles an event from the server."""
         match event:
             case Result(id=number, result=result):
                 if (answer := self._waiting.get(number)) and not answer.done():
@@ -115,9 +115,11 @@ class JsonRpcConnection:
             case Notification(method=method, params=params):
                 self._incoming.notified(method, params)
             case Request(id=id_) if self.gone is not None or self._full():
-                self.peer.error(id_, INTERNAL_ERROR, "")  # it takes none of what it would be answered
+                self.peer.error(
+                    id_, INTERNAL_ERROR, ""
+                )  # no response: the server does not read what it was sent
             case Request(id=id_) if len(self._answering) >= limits.ASKED:
-                self._send(self.peer.error(id_, INTERNAL_ERROR, _CROWDED))
+                self._send(self.peer.error(id_, INTERNAL_ERROR, _TOO_MANY_REQUESTS))
             case Request(id=id_, method=method, params=params):
                 task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
                 self._answering[id_] = task
@@ -134,18 +136,18 @@ class JsonRpcConnection:
             case Cancelled(id=id_):
                 if task_ := self._answering.get(id_):
                     task_.cancel()
-            case _:  # Stray: a late or unknown answer; nobody waits for it
+            case _:  # a late response, or one to an unknown request
                 pass
 
     def end(self, reason: str) -> None:
-        """It carries nothing more. Fails whatever waits. Does nothing the second time."""
+        """Ends the connection and fails all open requests. Does nothing the second time."""
         if self.gone is not None:
             return
         self.gone = reason
         for task in self._answering.values():
             task.cancel()
         for event in self.peer.eof():
-            if not isinstance(event, Error):  # half an answer, or half an error: the request is lost
+            if not isinstance(event, Error):  # it may come from a truncated line: the request counts as lost
                 self.received(event)
         for number in list(self._waiting):
             self.fail(number, ChannelClosedError(reason, sent=True))

@@ -1,7 +1,7 @@
 """Waiting for a person to sign in to a server.
 
-The rule: no connection is made to a server that needs one before somebody has signed in; whoever calls is
-told at once.
+The rule: until somebody has signed in, no connection is made to a server that needs it, and every request to
+it fails at once.
 """
 
 import asyncio
@@ -11,50 +11,50 @@ from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import LoginNeededError
 
-LOOK_AGAIN = 1.0
-"""Seconds after which it is looked again: it is another process in which they sign in."""
+POLL_INTERVAL = 1.0
+"""Seconds between two checks of the store, because people sign in with another process."""
 
 
 class LoginWait:
-    """What one server's callers are told while a person has to sign in.
+    """Whether one server is waiting for a person to sign in.
 
-    error: that; None while nobody is waited for.
+    error: what its requests fail with in the meantime; None when it isn't waiting.
     """
 
     def __init__(self, server: ServerConfig, sign_ins: SignIns | None, signed_in: Callable[[], None]) -> None:
-        """signed_in: is called when somebody has signed in that was waited for."""
+        """signed_in: called when the wait has ended because somebody signed in."""
         self.error: LoginNeededError | None = None
         self._server, self._sign_ins, self._signed_in = server, sign_ins, signed_in
-        self._stored: object = None
-        self._looking: asyncio.Task[None] | None = None
+        self._signature: object = None
+        self._polling: asyncio.Task[None] | None = None
 
     def begin(self, error: LoginNeededError) -> None:
-        """The server refused a request, and a person can help."""
+        """Begins to wait: the server refused a request, and a person can sign in to it."""
         if self._sign_ins is None:
             return
-        self.error, self._stored = error, self._sign_ins.seen(self._server)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name=f"login-{self._server.name}")
+        self.error, self._signature = error, self._sign_ins.seen(self._server)
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll(), name=f"login-{self._server.name}")
 
     def end(self) -> None:
-        """Nobody is waited for any more."""
+        """Ends the wait."""
         self.error = None
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
 
     @property
     def over(self) -> bool:
-        """Whether somebody has signed in, or out, since it began."""
-        return self.error is not None and self.stored != self._stored
+        """Whether somebody has signed in, or out, since the wait began."""
+        return self.error is not None and self.grant_signature != self._signature
 
     @property
-    def stored(self) -> object:
-        """Differs when somebody has signed in, or out."""
+    def grant_signature(self) -> object:
+        """A value that changes when somebody signs in to the server, or out of it."""
         return None if self._sign_ins is None else self._sign_ins.signature(self._server)
 
-    async def _look(self) -> None:
-        while not self.over:  # noqa: ASYNC110 - nobody in this process knows
-            await asyncio.sleep(LOOK_AGAIN)
-        self.error = self._looking = None
+    async def _poll(self) -> None:
+        while not self.over:  # noqa: ASYNC110 - no event: another process writes the store
+            await asyncio.sleep(POLL_INTERVAL)
+        self.error = self._polling = None
         self._signed_in()

@@ -1,7 +1,7 @@
 """Opening a channel to a server over HTTP.
 
-The rule: httpx takes a tenth of a second to import, and the certificates as long to read: only where they are
-needed, in a thread, and while others go on.
+The rule: importing httpx takes a tenth of a second, and so does reading the certificates. So both happen only
+when a server needs them, in a thread.
 """
 
 import threading
@@ -22,7 +22,7 @@ _IMPORTING = threading.Lock()
 async def opened(
     server: ServerConfig, sign_ins: SignIns | None, incoming: Incoming
 ) -> AbstractAsyncContextManager[Channel]:
-    """The channel to ``server``, as a context. sign_ins: with which its requests are signed."""
+    """The channel to ``server``, as a context. sign_ins: sign its requests."""
     opener, signing = await in_thread(lambda: _prepared(server, sign_ins), "open-http")
     return opener(server.url, server.headers, signing, incoming)
 

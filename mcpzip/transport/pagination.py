@@ -1,8 +1,8 @@
-"""Lists that come in pages (spec: server/utilities/pagination).
+"""Reading lists that come in pages (spec: server/utilities/pagination).
 
-The rules: all pages are followed, whatever the cursors look like; a list that never ends, goes in circles, is
-larger than any may be (`mcpzip.model.limits`) or makes no sense is an error, not half a list. Nothing of a
-page is unpacked before it is known to be within the limits.
+The rules: all pages are fetched, whatever the cursors look like; a list that never ends, repeats a cursor,
+exceeds a limit (`mcpzip.model.limits`) or is malformed is an error, not half a list. A page is decoded only
+after its size is known to be within the limits.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from mcpzip.wire import METHOD_NOT_FOUND, quote
 from mcpzip.wire.json_iter import has_more_elements
 from mcpzip.wire.json_object import may_hold_surrogates, without_surrogates
 
-_AT_ONCE = 1 << 20
-"""Bytes of a page that are looked at on the event loop; a larger one is, in a thread."""
+_LARGE = 1 << 20
+"""Bytes of a page from which on it is decoded in a thread."""
 
 
-class _Head(msgspec.Struct, rename="camel"):
+class _PageInfo(msgspec.Struct, rename="camel"):
     next_cursor: str | None = None
     ttl_ms: float | None = None
 
 
 class _Page(msgspec.Struct, rename="camel"):
-    """What of a page concerns us; whatever else stands in it is stepped over."""
+    """The list in a page; other members are skipped."""
 
     tools: msgspec.Raw = msgspec.Raw()
     prompts: msgspec.Raw = msgspec.Raw()
@@ -39,19 +39,19 @@ class _Page(msgspec.Struct, rename="camel"):
     resource_templates: msgspec.Raw = msgspec.Raw()
 
 
-class _Room:
-    """What is left of the bytes that lists may have together."""
+class _ByteBudget:
+    """The bytes that several lists may have together."""
 
     def __init__(self) -> None:
         self._left = limits.LIST_BYTES
 
-    def takes(self, size: int) -> bool:
-        """Whether ``size`` bytes more still fit in."""
+    def spend(self, size: int) -> bool:
+        """Takes ``size`` bytes from the budget. Returns False when it is exceeded."""
         self._left -= size
         return self._left >= 0
 
 
-class _TooMany(Exception):
+class _TooManyError(Exception):
     """More elements than a list may have."""
 
 
@@ -61,68 +61,68 @@ async def all_pages(
     key: str,
     timeout: float,
     origin: Origin = NOBODY,
-    room: _Room | None = None,
+    budget: _ByteBudget | None = None,
 ) -> tuple[list[bytes], float | None]:
-    """The elements of every page's ``key``, each as JSON text, and how many seconds they are good for if the
-    server says so (spec 2026-07-28: server/utilities/caching). An element of over `limits.ITEM` bytes, which
-    nobody reads, is cut one byte after that many.
+    """The elements of every page's ``key``, each as JSON text, and the seconds for which the server says they
+    stay valid, if it does (spec 2026-07-28: server/utilities/caching). An element of over `limits.ITEM` bytes
+    is cut one byte after that many, because it is rejected anyway.
 
-    timeout: seconds a page may take. origin: on whose behalf. room: what it shares with other lists (default:
-    with none). Raises UpstreamError and its kinds; UpstreamListError for a list over a limit.
+    timeout: seconds for each page. budget: shared with other lists (default: with none). Raises UpstreamError
+    and its subclasses; UpstreamListError for a list over a limit.
     """
     name = connection.server.name
     what = "tool list" if key == "tools" else f"list of {key}"
     found: list[bytes] = []
     seen: set[bytes] = set()
-    room = room or _Room()
+    budget = budget or _ByteBudget()
     ttl: float | None = None
     cursor: str | None = None
 
-    def too_much(of: str) -> UpstreamListError:
+    def over_limit(of: str) -> UpstreamListError:
         return UpstreamListError(name, f"its {what} has {of}, which is more than is taken in")
 
     for _ in range(limits.LIST_PAGES):
-        # An empty string is a cursor like any other.
+        # An empty string is a valid cursor.
         params = b"{}" if cursor is None else b'{"cursor":' + quote(cursor) + b"}"
         result = await connection.request(method, params, timeout=timeout, origin=origin)
-        if not room.takes(len(result)):
-            raise too_much(f"over {limits.LIST_BYTES:,} bytes")
+        if not budget.spend(len(result)):
+            raise over_limit(f"over {limits.LIST_BYTES:,} bytes")
         try:
-            elements, head = await _unpacked(result, key, limits.LIST_ITEMS - len(found))
-        except _TooMany:
-            raise too_much(f"over {limits.LIST_ITEMS:,} items") from None
+            elements, info = await _decoded(result, key, limits.LIST_ITEMS - len(found))
+        except _TooManyError:
+            raise over_limit(f"over {limits.LIST_ITEMS:,} items") from None
         except (ValueError, RecursionError) as error:
             raise UpstreamError(name, f"its {what} makes no sense ({shortened(str(error))})") from error
         if elements is None:
             raise UpstreamError(name, f"its {what} has no {key!r}")
         found.extend(elements)
-        if head.ttl_ms is not None and head.ttl_ms >= 0:
-            ttl = head.ttl_ms / 1000
-        cursor = head.next_cursor
+        if info.ttl_ms is not None and info.ttl_ms >= 0:
+            ttl = info.ttl_ms / 1000
+        cursor = info.next_cursor
         if cursor is None:
             return found, ttl
         if len(cursor) > limits.CURSOR:
-            raise too_much(f"a cursor of {len(cursor):,} characters")
-        mark = hashlib.blake2b(cursor.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if mark in seen:
+            raise over_limit(f"a cursor of {len(cursor):,} characters")
+        digest = hashlib.blake2b(cursor.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest in seen:
             raise UpstreamError(name, f"its {what} goes in circles (cursor {quoted(cursor)} came twice)")
-        seen.add(mark)
-    raise too_much(f"over {limits.LIST_PAGES:,} pages")
+        seen.add(digest)
+    raise over_limit(f"over {limits.LIST_PAGES:,} pages")
 
 
 async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -> Rest:
-    """What the server offers beside tools. timeout: seconds for each kind."""
-    assert connection.greeting is not None, "listed before it was greeted"
-    offers = connection.greeting.offers
+    """The server's prompts, resources and resource templates. timeout: seconds for each list."""
+    assert connection.server_info is not None, "the connection is not ready"
+    offers = connection.server_info.offers
     over: list[str] = []
-    room = _Room()
+    budget = _ByteBudget()
 
-    async def every(method: str, key: str, promised: object) -> tuple[bytes, ...] | None:
-        if promised is None:
+    async def read(method: str, key: str, capability: object) -> tuple[bytes, ...] | None:
+        if capability is None:
             return ()
         try:
             async with asyncio.timeout(timeout):
-                return tuple((await all_pages(connection, method, key, timeout, origin, room))[0])
+                return tuple((await all_pages(connection, method, key, timeout, origin, budget))[0])
         except UpstreamRpcError as error:
             return () if error.code == METHOD_NOT_FOUND else None
         except UpstreamListError as error:
@@ -132,66 +132,66 @@ async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -
             return None
 
     prompts, resources, templates = await asyncio.gather(
-        every("prompts/list", "prompts", offers.prompts),
-        every("resources/list", "resources", offers.resources),
-        every("resources/templates/list", "resourceTemplates", offers.resources),
+        read("prompts/list", "prompts", offers.prompts),
+        read("resources/list", "resources", offers.resources),
+        read("resources/templates/list", "resourceTemplates", offers.resources),
     )
     return Rest(prompts, resources, templates, tuple(sorted(over)))
 
 
-async def _unpacked(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
-    # With as many commas its elements may have to be counted, one by one.
-    if len(result) <= _AT_ONCE and result.count(b",") < most:
-        return _read(result, key, most)
-    return await in_thread(lambda: _read(result, key, most), "page")
+async def _decoded(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _PageInfo]:
+    # With that many commas the elements may have to be counted one by one, which is slow.
+    if len(result) <= _LARGE and result.count(b",") < most:
+        return _elements(result, key, most)
+    return await in_thread(lambda: _elements(result, key, most), "page")
 
 
-_page = msgspec.json.Decoder(_Page)
-_heads = msgspec.json.Decoder(_Head)
-_elements = msgspec.json.Decoder(list[msgspec.Raw])
+_page_decoder = msgspec.json.Decoder(_Page)
+_info_decoder = msgspec.json.Decoder(_PageInfo)
+_list_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS = dict(zip(_Page.__struct_encode_fields__, _Page.__struct_fields__, strict=True))
 
 
-def _read(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
-    """The elements of a page, and what stands beside them. Raises ValueError, and _TooMany for more than
-    ``most`` elements.
+def _elements(result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _PageInfo]:
+    """The elements of a page, and the page's other members. Raises ValueError, and _TooManyError for more
+    than ``most`` elements.
 
-    A text that one element spells as no JSON should (a lone surrogate) must not cost the others their place:
-    what the strict decoder refuses is read with other escapes in its place, and each element stands for
-    itself again.
+    One element with an escaped lone surrogate, which the decoder refuses, must not make the whole list
+    unreadable. So the decoder reads a copy in which such escapes are replaced by others of the same length,
+    and the elements are cut from the original at the same offsets.
     """
     try:
-        return _strict(result, result, key, most)
+        return _slices(result, result, key, most)
     except msgspec.DecodeError:
         if not may_hold_surrogates(result):
             raise
-    return _strict(without_surrogates(result), result, key, most)
+    return _slices(without_surrogates(result), result, key, most)
 
 
-def _strict(twin: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _Head]:
-    """twin: ``result``, or a text that has everything in the very same place."""
-    head = _heads.decode(twin)
-    listed = getattr(_page.decode(twin), _FIELDS[key])
+def _slices(copy: bytes, result: bytes, key: str, most: int) -> tuple[list[bytes] | None, _PageInfo]:
+    """The elements as slices of ``result``. copy: ``result``, or a valid text with the same offsets."""
+    info = _info_decoder.decode(copy)
+    listed = getattr(_page_decoder.decode(copy), _FIELDS[key])
     if len(listed) in (0, 4) and bytes(listed) in (b"", b"null"):
-        return None, head
-    # Each element but the first stands after a comma: with few of them there is nothing to count.
-    if twin.count(b",") >= most and has_more_elements(memoryview(listed), most):
-        raise _TooMany
-    found = _elements.decode(listed)
+        return None, info
+    # Every element but the first follows a comma, so with few commas there is no need to count.
+    if copy.count(b",") >= most and has_more_elements(memoryview(listed), most):
+        raise _TooManyError
+    found = _list_decoder.decode(listed)
     if len(found) > most:
-        raise _TooMany
-    if twin is result:
-        return list(map(_bounded, found)), head
+        raise _TooManyError
+    if copy is result:
+        return list(map(_bounded, found)), info
     elements: list[bytes] = []
-    start = twin.find(memoryview(listed))
+    start = copy.find(memoryview(listed))
     for number, element in enumerate(found):
-        # Between two elements there are a comma and space, in which none can begin.
-        start = twin.find(memoryview(element), start + 1 if number == 0 else start)
+        # Only a comma and whitespace are between two elements, so the next match is the next element.
+        start = copy.find(memoryview(element), start + 1 if number == 0 else start)
         elements.append(result[start : start + min(len(element), limits.ITEM + 1)])
         start += len(element)
-    return elements, head
+    return elements, info
 
 
 def _bounded(element: msgspec.Raw) -> bytes:
-    """The text of ``element``; of one that is too large, as much as shows that it is."""
+    """The text, cut one byte after the limit; the extra byte shows that it is too large."""
     return bytes(memoryview(element)[: limits.ITEM + 1])

@@ -1,8 +1,9 @@
-"""The upstream connections.
+"""The connections to all upstreams.
 
-The rules: a connection is opened by the first request that needs it and closed when nothing has used it for
-a while; one broken server costs nobody else anything; a request is sent again only when it can't have run. No
-lock is held while an upstream works: requests to one server share its connection and run concurrently.
+The rules: a connection is opened by the first request that needs it and closed when it was unused for a
+while; a broken server affects no other; a request is sent again only when it can't have run, or when running
+it twice does no harm. No lock is held while an upstream works: requests to one server share its connection
+and run concurrently.
 """
 
 import asyncio
@@ -36,23 +37,21 @@ from mcpzip.transport.server_state import (
     least_recently_used,
     too_many_exclusive,
 )
-from mcpzip.transport.start_queue import StartPriority, StartQueue
+from mcpzip.transport.start_queue import StartQueue
 from mcpzip.wire import LEGACY_VERSIONS, Era
 
 REST_TIMEOUT = 5.0
 """Seconds an upstream has to list its prompts, resources or templates."""
 REOPEN = 1.0
-"""Seconds after which a lost connection is opened again where somebody waits to hear something on it."""
+"""Seconds after which a lost connection with subscriptions is opened again."""
 LINGER, CROWDED_LINGER = 30.0, 5.0
-"""Seconds a connection that only listed its tools is kept before it is closed as unused; the latter while
-others wait for their turn to start.
-"""
+"""Seconds a connection that only listed tools stays open; the latter while other servers wait to start."""
 
 
 class Pool:
     """Connections to all upstreams of a config. Everything runs on one event loop.
 
-    starts: whose turn it is to start.
+    starts: the queue of servers that are waiting to be started.
     """
 
     def __init__(
@@ -68,17 +67,17 @@ class Pool:
         ),
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
-        each server spoke last time, by name. sign_ins: with which requests over HTTP are signed."""
+        each server spoke last time, by name. sign_ins: sign the requests over HTTP."""
         self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
-        self._slots: dict[str, ServerState] = {}
+        self._states: dict[str, ServerState] = {}
         for server in servers:
             wait = LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
-            self._slots[server.name] = ServerState(server, protocols.get(server.name), wait)
+            self._states[server.name] = ServerState(server, protocols.get(server.name), wait)
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
-        self._guardian = Reaper()
+        self._reaper = Reaper()
         self.starts = StartQueue()
-        self._leaving: dict[asyncio.Task[None], Connection] = {}
+        self._closing: dict[asyncio.Task[None], Connection] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[Connection]] = set()
         self._closed = False
@@ -95,16 +94,16 @@ class Pool:
         origin: Origin = NOBODY,
         definition: bytes | None = None,
     ) -> bytes:
-        """Asks an upstream, connecting first if need be, and returns the result's JSON text.
+        """Sends a request, connecting first if necessary, and returns the result's JSON text.
 
-        timeout: seconds for the request itself; connecting has its own. repeatable: running it twice does no
-        harm, so that a request whose connection broke under it may be sent once more. origin: on whose
-        behalf. definition: see `Channel.request`. Raises UpstreamError and its kinds.
+        timeout: seconds for the request itself, without connecting. repeatable: running it twice does no
+        harm, so it is sent a second time when the connection breaks under it. definition: see
+        `Channel.request`. Raises UpstreamError and its subclasses.
         """
-        slot, again = self._slots[server], False
+        state, repeated = self._states[server], False
         while True:
-            # As `_used` does it, whose context alone would take a tenth of a call's time.
-            line, connection = await self._line(slot, origin.era, origin.partner, insist=False)
+            # Not `_connection`: its context manager would take a tenth of a call's time.
+            entry, connection = await self._acquire(state, origin)
             try:
                 result = await connection.request(
                     method,
@@ -114,250 +113,237 @@ class Pool:
                     origin=origin,
                     definition=definition,
                 )
-                slot.login.end()
+                state.login.end()
                 return result
             except UpstreamLostError as error:
-                if again or (error.may_have_run and not repeatable):
+                if repeated or (error.may_have_run and not repeatable):
                     raise
-                again = True
+                repeated = True
             except LoginNeededError as error:
                 if error.lasting:
-                    slot.login.begin(error)
+                    state.login.begin(error)
                 raise
             finally:
-                self._keep(slot, line, self._idle_timeout)
+                self._keep(state, entry, self._idle_timeout)
 
     def speaks(self, server: str, era: Era | None) -> Era | None:
-        """The era in which ``server`` is spoken to for somebody of ``era``; None when it isn't known."""
-        return self._slots[server].speaks.get(era)
+        """The era that ``server`` speaks with a client of ``era``; None while it isn't known."""
+        return self._states[server].eras.get(era)
 
-    async def tell(self, server: str, partner: Partner, method: str, params: bytes | None) -> None:
-        """Sends a notification on the legacy connection that ``partner`` has to ``server``, if it has one."""
-        slot = self._slots[server]
-        for place in {slot.place(era, partner) for era in Era}:
-            line = slot.lines.get(place)
-            if line is not None and line.connection is not None and line.connection.partner is partner:
-                await line.connection.notify(method, params)
+    async def notify(self, server: str, partner: Partner, method: str, params: bytes | None) -> None:
+        """Sends a notification on the partner's legacy connection to ``server``, if it has one."""
+        state = self._states[server]
+        for key in {state.key(Origin(era, partner)) for era in Era}:
+            entry = state.entries.get(key)
+            if entry is not None and entry.connection is not None and entry.connection.partner is partner:
+                await entry.connection.notify(method, params)
 
     async def set_level(
         self, partner: Partner, params: bytes, timeout: float, to: Callable[[str], bool]
     ) -> None:
-        """Makes a `logging/setLevel` on the legacy connections that ``partner`` has to servers that log. to:
-        to which, by name. Errors change nothing.
+        """Sends `logging/setLevel` on the partner's legacy connections to servers that log. to: whether to
+        send it to the server of this name. Errors are ignored.
         """
-        every = [one for name, slot in self._slots.items() if to(name) for one in slot.connections()]
-        own = [one for one in every if one.partner is partner and one.logs]
-        asking = (connection.request("logging/setLevel", params, timeout=timeout) for connection in own)
-        for outcome in await asyncio.gather(*asking, return_exceptions=True):
+        connections = [one for name, state in self._states.items() if to(name) for one in state.connections()]
+        own = [one for one in connections if one.partner is partner and one.logs]
+        requests = (connection.request("logging/setLevel", params, timeout=timeout) for connection in own)
+        for outcome in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, UpstreamError):
                 raise outcome
 
     async def forget(self, partner: Partner) -> None:
-        """Ends the connections that are ``partner``'s own."""
+        """Closes the connections that are reserved for ``partner``."""
         if partner.key is None:
             return
-        for slot in self._slots.values():
-            for place in [place for place in slot.lines if place[1] == partner.key]:
-                line = slot.lines.pop(place)
-                if line.expiry is not None:
-                    line.expiry.cancel()
-                if line.connecting is not None:
-                    line.connecting.cancel()
-                    self._abandoned.add(line.connecting)
-                    line.connecting.add_done_callback(self._abandoned.discard)
-                if line.connection is not None:
-                    self._leave(line.connection, GRACE)
+        for state in self._states.values():
+            for key in [key for key in state.entries if key[1] == partner.key]:
+                entry = state.entries.pop(key)
+                if entry.expiry is not None:
+                    entry.expiry.cancel()
+                if entry.connecting is not None:
+                    entry.connecting.cancel()
+                    self._abandoned.add(entry.connecting)
+                    entry.connecting.add_done_callback(self._abandoned.discard)
+                if entry.connection is not None:
+                    self._close_later(entry.connection, GRACE)
 
-    async def greeting(self, server: str, origin: Origin) -> ServerInfo:
-        """What ``server`` says of itself, connecting first if need be. Raises UpstreamUnavailableError."""
-        async with self._used(self._slots[server], origin) as connection:
-            assert connection.greeting is not None
-            return connection.greeting
-
-    async def watch(self, server: str, uris: Collection[str]) -> dict[str, UpstreamError]:
-        """From now on ``server`` is to tell us of changes of these resources, and no others: those that all
-        clients together want, but for the ones that a partner watches on a connection of its own.
-
-        Returns why it won't, by resource. Raises UpstreamError and its kinds when it can't be asked.
+    async def server_info(self, server: str, origin: Origin) -> ServerInfo:
+        """The handshake result of ``server``, connecting first if necessary. Raises
+        UpstreamUnavailableError.
         """
-        slot = self._slots[server]
-        slot.watched = frozenset(uris)
-        shared = [one for one in slot.connections() if one.shared]
-        if slot.watched and not any(one.common for one in shared):  # the others come and go
-            async with self._used(slot, NOBODY, common=True) as connection:
-                shared.append(connection)
+        async with self._connection(self._states[server], origin) as connection:
+            assert connection.server_info is not None
+            return connection.server_info
+
+    async def set_subscriptions(self, server: str, uris: Collection[str]) -> dict[str, UpstreamError]:
+        """Subscribes to these resources of ``server`` and to no others: to those that all clients together
+        want, without those that a partner subscribes to on a connection of its own.
+
+        Returns the refusals, by resource. Raises UpstreamError and its subclasses without a connection.
+        """
+        state = self._states[server]
+        state.subscriptions = frozenset(uris)
+        connections = [one for one in state.connections() if one.subscribes_for_all]
+        # A partner's connection may close at any moment, so one that no partner owns is needed.
+        if state.subscriptions and not any(one.unbound for one in connections):
+            async with self._connection(state, NOBODY, unbound=True) as connection:
+                connections.append(connection)
         refused: dict[str, UpstreamError] = {}
-        for connection in shared:
-            refused |= await connection.watch(uris)
+        for connection in connections:
+            refused |= await connection.set_subscriptions(uris)
         return refused
 
     @asynccontextmanager
-    async def _used(
+    async def _connection(
         self,
-        slot: ServerState,
+        state: ServerState,
         origin: Origin,
         *,
-        insist: bool = False,
-        common: bool = False,
+        force: bool = False,
+        unbound: bool = False,
         keep: float | None = None,
     ) -> AsyncIterator[Connection]:
-        """The connection for ``origin``, which is then kept for ``keep`` seconds (default: as configured)."""
-        line, connection = await self._line(slot, origin.era, origin.partner, insist=insist, common=common)
+        """The connection for ``origin``, which then stays open for ``keep`` seconds (default: the idle
+        timeout). force, unbound: see `_acquire`.
+        """
+        entry, connection = await self._acquire(state, origin, force=force, unbound=unbound)
         try:
             yield connection
         except LoginNeededError as error:
-            slot.login.begin(error)
+            state.login.begin(error)
             raise
         finally:
-            self._keep(slot, line, self._idle_timeout if keep is None else keep)
+            self._keep(state, entry, self._idle_timeout if keep is None else keep)
 
     async def list_tools(
         self, server: str, timeout: float = CONNECT_TIMEOUT, *, origin: Origin = NOBODY
     ) -> Listing:
-        """Every page of the server's tools. timeout: seconds for all of it from the start of the server on,
+        """All pages of the server's tools. timeout: seconds for all of it, from the start of the server on,
         which may have to wait for its turn.
 
-        Ignores an open circuit: whoever lists wants to know how it is now. Raises UpstreamError and its
-        kinds.
+        Ignores an open circuit, so that a listing shows the server's present state. Raises UpstreamError and
+        its subclasses.
         """
-        slot = self._slots[server]
-        begun = time.monotonic()
+        state = self._states[server]
+        started = time.monotonic()
 
-        async def attempt() -> tuple[list[bytes], float | None, ServerInfo]:
-            async with self._used(slot, origin, insist=True, keep=self._linger) as connection:
-                assert connection.greeting is not None
-                left = max(begun, slot.begun) + timeout - time.monotonic()
-                async with asyncio.timeout(left):
-                    pages = await all_pages(connection, "tools/list", "tools", timeout, origin)
-                return *pages, connection.greeting
+        async def attempt() -> Listing:
+            async with self._connection(state, origin, force=True, keep=self._linger) as connection:
+                info = connection.server_info
+                assert info is not None
+                async with asyncio.timeout(max(started, state.connect_started) + timeout - time.monotonic()):
+                    tools, ttl = await all_pages(connection, "tools/list", "tools", timeout, origin)
+            version = info.dialect.version
+            return Listing(tuple(tools), version, info.instructions, info.capabilities, info.info, ttl)
 
         try:
             try:
-                tools, ttl, greeting = await attempt()
+                listing = await attempt()
             except UpstreamLostError:  # listing twice does no harm
-                tools, ttl, greeting = await attempt()
-            slot.login.end()
+                listing = await attempt()
+            state.login.end()
         except TimeoutError:
             raise UpstreamUnavailableError(
                 server,
                 f"it did not list its tools within {timeout:g} s",
                 "It is asked again at the next refresh.",
             ) from None
-        slot.known = True
-        return Listing.of(tools, ttl, greeting)
+        state.listed = True
+        return listing
 
     async def list_rest(self, server: str, timeout: float = REST_TIMEOUT, *, origin: Origin = NOBODY) -> Rest:
-        """What the server offers beside tools. timeout: seconds for each kind. Raises UpstreamError and its
-        kinds when there is no connection.
+        """The server's prompts, resources and templates. timeout: seconds for each list. Raises UpstreamError
+        and its subclasses when there is no connection.
         """
-        async with self._used(self._slots[server], origin, insist=True, keep=self._linger) as connection:
+        async with self._connection(
+            self._states[server], origin, force=True, keep=self._linger
+        ) as connection:
             return await all_the_rest(connection, timeout, origin)
 
     @property
     def _linger(self) -> float:
-        """Seconds to keep what only listed: what others need to start is not for it."""
+        """Seconds a connection that only listed stays open."""
         return min(CROWDED_LINGER if self.starts.crowded else LINGER, self._idle_timeout)
 
-    def begun(self, server: str) -> float:
-        """When ``server`` was last begun to be connected to (monotonic s); 0 when never."""
-        return self._slots[server].begun
+    def connect_started(self, server: str) -> float:
+        """When the last attempt to connect to ``server`` began (monotonic s); 0 before the first."""
+        return self._states[server].connect_started
 
     def health(self, server: str) -> Health:
-        """How the server is doing right now."""
-        slot = self._slots[server]
-        if slot.server.disabled:
-            return Health("disabled", "it is disabled in the config")
-        if slot.server.problem:
-            return Health("failing", slot.server.problem)
-        if slot.login.error is not None:
-            return Health("needs login", problem(slot.login.error))
-        if slot.connections():
-            return Health("connected")
-        if any(line.connecting is not None for line in slot.lines.values()):
-            return Health("connecting")
-        if slot.circuit.failures:
-            return Health("failing", slot.circuit.reason, max(0.0, slot.circuit.retry_at - time.monotonic()))
-        return Health("idle")
+        """The present state of ``server``."""
+        return self._states[server].health(time.monotonic())
 
     def login_is_over(self, server: str) -> bool:
-        """Whether somebody has signed in to ``server`` after it was found that a person has to."""
-        slot = self._slots.get(server)
-        return slot is not None and slot.login.over
+        """Whether somebody has signed in to, or out of, ``server`` since it was found to need a login."""
+        state = self._states.get(server)
+        return state is not None and state.login.over
 
     async def close(self) -> None:
-        """Ends every connection and process, within about a second."""
+        """Closes every connection and ends every process, within about a second."""
         self._closed = True
-        lines = [line for slot in self._slots.values() for line in slot.lines.values()]
-        connecting = [line.connecting for line in lines if line.connecting is not None]
+        entries = [entry for state in self._states.values() for entry in state.entries.values()]
+        connecting = [entry.connecting for entry in entries if entry.connecting is not None]
         for task in (*connecting, *self._background):
             task.cancel()
-        connections = [line.connection for line in lines if line.connection is not None]
-        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._leaving.values())]
-        for line in lines:
-            if line.expiry is not None:
-                line.expiry.cancel()
-        for slot in self._slots.values():
-            slot.login.end()
-        leaving = (*self._background, *self._abandoned, *self._leaving)
-        await asyncio.gather(*connecting, *leaving, *closing, return_exceptions=True)
+        connections = [entry.connection for entry in entries if entry.connection is not None]
+        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._closing.values())]
+        for entry in entries:
+            if entry.expiry is not None:
+                entry.expiry.cancel()
+        for state in self._states.values():
+            state.login.end()
+        tasks = (*connecting, *self._background, *self._abandoned, *self._closing)
+        await asyncio.gather(*tasks, *closing, return_exceptions=True)
         if self._sign_ins is not None:
             await self._sign_ins.close()
-        await self._guardian.cancel_scans()
-        self._guardian.close()
+        await self._reaper.cancel_scans()
+        self._reaper.close()
 
-    async def _line(
-        self,
-        slot: ServerState,
-        era: Era | None,
-        partner: Partner | None,
-        *,
-        insist: bool,
-        common: bool = False,
+    async def _acquire(
+        self, state: ServerState, origin: Origin, *, force: bool = False, unbound: bool = False
     ) -> tuple[PoolEntry, Connection]:
-        place = slot.place(era, partner)
-        line = slot.lines.get(place)
-        if line is None and era is None and partner is None:  # whoever there is will do
-            line = slot.any_entry(common=common)
-        if line is None:
-            line = slot.lines[place] = PoolEntry()
-        if line.connection is not None and line.connection.alive:
-            return line, line.connection
-        connection = await self._connected(slot, line, era, partner, insist=insist)
-        line = slot.lines.get(slot.place(era, partner), line)  # it may speak another era than was hoped
-        return line, connection
+        """A usable connection for ``origin``, and its entry. force: connect although the circuit is open.
+        unbound: one that no partner owns. The caller calls `_keep` afterwards.
+        """
+        key = state.key(origin)
+        entry = state.entries.get(key)
+        if entry is None and origin.era is None and origin.partner is None:  # any connection will do
+            entry = state.any_entry(unbound=unbound)
+        if entry is None:
+            entry = state.entries[key] = PoolEntry()
+        if entry.connection is not None and entry.connection.alive:
+            return entry, entry.connection
+        connection = await self._connected(state, entry, origin, force=force)
+        entry = state.entries.get(state.key(origin), entry)  # the server may speak another era than wanted
+        return entry, connection
 
-    def _keep(self, slot: ServerState, line: PoolEntry, seconds: float) -> None:
-        """The connection was used: it lives ``seconds`` more at least."""
-        line.used_at = time.monotonic()
-        line.unused_at = max(line.unused_at, line.used_at + seconds)
-        if line.expiry is None and not self._closed:
-            line.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, slot, line)
+    def _keep(self, state: ServerState, entry: PoolEntry, seconds: float) -> None:
+        """Keeps the connection, which was just used, open for at least ``seconds`` more."""
+        entry.used_at = time.monotonic()
+        entry.unused_at = max(entry.unused_at, entry.used_at + seconds)
+        if entry.expiry is None and not self._closed:
+            entry.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, state, entry)
 
-    def _expire(self, slot: ServerState, line: PoolEntry) -> None:
-        line.expiry = None
-        connection = line.connection
+    def _expire(self, state: ServerState, entry: PoolEntry) -> None:
+        entry.expiry = None
+        connection = entry.connection
         if connection is None:
-            self._drop(slot, line)
+            state.remove(entry)
             return
-        left = line.unused_at - time.monotonic()
-        if connection.open_requests or (connection.alive and slot.watches(connection)):
-            self._keep(slot, line, self._idle_timeout)
+        left = entry.unused_at - time.monotonic()
+        if connection.open_requests or (connection.alive and state.has_subscriptions(connection)):
+            self._keep(state, entry, self._idle_timeout)
         elif left > 0:
-            line.expiry = asyncio.get_running_loop().call_later(left, self._expire, slot, line)
+            entry.expiry = asyncio.get_running_loop().call_later(left, self._expire, state, entry)
         else:
-            self._drop(slot, line)
-            self._leave(connection, GRACE)
-
-    @staticmethod
-    def _drop(slot: ServerState, line: PoolEntry) -> None:
-        line.connection = None
-        if line.connecting is None:
-            slot.lines = {place: one for place, one in slot.lines.items() if one is not line}
+            state.remove(entry)
+            self._close_later(connection, GRACE)
 
     async def _connected(
-        self, slot: ServerState, line: PoolEntry, era: Era | None, partner: Partner | None, *, insist: bool
+        self, state: ServerState, entry: PoolEntry, origin: Origin, *, force: bool
     ) -> Connection:
-        server = slot.server
+        """A new connection for ``entry``; callers that need it at the same time share the attempt."""
+        server = state.server
         if server.disabled:
             raise UpstreamUnavailableError(
                 server.name, "it is disabled", "Remove 'disabled' from its config to use it."
@@ -366,118 +352,99 @@ class Pool:
             raise UpstreamUnavailableError(server.name, server.problem)
         if self._closed:
             raise UpstreamUnavailableError(server.name, "mcpzip is shutting down")
-        if not insist:
-            slot.refuse(time.monotonic())
-        if line.connecting is None:
-            if partner is not None and partner.key is not None:
-                self._make_room(slot, line)
-            line.connecting = asyncio.create_task(
-                self._connect(slot, line, era, partner, slot.rank(asked=not insist)),
-                name=f"connect-{server.name}",
-            )
-            line.connecting.add_done_callback(retrieve_exception)
-        elif not insist:
+        if not force:
+            state.check_usable(time.monotonic())
+        if entry.connecting is None:
+            if origin.partner is not None and origin.partner.key is not None:
+                self._make_room(state, entry)
+            connecting = self._connect(state, entry, origin, requested=not force)
+            entry.connecting = asyncio.create_task(connecting, name=f"connect-{server.name}")
+            entry.connecting.add_done_callback(retrieve_exception)
+        elif not force:
             self.starts.hurry(server.name)
-        # Shielded: a caller that gives up doesn't take the others' connection with it.
-        return await asyncio.shield(line.connecting)
+        # Shielded, because a caller that gives up must not cancel the attempt that others wait for.
+        return await asyncio.shield(entry.connecting)
 
-    def _make_room(self, slot: ServerState, line: PoolEntry) -> None:
-        """Closes, for ``line``, a connection that its partner doesn't use if there are too many."""
-        if too_many_exclusive(self._slots.values()):
-            if (idle := least_recently_used(self._slots.values())) is None:
-                self._drop(slot, line)
+    def _make_room(self, state: ServerState, entry: PoolEntry) -> None:
+        """Closes an idle connection of a partner if ``entry`` is one too many."""
+        if too_many_exclusive(self._states.values()):
+            if (idle := least_recently_used(self._states.values())) is None:
+                state.remove(entry)
                 why = "too many clients have connections of their own in use"
-                raise UpstreamUnavailableError(slot.server.name, why, "Try again later.")
-            self._drop(*idle[:2])
-            self._leave(idle[2], QUICK_GRACE)
+                raise UpstreamUnavailableError(state.server.name, why, "Try again later.")
+            other, idle_entry, connection = idle
+            other.remove(idle_entry)
+            self._close_later(connection, QUICK_GRACE)
 
     async def _connect(
-        self,
-        slot: ServerState,
-        line: PoolEntry,
-        era: Era | None,
-        partner: Partner | None,
-        rank: StartPriority,
+        self, state: ServerState, entry: PoolEntry, origin: Origin, *, requested: bool
     ) -> Connection:
-        old, line.connection = line.connection, None
-        wanted = slot.speaks.get(era, era)
-        was_legacy = slot.protocol in LEGACY_VERSIONS
+        old, entry.connection = entry.connection, None
+        wanted = state.eras.get(origin.era, origin.era)
+        was_legacy = state.protocol in LEGACY_VERSIONS
         first = wanted or (Era.LEGACY if was_legacy else Era.MODERN)
-        sure = was_legacy and first is Era.LEGACY
         connection = Connection(
-            slot.server,
+            state.server,
             self,
-            self._guardian,
+            self._reaper,
             first=first,
-            sure=sure,
-            partner=partner,
+            sure=was_legacy and first is Era.LEGACY,
+            partner=origin.partner,
             sign_ins=self._sign_ins,
         )
         try:
             if old is not None:
-                self._drain(old)
-            await slot.connect(connection, self.starts, rank)
+                self._close_later(old, QUICK_GRACE, drain=True)
+            await state.connect(connection, self.starts, requested=requested)
         except LoginNeededError as error:
-            slot.login.begin(error)
+            state.login.begin(error)
             raise
         except McpzipError as error:
-            slot.failed(time.monotonic(), problem(error))
+            state.failed(time.monotonic(), problem(error))
             raise
         finally:
-            line.connecting = None
-        slot.circuit.succeeded()
-        assert connection.greeting is not None
-        slot.protocol = connection.greeting.dialect.version
-        spoken = connection.greeting.dialect.era
-        slot.speaks[era] = slot.speaks[first] = spoken
-        return self._placed(slot, line, connection, slot.place(era, partner))
+            entry.connecting = None
+        state.circuit.succeeded()
+        assert connection.server_info is not None
+        dialect = connection.server_info.dialect
+        state.protocol = dialect.version
+        state.eras[origin.era] = state.eras[first] = dialect.era
+        return self._add(state, entry, connection, state.key(origin))
 
-    def _placed(
-        self, slot: ServerState, line: PoolEntry, connection: Connection, place: PoolKey
-    ) -> Connection:
-        """Puts a new connection where those look for it that want one of its kind."""
-        there = slot.lines.get(place, line)
-        if there.connection is not None and there.connection.alive:  # one that wanted another era was faster
-            if there is not line:
-                self._drop(slot, line)
-            self._leave(connection, GRACE)
-            return there.connection
-        slot.lines = {at: one for at, one in slot.lines.items() if one is not line}
-        slot.lines[place] = line = there
-        line.connection = connection
-        if slot.watched and connection.shared:
-            self._in_background(self._watch_again(slot, connection), f"watch-{slot.server.name}")
-        self._keep(slot, line, self._linger)
+    def _add(self, state: ServerState, entry: PoolEntry, connection: Connection, key: PoolKey) -> Connection:
+        """Stores a new connection under ``key`` and returns the connection to use, which is another if a
+        request that wanted another era has opened that one in the meantime.
+        """
+        present = state.entries.get(key, entry)
+        if present.connection is not None and present.connection.alive:
+            if present is not entry:
+                state.remove(entry)
+            self._close_later(connection, GRACE)
+            return present.connection
+        state.entries = {other: one for other, one in state.entries.items() if one is not entry}
+        state.entries[key] = present
+        present.connection = connection
+        if state.subscriptions and connection.subscribes_for_all:
+            self._in_background(self._resubscribe(state, connection), f"subscribe-{state.server.name}")
+        self._keep(state, present, self._linger)
         return connection
 
-    def _drain(self, connection: Connection) -> None:
-        """Closes ``connection`` in the background, as `_leave` does, when it is of no more use."""
-        task = asyncio.create_task(self._drained(connection), name=f"drain-{connection.server.name}")
-        self._leaving[task] = connection
-        task.add_done_callback(self._leaving.pop)
-
-    async def _drained(self, connection: Connection) -> None:
-        """Closes ``connection`` when what is under way on it has come to its end."""
+    async def _resubscribe(self, state: ServerState, connection: Connection) -> None:
         try:
-            await connection.ended()
-        finally:
-            await connection.close(QUICK_GRACE)
-
-    async def _watch_again(self, slot: ServerState, connection: Connection) -> None:
-        try:
-            await connection.watch(slot.watched)
+            await connection.set_subscriptions(state.subscriptions)
         except UpstreamError:
-            pass  # whoever subscribed heard of it; the next connection is asked again
+            pass  # the subscribing client got the error; the next connection tries again
 
-    async def _open_again(self, slot: ServerState, connection: Connection) -> None:
-        """Opens in the place of a lost connection another, for those who wait to hear something on it."""
-        while not self._closed and slot.watches(connection):
-            await asyncio.sleep(max(REOPEN, slot.circuit.retry_at - time.monotonic()))
-            if not slot.watches(connection):
+    async def _reopen(self, state: ServerState, connection: Connection) -> None:
+        """Replaces a lost connection for as long as a client has subscriptions on it."""
+        while not self._closed and state.has_subscriptions(connection):
+            await asyncio.sleep(max(REOPEN, state.circuit.retry_at - time.monotonic()))
+            if not state.has_subscriptions(connection):
                 return
-            era = None if connection.greeting is None else connection.greeting.dialect.era
+            info = connection.server_info
             try:
-                async with self._used(slot, Origin(era=era, partner=connection.partner)):
+                origin = Origin(None if info is None else info.dialect.era, connection.partner)
+                async with self._connection(state, origin):
                     return
             except UpstreamError:
                 continue
@@ -487,27 +454,38 @@ class Pool:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def _close_later(self, connection: Connection, grace: float, *, drain: bool = False) -> None:
+        """Closes ``connection`` in the background; drain: when its open requests have ended. `close` waits
+        for it.
+        """
+
+        async def close() -> None:
+            try:
+                if drain:
+                    await connection.ended()
+            finally:
+                await connection.close(grace)
+
+        task = asyncio.create_task(close(), name=f"close-{connection.server.name}")
+        self._closing[task] = connection
+        task.add_done_callback(self._closing.pop)
+
     def list_changed(self, connection: Connection, which: str | None) -> None:
-        """Called by a connection (`connection.Listener`)."""
-        # What changed may have changed on this connection only: it is to be listed there.
+        """Implements `connection.Listener`."""
+        # The list may differ on this connection alone, so it is fetched there.
         origin = Origin(Era.MODERN if connection.modern else Era.LEGACY, connection.partner)
         self._on_list_changed(connection.server.name, which, origin)
 
     def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
-        """Called by a connection (`connection.Listener`)."""
+        """Implements `connection.Listener`."""
         self._on_resource_updated(server, partner, params)
 
     def disconnected(self, server: str, connection: Connection) -> None:
-        """Called by a connection of which no more can be asked (`connection.Listener`)."""
-        for line in self._slots[server].lines.values():
-            if line.connection is connection:
-                line.connection = None
-                self._drain(connection)
-        if self._slots[server].watches(connection):
-            self._in_background(self._open_again(self._slots[server], connection), f"reopen-{server}")
-
-    def _leave(self, connection: Connection, grace: float) -> None:
-        """Closes ``connection`` in the background. `close` knows of it from this moment on."""
-        task = asyncio.create_task(connection.close(grace), name=f"leave-{connection.server.name}")
-        self._leaving[task] = connection
-        task.add_done_callback(self._leaving.pop)
+        """Implements `connection.Listener`."""
+        state = self._states[server]
+        for entry in state.entries.values():
+            if entry.connection is connection:
+                entry.connection = None
+                self._close_later(connection, QUICK_GRACE, drain=True)
+        if state.has_subscriptions(connection):
+            self._in_background(self._reopen(state, connection), f"reopen-{server}")

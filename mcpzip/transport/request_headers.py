@@ -1,4 +1,4 @@
-"""The headers in which a request over HTTP repeats a part of its body, as a client sends them."""
+"""The HTTP headers in which a client repeats parts of a request's body."""
 
 import json
 from collections.abc import Awaitable, Mapping
@@ -25,10 +25,10 @@ Headers = list[tuple[bytes, bytes]]
 def request_headers(
     method: str, params: bytes | None, dialect: Dialect | None, definition: bytes | None
 ) -> Headers | Awaitable[Headers]:
-    """The headers of one request; to be awaited where they take long to find.
+    """The headers of one request; an awaitable when they depend on the tool's schema.
 
-    dialect: None before the handshake; the version is then what the params claim, and is among the headers.
-    definition: of the tool that is called, as JSON text.
+    dialect: None before the handshake; the version in the params is then sent as a header too.
+    definition: of the called tool, as JSON text.
     """
     if dialect is not None and dialect.era is Era.LEGACY:
         return []
@@ -56,14 +56,14 @@ async def _with_params(headers: Headers, definition: bytes, arguments: bytes) ->
 
 
 def _repeated(definition: bytes, arguments: bytes) -> Headers:
-    """The headers that repeat those of ``arguments`` which the tool wants repeated."""
+    """The headers for those ``arguments`` that the tool's schema wants repeated."""
     schema = json.loads(definition, parse_int=_integer).get("inputSchema")
     repeated = param_headers(schema, json.loads(arguments, parse_int=_integer))
     return [(name.encode(), value.encode()) for name, value in repeated.items()]
 
 
 def _integer(digits: str) -> int | None:
-    """None for one of more digits than Python reads: no header repeats it."""
+    """None for an integer with more digits than Python parses; no header is sent for it."""
     try:
         return int(digits)
     except ValueError:
@@ -71,8 +71,8 @@ def _integer(digits: str) -> int | None:
 
 
 async def without_invalid_tools(text: bytes) -> bytes:
-    """The result of `tools/list` without the tools whose schema asks for headers that can't be: a client over
-    HTTP must leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom Headers from Tool
+    """The result of `tools/list` without the tools whose schema asks for invalid headers: a client over HTTP
+    must leave them out (spec 2026-07-28: basic/transports/streamable-http, "Custom Headers from Tool
     Parameters").
     """
     if _ANNOTATION not in text:
@@ -84,7 +84,7 @@ def _without_invalid(text: bytes) -> bytes:
     try:
         tools = elements_of(_members(text).get("tools", b""), limits.LIST_ITEMS)
     except ValueError:
-        return text  # whoever reads it says why it can't be read
+        return text  # the reader of the list reports the error
     valid = list(filter(_is_valid, tools))
     if len(valid) == len(tools):
         return text
@@ -92,14 +92,14 @@ def _without_invalid(text: bytes) -> bytes:
 
 
 def _is_valid(tool: bytes) -> bool:
-    """Whether the headers that ``tool`` asks for can be. One that is too large is left out elsewhere."""
+    """Whether the headers that ``tool`` asks for are valid. Too large tools are left out elsewhere."""
     if _ANNOTATION not in tool or len(tool) > limits.ITEM:
         return True
     try:
-        said = json.loads(tool)
+        definition = json.loads(tool)
     except (ValueError, RecursionError):
         return True
-    return not isinstance(said, dict) or invalid_annotation(said.get("inputSchema")) is None
+    return not isinstance(definition, dict) or invalid_annotation(definition.get("inputSchema")) is None
 
 
 def _members(text: bytes | None) -> Mapping[str, bytes]:

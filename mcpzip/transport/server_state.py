@@ -1,7 +1,7 @@
-"""What the pool keeps of one server.
+"""What the pool knows of one server.
 
-The rule: one connection serves everybody who is spoken to in the same way; a legacy one that a partner has to
-itself is that partner's only.
+The rule: all clients that are spoken to in the same era share one connection, except that a legacy connection
+made for a partner is used by that partner alone.
 """
 
 import asyncio
@@ -12,19 +12,23 @@ from contextlib import nullcontext
 from mcpzip.config import ServerConfig
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
-from mcpzip.transport.base import Partner
-from mcpzip.transport.circuit import Circuit
+from mcpzip.transport.base import Origin
+from mcpzip.transport.circuit import CircuitBreaker
 from mcpzip.transport.connection import Connection
+from mcpzip.transport.health import Health, problem
 from mcpzip.transport.login_wait import LoginWait
 from mcpzip.transport.start_queue import StartPriority, StartQueue
 from mcpzip.wire import Era
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds an upstream has to start and shake hands."""
+"""Seconds an upstream has to start and complete the handshake."""
 
 
 class PoolEntry:
-    """The place of one connection to a server, which comes and goes."""
+    """One connection to a server, or the attempt to open one.
+
+    unused_at: when the connection may be closed as unused (monotonic s). used_at: its last use.
+    """
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -34,99 +38,123 @@ class PoolEntry:
 
 
 PoolKey = tuple[Era | None, Hashable]
-"""Which of a server's connections: the era that is wanted, and the key of the partner that it is for."""
+"""The era wanted of a connection, and the key of the partner it is reserved for."""
 
 
 class ServerState:
     """What the pool remembers of one server between connections.
 
-    speaks: the era that it speaks to somebody who would like to speak the other. stored: of its sign-in, when
-    the circuit opened. known: whether it was ever listed. begun: when a connection to it was last begun
-    (monotonic s).
+    protocol: the version it last spoke. listed: whether its tools were ever listed. connect_started: when the
+    last attempt to connect began (monotonic s). eras: by wanted era, the era that the server turned out to
+    speak. subscriptions: the resources that clients without connections of their own subscribed to.
     """
 
     def __init__(self, server: ServerConfig, protocol: str | None, login: LoginWait) -> None:
         self.server, self.protocol, self.login = server, protocol, login
-        self.stored: object = None
-        self.known = protocol is not None
-        self.begun = 0.0
-        self.circuit = Circuit()
-        self.lines: dict[PoolKey, PoolEntry] = {}
-        self.speaks: dict[Era | None, Era] = {}
-        self.watched: frozenset[str] = frozenset()
+        self.listed = protocol is not None
+        self.connect_started = 0.0
+        self.circuit = CircuitBreaker()
+        self.entries: dict[PoolKey, PoolEntry] = {}
+        self.eras: dict[Era | None, Era] = {}
+        self.subscriptions: frozenset[str] = frozenset()
+        self._grant_at_failure: object = None
 
     def failed(self, now: float, reason: str) -> None:
-        """No connection could be made at ``now`` (monotonic s)."""
+        """Records that no connection could be made at ``now`` (monotonic s)."""
         self.login.end()
         self.circuit.failed(now, reason)
-        self.stored = self.login.stored
-        self.protocol = None  # it may be what is remembered of it that is wrong
-        self.speaks.clear()
+        self._grant_at_failure = self.login.grant_signature
+        self.protocol = None  # the remembered version may be the cause of the failure
+        self.eras.clear()
 
-    def refuse(self, now: float) -> None:
-        """Raises UpstreamUnavailableError while it is of no use to try it again."""
+    def check_usable(self, now: float) -> None:
+        """Raises UpstreamUnavailableError while a connection attempt would be pointless."""
         if self.login.error is not None and not self.login.over:
             raise self.login.error
-        if self.circuit.open(now) and self.login.stored == self.stored:
+        if self.circuit.open(now) and self.login.grant_signature == self._grant_at_failure:
             wait = f"It is tried again in {max(self.circuit.retry_at - now, 0.1):.1f} s."
             raise UpstreamUnavailableError(self.server.name, self.circuit.reason, wait)
 
-    def rank(self, *, asked: bool) -> StartPriority:
-        """When its turn is to start. asked: somebody waits for it."""
-        return StartPriority.ASKED if asked else StartPriority.KNOWN if self.known else StartPriority.NEW
+    def health(self, now: float) -> Health:
+        """The state at ``now`` (monotonic s)."""
+        if self.server.disabled:
+            return Health("disabled", "it is disabled in the config")
+        if self.server.problem:
+            return Health("failing", self.server.problem)
+        if self.login.error is not None:
+            return Health("needs login", problem(self.login.error))
+        if self.connections():
+            return Health("connected")
+        if any(entry.connecting is not None for entry in self.entries.values()):
+            return Health("connecting")
+        if self.circuit.failures:
+            return Health("failing", self.circuit.reason, max(0.0, self.circuit.retry_at - now))
+        return Health("idle")
 
-    async def connect(self, connection: Connection, starts: StartQueue, rank: StartPriority) -> None:
-        """Connects when it is the server's turn: its time counts from then on. A server over HTTP is started
-        already, somewhere. Raises UpstreamUnavailableError.
+    async def connect(self, connection: Connection, starts: StartQueue, *, requested: bool) -> None:
+        """Connects. A process is started when its turn has come, and its time to connect counts from then.
+
+        requested: whether a request waits for it. Raises UpstreamUnavailableError.
         """
+        priority = StartPriority.KNOWN if self.listed else StartPriority.NEW
+        if requested:
+            priority = StartPriority.ASKED
         stdio = self.server.transport == "stdio"
-        turn = starts.turn(self.server.name, rank, connection.effort.resting) if stdio else nullcontext()
+        turn = (
+            starts.turn(self.server.name, priority, connection.activity.resting) if stdio else nullcontext()
+        )
         async with turn:
-            self.begun = time.monotonic()
+            self.connect_started = time.monotonic()
             await connection.connect(CONNECT_TIMEOUT)
 
     def connections(self) -> list[Connection]:
-        """Those that can be used, the one used last at the end."""
-        live = [line for line in self.lines.values() if line.connection is not None and line.connection.alive]
-        return [line.connection for line in sorted(live, key=lambda line: line.unused_at) if line.connection]
+        """The usable connections, the one that may be closed last at the end."""
+        entries = sorted(self.entries.values(), key=lambda entry: entry.unused_at)
+        return [entry.connection for entry in entries if entry.connection and entry.connection.alive]
 
-    def any_entry(self, *, common: bool) -> PoolEntry | None:
-        """That of a connection that can be used, whose ever it is. common: of one that is nobody's."""
-        for line in self.lines.values():
-            connection = line.connection
-            if connection is not None and connection.alive and (connection.common or not common):
-                return line
+    def any_entry(self, *, unbound: bool) -> PoolEntry | None:
+        """An entry with a usable connection, if there is one. unbound: only one that no partner owns."""
+        for entry in self.entries.values():
+            connection = entry.connection
+            if connection is not None and connection.alive and (connection.unbound or not unbound):
+                return entry
         return None
 
-    def place(self, era: Era | None, partner: Partner | None) -> PoolKey:
-        """Where the connection for such a client is."""
-        spoken = self.speaks.get(era, era)
-        # A modern connection is no session: everybody can share it.
-        return spoken, None if partner is None or spoken is Era.MODERN else partner.key
+    def key(self, origin: Origin) -> PoolKey:
+        """The key of the connection that serves ``origin``."""
+        era = self.eras.get(origin.era, origin.era)
+        # A modern connection is no session: every client can share it.
+        return era, None if origin.partner is None or era is Era.MODERN else origin.partner.key
 
-    def watches(self, connection: Connection) -> bool:
-        """Whether somebody waits to hear something on ``connection``."""
-        if connection.shared or connection.partner is None:
-            return bool(self.watched)
+    def remove(self, entry: PoolEntry) -> None:
+        """Removes the entry's connection, and the entry unless a new connection is being opened for it."""
+        entry.connection = None
+        if entry.connecting is None:
+            self.entries = {key: other for key, other in self.entries.items() if other is not entry}
+
+    def has_subscriptions(self, connection: Connection) -> bool:
+        """Whether a client has subscribed to resources whose updates arrive on ``connection``."""
+        if connection.subscribes_for_all or connection.partner is None:
+            return bool(self.subscriptions)
         return bool(connection.partner.watched(self.server.name))
 
     def exclusive_entries(self) -> list[PoolEntry]:
-        """Those that partners have to themselves."""
-        return [line for (_, key), line in self.lines.items() if key is not None]
+        """The entries that are reserved for one partner each."""
+        return [entry for (_, owner), entry in self.entries.items() if owner is not None]
 
 
-def too_many_exclusive(slots: Iterable[ServerState]) -> bool:
-    """Whether partners have more connections to themselves than they may, besides one a server."""
-    return sum(max(0, len(slot.exclusive_entries()) - 1) for slot in slots) > limits.OWN_CONNECTIONS
+def too_many_exclusive(states: Iterable[ServerState]) -> bool:
+    """Whether partners hold more connections of their own than allowed, not counting one for each server."""
+    return sum(max(0, len(state.exclusive_entries()) - 1) for state in states) > limits.OWN_CONNECTIONS
 
 
-def least_recently_used(slots: Iterable[ServerState]) -> tuple[ServerState, PoolEntry, Connection] | None:
-    """That of those which nobody uses and that was unused longest."""
-    found = [
-        (slot, line, line.connection)
-        for slot in slots
-        for line in slot.exclusive_entries()
-        if line.connection is not None and line.connecting is None and len(slot.exclusive_entries()) > 1
-        if not line.connection.open_requests and not slot.watches(line.connection)
+def least_recently_used(states: Iterable[ServerState]) -> tuple[ServerState, PoolEntry, Connection] | None:
+    """The least recently used of the exclusive connections that are idle; None when all are in use."""
+    idle = [
+        (state, entry, entry.connection)
+        for state in states
+        for entry in state.exclusive_entries()
+        if entry.connection is not None and entry.connecting is None and len(state.exclusive_entries()) > 1
+        if not entry.connection.open_requests and not state.has_subscriptions(entry.connection)
     ]
-    return min(found, key=lambda one: one[1].used_at, default=None)
+    return min(idle, key=lambda found: found[1].used_at, default=None)

@@ -1,4 +1,4 @@
-"""What a connection over HTTP knows of signing in."""
+"""Signing the requests of a connection over HTTP."""
 
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class Unsigned:
-    """Requests go as they are (`base.Signing`)."""
+    """Sends requests unsigned (`base.Signing`)."""
 
     auth = None
 
     def refused(self, status: int) -> None:
-        """It is no matter of signing in that we know of."""
+        """Never a sign-in problem."""
 
 
 class ServerSigning:
-    """How the requests to one server are signed (`base.Signing`)."""
+    """Signs the requests to one server (`base.Signing`)."""
 
     def __init__(self, server: ServerConfig, sign_ins: SignIns) -> None:
         """Raises McpzipError."""

@@ -1,8 +1,9 @@
-"""Whose turn it is to start.
+"""The queue of servers that are waiting to be started.
 
-The rule: only so many servers start at the same time as there are processors to start them; who is asked for
-goes first, then who was never listed. A place is held by the expensive part of a start: it is given back when
-the server has answered, when it only waits for something (a network, a lock), or after a few seconds.
+The rule: no more servers start at the same time than there are processors. Servers that a request waits for
+start first, then servers that were never listed. A start occupies a slot during its expensive part only: the
+slot is released when the server has answered, when it only waits for something (a network, a lock), or after
+a few seconds.
 """
 
 import asyncio
@@ -14,27 +15,29 @@ from enum import IntEnum
 
 from mcpzip.model import limits
 
-LOOK = 0.2
-"""Seconds between two looks at whether those that start still work, while others wait."""
+POLL_INTERVAL = 0.2
+"""Seconds between two checks whether starting servers still use the processor, while others wait."""
 
 
 class StartPriority(IntEnum):
-    """Who goes first."""
+    """The order of starts."""
 
     ASKED = 0
-    """A call or a search names it."""
+    """A request waits for it."""
     NEW = 1
     """It was never listed."""
     KNOWN = 2
-    """Its tools are known; it is to be seen whether they still are the same."""
+    """Its tools are known and are listed again to find changes."""
 
 
 def never() -> bool:
-    """Of a start of which nothing can be told."""
+    """The ``resting`` of a start whose activity can't be observed."""
     return False
 
 
 class _Turn:
+    """One server's start. come: done when it may start. since: when it was allowed to (monotonic s)."""
+
     def __init__(self, server: str, rank: StartPriority, number: int, resting: Callable[[], bool]) -> None:
         self.server, self.rank, self.number, self.resting = server, rank, number, resting
         self.come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -46,9 +49,9 @@ class _Turn:
 
 
 class StartQueue:
-    """The turns of all servers of a pool. Everything runs on one event loop.
+    """The starts of all servers of a pool. Everything runs on one event loop.
 
-    at_once: how many may start at the same time; as many again that are asked for.
+    at_once: how many servers may start at the same time; twice as many while requests wait for them.
     """
 
     def __init__(self, at_once: int | None = None) -> None:
@@ -60,15 +63,15 @@ class StartQueue:
 
     @property
     def crowded(self) -> bool:
-        """Whether any server waits for its turn."""
+        """Whether any server is waiting."""
         return bool(self._waiting)
 
     def waits(self, server: str) -> bool:
-        """Whether ``server`` waits for its turn."""
+        """Whether ``server`` is waiting."""
         return any(turn.server == server for turn in self._waiting)
 
     def hurry(self, server: str) -> None:
-        """``server`` is asked for: it goes first from now on."""
+        """Moves ``server`` to the front, because a request waits for it."""
         for turn in self._waiting:
             if turn.server == server:
                 turn.rank = StartPriority.ASKED
@@ -78,9 +81,9 @@ class StartQueue:
     async def turn(
         self, server: str, rank: StartPriority, resting: Callable[[], bool] = never
     ) -> AsyncIterator[None]:
-        """Waits for the turn of ``server``, which is over at the end of the context at the latest.
+        """Waits until ``server`` may start. Its slot is released at the end of the context at the latest.
 
-        resting: is asked now and then whether the start only waits for something.
+        resting: whether the start only waits for something; called repeatedly.
         """
         self._count += 1
         turn = _Turn(server, rank, self._count, resting)
@@ -90,13 +93,13 @@ class StartQueue:
             await turn.come
             yield
         finally:
-            self._over(turn)
+            self._remove(turn)
 
     def _admit(self) -> None:
         while self._waiting:
             first = min(self._waiting, key=lambda turn: turn.order)
-            places = self.at_once * 2 if first.rank is StartPriority.ASKED else self.at_once
-            if len(self._starting) >= places:
+            slots = self.at_once * 2 if first.rank is StartPriority.ASKED else self.at_once
+            if len(self._starting) >= slots:
                 break
             self._waiting.remove(first)
             self._starting.append(first)
@@ -104,9 +107,9 @@ class StartQueue:
             if not first.come.done():
                 first.come.set_result(None)
         if self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK, self._look)
+            self._timer = asyncio.get_running_loop().call_later(POLL_INTERVAL, self._release_idle)
 
-    def _over(self, turn: _Turn) -> None:
+    def _remove(self, turn: _Turn) -> None:
         for turns in (self._waiting, self._starting):
             if turn in turns:
                 turns.remove(turn)
@@ -115,8 +118,8 @@ class StartQueue:
             self._timer = None
         self._admit()
 
-    def _look(self) -> None:
-        """Gives the places on of those that have had theirs, or don't use it."""
+    def _release_idle(self) -> None:
+        """Releases the slots that were held too long or are not used."""
         self._timer = None
         late = time.monotonic() - limits.START_HELD
         self._starting = [turn for turn in self._starting if turn.since > late and not turn.resting()]

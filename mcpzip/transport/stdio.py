@@ -1,7 +1,7 @@
-"""An upstream that is a process: JSON-RPC a line on its stdin and stdout (spec: basic/transports/stdio).
+"""The stdio transport: an upstream process, one JSON-RPC message a line (spec: basic/transports/stdio).
 
-The rule: results pass byte for byte; whatever else the process prints is kept for the diagnosis and hurts
-nobody.
+The rule: results pass byte for byte; any other output of the process does no harm, and its last lines are
+kept for error messages.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, Progres
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 
 _KEPT_LINES = 40
-_KEPT_LINE = 4_000  # a secret that was cut in two is not found again
-_SHOWN = 400
-_LAST_WORDS_POLL = 0.005  # s
-_LAST_WORDS_POLLS = 40
-_LOOK = 0.25
-"""Seconds between two looks at whether the process lives, while requests wait."""
+_KEPT_LINE_LENGTH = 4_000  # characters; a secret that is cut is not redacted
+_DIAGNOSIS_LENGTH = 400
+_EXIT_POLL = 0.005  # s
+_EXIT_POLLS = 40
+_CHECK_INTERVAL = 0.25
+"""Seconds between two checks whether the process is alive, while requests wait."""
 
 
 @asynccontextmanager
@@ -34,20 +34,19 @@ async def open_stdio(
     env: Mapping[str, str],
     cwd: str | None,
     incoming: Incoming,
-    guardian: Reaper,
+    reaper: Reaper,
     *,
     grace: Callable[[], float],
     started: Callable[[int], None] = lambda pid: None,
 ) -> AsyncIterator["StdioChannel"]:
-    """Starts the process and ends it, with all that it started, on the way out.
+    """Starts the process; at the end of the context, ends it and all that it started.
 
-    ``env`` is all of its environment. ``grace`` is asked on the way out:
-    seconds between end of input, SIGTERM and SIGKILL. started: is told the number of
-    the process. Raises ChannelClosedError (sent=False) when it can't be
-    started.
+    env: all of its environment. grace: called at the end, gives the
+    seconds between end of input, SIGTERM and SIGKILL. started: called with the process id. Raises
+    ChannelClosedError (sent=False) when the process can't be started.
     """
     try:
-        child = await Child.start(argv, env, cwd, guardian)
+        child = await Child.start(argv, env, cwd, reaper)
     except OSError as error:
         reason, remedy = _cannot_start(argv[0], cwd, error)
         raise ChannelClosedError(reason, sent=False, remedy=remedy) from error
@@ -57,11 +56,11 @@ async def open_stdio(
         yield channel
     finally:
         channel.close()
-        await child.end(grace(), guardian)
+        await child.end(grace(), reaper)
 
 
 def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, str]:
-    """What is wrong, and what to do about it."""
+    """The reason and the remedy."""
     if isinstance(error, FileNotFoundError) and cwd is not None and not os.path.isdir(cwd):
         return f"the working directory {cwd!r} does not exist", "Make it, or mend 'cwd' in the config."
     if isinstance(error, FileNotFoundError):
@@ -81,17 +80,17 @@ class StdioChannel:
     def __init__(self, child: Child, incoming: Incoming) -> None:
         self.dialect: Dialect | None = None
         self._child = child
-        self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._remember)
-        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._keep)
+        self._output: deque[str] = deque(maxlen=_KEPT_LINES)
         self._stderr_tail = b""
         self._stderr_done = False
-        self._last_words: asyncio.Task[None] | None = None
-        self._look: asyncio.TimerHandle | None = None
-        self._out: Reader = read_lines_from(
+        self._exiting: asyncio.Task[None] | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+        self._stdout: Reader = read_lines_from(
             child.stdout, self._received, self._stdout_ended, at_once=limits.TURN
         )
-        self._err: Reader = read_from(child.stderr, self._complained, self._stderr_ended)
-        self._in = write_to(child.stdin)
+        self._stderr: Reader = read_from(child.stderr, self._stderr_received, self._stderr_ended)
+        self._stdin = write_to(child.stdin)
 
     async def request(
         self,
@@ -103,48 +102,48 @@ class StdioChannel:
         definition: bytes | None = None,
     ) -> bytes:
         if not self._rpc.waits:
-            self._look_after_child()
-        if self._last_words is not None and self._rpc.gone is None:
-            await asyncio.wait({self._last_words})
+            self._check_child()
+        if self._exiting is not None and self._rpc.gone is None:
+            await asyncio.wait({self._exiting})
         if self._rpc.gone is None and self._full:
             raise ChannelClosedError("it doesn't read what it is sent", sent=False, fatal=False)
         number, line, answer = self._rpc.request(method, params, on_progress)
-        self._in.write(line)
+        self._stdin.write(line)
         try:
             return await answer
         except asyncio.CancelledError:
             if cancellable and (notice := self._rpc.peer.cancel(number)):
-                self._in.write(notice)
+                self._stdin.write(notice)
             raise
         finally:
             self._rpc.forget(number)
 
     async def notify(self, method: str, params: bytes | None = None) -> None:
         if self._rpc.gone is None and not self._full:
-            self._in.write(self._rpc.peer.notify(method, params))
-            await self._in.drain()
+            self._stdin.write(self._rpc.peer.notify(method, params))
+            await self._stdin.drain()
 
     def diagnosis(self) -> str:
-        return redact(next((line for line in reversed(self._said) if line), ""))[:_SHOWN]
+        return redact(next((line for line in reversed(self._output) if line), ""))[:_DIAGNOSIS_LENGTH]
 
     def close(self) -> None:
-        """Stops reading and writing and fails whatever still waits."""
-        if self._last_words is not None:
-            self._last_words.cancel()
-        if self._look is not None:
-            self._look.cancel()
+        """Stops reading and writing and fails all open requests."""
+        if self._exiting is not None:
+            self._exiting.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
         self._rpc.end("the connection was closed")
-        self._out.close()
-        self._err.close()
-        self._in.close()
+        self._stdout.close()
+        self._stderr.close()
+        self._stdin.close()
 
     @property
     def _full(self) -> bool:
-        """Whether as much as may waits for it to read."""
-        return self._in.waiting >= limits.WAITING
+        """Whether the process has left the maximum of our output unread."""
+        return self._stdin.waiting >= limits.WAITING
 
     def _send(self, line: bytes) -> None:
-        self._in.write(line)
+        self._stdin.write(line)
 
     def _received(self, data: bytes) -> None:
         peer = self._rpc.peer
@@ -153,50 +152,49 @@ class StdioChannel:
         if peer.dropped > limits.DROPPED:
             self._rpc.end(f"it writes a line of more than {limits.DROPPED:,} bytes")
 
-    def _look_after_child(self) -> None:
-        """Ends the channel of a process that crashed although what it started keeps its pipes open.
+    def _check_child(self) -> None:
+        """Closes the channel of a process that crashed while its children keep its pipes open.
 
-        Exit code 0 proves nothing: a launcher may have left its server running.
+        Exit code 0 proves nothing, because a launcher may have left its server running.
         """
         if self._child.exit_code:
             self._stdout_ended()
-        elif self._look is None:
-            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_again)
+        elif self._check_timer is None:
+            self._check_timer = asyncio.get_running_loop().call_later(_CHECK_INTERVAL, self._check_again)
 
-    def _look_again(self) -> None:
-        self._look = None
+    def _check_again(self) -> None:
+        self._check_timer = None
         if self._rpc.waits and self._rpc.gone is None:
-            self._look_after_child()
+            self._check_child()
 
     def _stdout_ended(self) -> None:
-        # A process that closed its output is no server any more; its exit code and last words may come a
-        # moment later.
-        if self._last_words is None:
-            self._last_words = asyncio.get_running_loop().create_task(self._wait_for_last_words())
+        # The exit code and the last lines of stderr may arrive a moment after the end of stdout.
+        if self._exiting is None:
+            self._exiting = asyncio.get_running_loop().create_task(self._wait_for_exit())
 
-    async def _wait_for_last_words(self) -> None:
-        for _ in range(_LAST_WORDS_POLLS):
+    async def _wait_for_exit(self) -> None:
+        for _ in range(_EXIT_POLLS):
             if self._child.exit_code is not None and self._stderr_done:
                 break
-            await asyncio.sleep(_LAST_WORDS_POLL)
+            await asyncio.sleep(_EXIT_POLL)
         code = self._child.exit_code
-        self._rpc.end("it exited" + _exit_words(code) if code is not None else "it closed its output")
+        self._rpc.end("it exited" + _exit_reason(code) if code is not None else "it closed its output")
 
-    def _complained(self, data: bytes) -> None:
+    def _stderr_received(self, data: bytes) -> None:
         lines = (self._stderr_tail + data).split(b"\n")
-        self._stderr_tail = lines.pop()[-_KEPT_LINE:]
+        self._stderr_tail = lines.pop()[-_KEPT_LINE_LENGTH:]
         for line in lines[-_KEPT_LINES:]:
-            self._remember(line)
+            self._keep(line)
 
     def _stderr_ended(self) -> None:
         self._stderr_done = True
-        self._remember(self._stderr_tail)
+        self._keep(self._stderr_tail)
 
-    def _remember(self, line: bytes) -> None:
+    def _keep(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").strip()
         if text:
-            self._said.append(text[:_KEPT_LINE])
+            self._output.append(text[:_KEPT_LINE_LENGTH])
 
 
-def _exit_words(code: int) -> str:
+def _exit_reason(code: int) -> str:
     return f" with code {code}" if code >= 0 else f" on signal {-code}"

@@ -1,8 +1,10 @@
-"""Hearing of changes from a modern upstream (spec 2026-07-28: basic/patterns/subscriptions).
+"""The subscription to a modern upstream's change notifications (spec 2026-07-28:
+basic/patterns/subscriptions).
 
-The rule: it tells only whoever asks, so it is asked for as long as the connection lives, and anew whenever
-what is asked for changes or the subscription ends; less often where the server never keeps one for long. Of
-two subscriptions the old one goes when the new one stands: nothing is missed between them.
+The rule: a modern upstream sends change notifications only on a subscription, so one is open for as long as
+the connection lives. It is replaced when the wanted notifications change, and opened again when it ends; less
+often where it keeps ending. The old one is closed only when the new one is acknowledged, so that no
+notification is missed between them.
 """
 
 import asyncio
@@ -11,161 +13,164 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpzip.system.backoff import Backoff
+from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import Channel, ChannelClosedError, RpcFaultError
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.wire import REQUEST_CANCELLED, Era, join_object, quote, stamp_request
+from mcpzip.wire.client_info import CLIENT_INFO
 
 LIST_CHANGED = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
     "notifications/resources/list_changed": "resources",
 }
-"""What changed, by the notification that says so."""
+"""Which list has changed, by notification."""
 UPDATED = "notifications/resources/updated"
 
-LISTEN_AGAIN, LISTEN_SELDOM = 5.0, 300.0
-"""Seconds after which a subscription that ended is opened anew: doubling from one to the other, where the
-server never keeps one for long.
+FIRST_DELAY, LONGEST_DELAY = 5.0, 300.0
+"""Seconds after which a subscription that ended is opened again; the delay doubles while subscriptions keep
+ending early.
 """
 
-
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-_STANDS = 5.0
-"""Seconds a server may take to acknowledge a subscription."""
+_ACKNOWLEDGE_TIMEOUT = 5.0
+"""Seconds a server has to acknowledge a subscription."""
 
 
 class SubscriptionStream:
     """The subscription of one connection."""
 
-    def __init__(
-        self, channel: Channel, greeting: ServerInfo, changed: Callable[[], None], client_info: bytes
-    ) -> None:
-        """changed: is called when lists may have changed while nobody listened."""
-        self._channel, self._greeting, self._changed = channel, greeting, changed
-        self._client_info = client_info
+    def __init__(self, channel: Channel, info: ServerInfo, changed: Callable[[], None]) -> None:
+        """changed: called when lists may have changed while there was no subscription."""
+        self._channel, self._info, self._changed = channel, info, changed
         self._resources: frozenset[str] = frozenset()
-        self._heard: frozenset[str] = frozenset()
-        """Those that the subscription which stands is for."""
+        """The resources that are wanted."""
+        self._subscribed: frozenset[str] = frozenset()
+        """The resources of the present subscription."""
         self._refusal: RpcFaultError | None = None
         self._over = False
-        self._other, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._replace, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def hear_of(self, uris: frozenset[str]) -> None:
-        """From now on these resources are to be told of. Waits until that is so, for a while.
+    async def set_resources(self, uris: frozenset[str]) -> None:
+        """Subscribes to updates of these resources instead of the present ones. Returns when the server has
+        acknowledged it, or after a timeout.
 
-        Raises RpcFaultError when the server won't; it then tells of what it told of before.
+        Raises RpcFaultError when the server refuses; the subscription is then the same as before.
         """
         if uris == self._resources or self._over:
             return
         self._resources, self._refusal = uris, None
         self._settled.clear()
-        self._other.set()
+        self._replace.set()
         try:
-            async with asyncio.timeout(_STANDS):
+            async with asyncio.timeout(_ACKNOWLEDGE_TIMEOUT):
                 await self._settled.wait()
         except TimeoutError:
-            pass  # it acknowledges nothing: it may tell of changes all the same
+            pass  # some servers never acknowledge, but send the notifications
         if self._refusal is not None:
             raise self._refusal
 
     def acknowledged(self) -> None:
-        """The server says that it will tell."""
+        """Called when the server acknowledges the subscription."""
         self._acknowledged.set()
 
     def params(self) -> bytes | None:
-        """What to ask for; None when there is nothing."""
-        offers = self._greeting.offers
+        """The params of `subscriptions/listen`; None when there is nothing to subscribe to."""
+        offers = self._info.offers
         lists = {
             "toolsListChanged": offers.tools,
             "promptsListChanged": offers.prompts,
             "resourcesListChanged": offers.resources,
         }
-        wanted = {key: b"true" for key, one in lists.items() if one is not None and one.list_changed}
+        wanted = {key: b"true" for key, offer in lists.items() if offer is not None and offer.list_changed}
         if self._resources:
             wanted["resourceSubscriptions"] = b"[%b]" % b",".join(map(quote, sorted(self._resources)))
         return join_object({"notifications": join_object(wanted)}) if wanted else None
 
     async def run(self) -> None:
-        """Listens until it is cancelled, or the channel is gone."""
-        if self._greeting.dialect.era is Era.LEGACY:
+        """Keeps a subscription open until it is cancelled, or the channel is closed."""
+        if self._info.dialect.era is Era.LEGACY:
             return
-        backoff, subscription = Backoff(LISTEN_AGAIN, LISTEN_SELDOM), None
+        backoff, subscription = Backoff(FIRST_DELAY, LONGEST_DELAY), None
         try:
             while True:
-                self._other.clear()
+                self._replace.clear()
                 began = time.monotonic()
-                subscription = await self._instead_of(subscription)
+                subscription = await self._replaced(subscription)
                 self._settled.set()
-                await _either(subscription, self._other)
-                if self._other.is_set():
+                await _wait_for_either(subscription, self._replace)
+                if self._replace.is_set():
                     continue
                 assert subscription is not None
-                if _is_final(subscription):  # nor will it, until something else is asked for
+                if _is_final(subscription):  # until other notifications are wanted
                     subscription = None
-                    await self._other.wait()
+                    await self._replace.wait()
                     continue
-                if time.monotonic() - began > LISTEN_SELDOM:
+                if time.monotonic() - began > LONGEST_DELAY:
                     backoff.reset()
                 await asyncio.sleep(backoff.next())
                 self._changed()
         finally:
             self._over = True
-            self._settled.set()  # nobody is to wait for what will not come
-            await _end(subscription)
+            self._settled.set()  # releases `set_resources`
+            await _cancel(subscription)
 
-    async def _instead_of(self, old: "_Subscription | None") -> "_Subscription | None":
-        """The subscription to what is wanted now; ``old`` has ended, unless that is refused."""
+    async def _replaced(self, old: "_Subscription | None") -> "_Subscription | None":
+        """Opens the subscription that is wanted now, cancels ``old`` and returns the new one. When the server
+        refuses the new one, ``old`` stays and is returned.
+        """
         resources, params = self._resources, self.params()
         new: _Subscription | None = None
         try:
             if params is not None:
                 self._acknowledged.clear()
-                version = self._greeting.dialect.version
-                stamped = stamp_request(params, version, self._client_info, b"{}")
+                version = self._info.dialect.version
+                stamped = stamp_request(params, version, CLIENT_INFO, b"{}")
                 new = asyncio.ensure_future(self._channel.request("subscriptions/listen", stamped))
-                await _either(new, self._acknowledged, timeout=_STANDS)
+                await _wait_for_either(new, self._acknowledged, timeout=_ACKNOWLEDGE_TIMEOUT)
         except asyncio.CancelledError:
-            await _end(new)
-            await _end(old)
+            await _cancel(new)
+            await _cancel(old)
             raise
         refusal = _refusal(new)
-        if refusal is not None and resources != self._heard:
+        if refusal is not None and resources != self._subscribed:
             self._refusal = refusal
             if old is not None and not old.done():
-                self._resources = self._heard
+                self._resources = self._subscribed
                 return old
-            if resources:  # it may still tell of its lists
-                self._resources = self._heard = frozenset()
-                return await self._instead_of(old)
-        self._heard = resources
-        await _end(old)
+            if resources:  # without the resources it may be accepted
+                self._resources = self._subscribed = frozenset()
+                return await self._replaced(old)
+        self._subscribed = resources
+        await _cancel(old)
         return new
 
 
 _Subscription = asyncio.Future[bytes]
 
 
-async def _either(one: "_Subscription | None", event: asyncio.Event, timeout: float | None = None) -> None:
+async def _wait_for_either(
+    subscription: "_Subscription | None", event: asyncio.Event, timeout: float | None = None
+) -> None:
     happening = asyncio.ensure_future(event.wait())
-    awaited: set[asyncio.Future[Any]] = {happening} if one is None else {happening, one}
+    awaited: set[asyncio.Future[Any]] = {happening} if subscription is None else {happening, subscription}
     try:
         await asyncio.wait(awaited, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         happening.cancel()
 
 
-async def _end(subscription: "_Subscription | None") -> None:
+async def _cancel(subscription: "_Subscription | None") -> None:
     if subscription is None:
         return
     if not subscription.done():
         subscription.cancel()
         await asyncio.wait({subscription})
-    if not subscription.cancelled():
-        subscription.exception()  # looked at
+    retrieve_exception(subscription)
 
 
 def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
-    """Why the server won't; None where it may."""
+    """The error with which the server refused; None when it did not."""
     if subscription is None or not subscription.done() or subscription.cancelled():
         return None
     match subscription.exception():
@@ -175,10 +180,10 @@ def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
 
 
 def _is_final(subscription: "_Subscription") -> bool:
-    """Whether a subscription ended in a way that says there will be no other."""
+    """Whether an ended subscription shows that the next one would fail too."""
     match subscription.exception():
         case RpcFaultError(error=error):
-            return error.code != REQUEST_CANCELLED  # its lists are fetched at the next refresh
+            return error.code != REQUEST_CANCELLED  # changes are then found by the next refresh
         case ChannelClosedError(fatal=fatal):
             return fatal
         case _:

@@ -44,7 +44,7 @@ def kept(bridge: Bridge) -> Json:
         "clients": len(audience._clients),
         "own": len(audience._own),
         "subscriptions": len(audience._subscriptions),
-        "lines": sum(place[1] is not None for slot in proxy._pool._slots.values() for place in slot.lines),
+        "lines": sum(place[1] is not None for slot in proxy._pool._states.values() for place in slot.entries),
     }
 
 
@@ -99,7 +99,7 @@ async def test_a_session_that_ends_while_its_connection_opens(tmp_path: Path) ->
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         session = await web.session(capabilities={"sampling": {}})
         async with session.calling("up__look", 3, arguments={"do": [["hang"]]}):
-            await comes_true(lambda: len(bridge.proxy._pool._slots["up"].lines) == 2)
+            await comes_true(lambda: len(bridge.proxy._pool._states["up"].entries) == 2)
             assert (await session.ask("DELETE")).status == 200
         await comes_true(lambda: kept(bridge) == NOTHING)
         await comes_true(lambda: living(bridge) == 1)
@@ -115,7 +115,7 @@ async def test_a_connection_that_was_lost_is_not_opened_again_for_who_has_left(
         session = await web.session(capabilities={"sampling": {}})
         await subscribe(session, URI)
         os.kill(pids(bridge)[-1], 9)
-        await comes_true(lambda: not bridge.proxy._pool._slots["up"].connections()[1:])
+        await comes_true(lambda: not bridge.proxy._pool._states["up"].connections()[1:])
         await session.ask("DELETE")
         await comes_true(lambda: not bridge.proxy._pool._background)
         assert bridge.starts() == 2
@@ -162,9 +162,9 @@ async def test_nobody_is_subscribed_on_somebody_elses_connection(tmp_path: Path)
         working = able.send_call([SAMPLE, WAIT])  # which keeps its connection
         async with two_sessions(bridge, {}, {}) as (plain, _):
             await able.asked("sampling/createMessage")  # it is there
-            await comes_true(lambda: len(bridge.proxy._pool._slots["up"].lines) == 1)
+            await comes_true(lambda: len(bridge.proxy._pool._states["up"].entries) == 1)
             assert "result" in await subscribe(plain, URI)
-            assert len(bridge.proxy._pool._slots["up"].connections()) == 2
+            assert len(bridge.proxy._pool._states["up"].connections()) == 2
             do = [["say", "notifications/resources/updated", {"uri": URI}]]
             async with plain.listening() as stream:
                 await plain.call("up__run", arguments={"do": do})
@@ -179,14 +179,14 @@ async def test_a_resource_that_is_refused_spoils_no_other_subscription(tmp_path:
         assert "result" in await subscribe(other, URI)
         assert bridge.got("resources/unsubscribe") == []
         assert kept(bridge)["own"] == 0
-        assert bridge.proxy._pool._slots["up"].watched == {URI}
+        assert bridge.proxy._pool._states["up"].subscriptions == {URI}
 
 
 async def test_a_modern_upstream_that_refuses_one_resource_tells_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was listened to no more: neither of resources nor of lists anything was heard again."""
-    monkeypatch.setattr(subscription, "_STANDS", 60.0)
+    monkeypatch.setattr(subscription, "_ACKNOWLEDGE_TIMEOUT", 60.0)
     async with bridged(tmp_path, "modern") as bridge, two_sessions(bridge, {}, {}) as (one, other):
         assert "result" in await subscribe(one, URI)
         async with asyncio.timeout(PATIENCE):
@@ -207,7 +207,7 @@ def heard_of(bridge: Bridge) -> list[list[str]]:
 async def test_one_that_listens_to_what_is_refused_spoils_no_other_subscription(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscription, "_STANDS", 60.0)
+    monkeypatch.setattr(subscription, "_ACKNOWLEDGE_TIMEOUT", 60.0)
     async with bridged(tmp_path, "modern") as bridge:
         modern, legacy = bridge.modern(), await bridge.legacy()
         wanted = {"notifications": {"resourceSubscriptions": [shown(BAD), shown(URI)]}}
@@ -306,7 +306,7 @@ async def test_a_connection_that_only_listed_is_kept_for_a_moment(
     """It was kept as long as one that is used."""
     monkeypatch.setattr(pools, "LINGER", 0.2)
     async with bridged(tmp_path) as bridge:
-        await comes_true(lambda: living(bridge) == 0 and not bridge.proxy._pool._slots["up"].lines)
+        await comes_true(lambda: living(bridge) == 0 and not bridge.proxy._pool._states["up"].entries)
 
 
 async def test_a_connection_of_no_more_use_is_replaced_where_it_is_watched(
@@ -324,20 +324,20 @@ async def test_a_connection_of_no_more_use_is_replaced_where_it_is_watched(
         faults=faults,
     )
     async with pool_of(tmp_path, shop) as pool:
-        assert await pool.watch("up", [URI]) == {}
-        first = pool._slots["up"].connections()
+        assert await pool.set_subscriptions("up", [URI]) == {}
+        first = pool._states["up"].connections()
         with pytest.raises(Exception, match="401"):
             await pool.request("up", "tools/call", b'{"name":"run"}', timeout=5)
         await comes_true(lambda: shop.record.methods().count("resources/subscribe") >= 2)
-        assert pool._slots["up"].connections() != first
-        await comes_true(lambda: not pool._leaving)
+        assert pool._states["up"].connections() != first
+        await comes_true(lambda: not pool._closing)
 
 
 async def test_forgetting_and_closing_at_once_leaves_nothing(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
         wire = await bridge.legacy(sampling={})
         wire.send_call([SAMPLE, WAIT])
-        await comes_true(lambda: len(bridge.proxy._pool._slots["up"].lines) == 2)
+        await comes_true(lambda: len(bridge.proxy._pool._states["up"].entries) == 2)
         await bridge.endpoint.left(wire.session.client)
         await bridge.proxy.close()
         assert living(bridge) == 0
@@ -357,7 +357,7 @@ async def test_many_clients_come_and_go_and_the_answers_are_right(tmp_path: Path
 
         await asyncio.gather(*map(one, range(12)))
         assert kept(bridge) == NOTHING
-        assert bridge.proxy._pool._slots["up"].watched == frozenset()
+        assert bridge.proxy._pool._states["up"].subscriptions == frozenset()
         assert text_of((await web.modern("tools/call", {"name": "up__run", "arguments": {}})).last) == {}
         assert json.dumps(bridge.got("resources/subscribe")).count(URI) >= 1
         assert (await bridge.proxy._pool.list_tools("up", origin=NOBODY)).tools

@@ -68,10 +68,10 @@ async def test_a_server_that_floods_pings_and_reads_no_answer(monkeypatch: pytes
     """What we answered it waited without end."""
     monkeypatch.setattr(limits, "WAITING", LITTLE)
     async with opened(FLOOD, Answers()) as channel:
-        await comes_true(lambda: channel._in.waiting >= LITTLE)
+        await comes_true(lambda: channel._stdin.waiting >= LITTLE)
         for _ in range(200):
             await asyncio.sleep(0)
-            assert channel._in.waiting < LITTLE + 1000 * (limits.TURN + limits.ASKED)
+            assert channel._stdin.waiting < LITTLE + 1000 * (limits.TURN + limits.ASKED)
             assert len(channel._rpc.peer.unanswered) <= limits.TURN + limits.ASKED
 
 
@@ -89,15 +89,15 @@ async def test_a_server_that_does_not_read_is_sent_no_more(monkeypatch: pytest.M
     params = b'{"x":"%b"}' % (b"x" * (2 * LITTLE))
     async with opened(DEAF, Answers()) as channel:
         first = asyncio.create_task(channel.request("tools/call", params))
-        await comes_true(lambda: channel._in.waiting >= LITTLE)
+        await comes_true(lambda: channel._stdin.waiting >= LITTLE)
         with pytest.raises(ChannelClosedError, match="doesn't read") as refused:
             await channel.request("tools/call", params)
         assert not refused.value.sent
         assert not refused.value.fatal
-        waiting = channel._in.waiting
+        waiting = channel._stdin.waiting
         async with asyncio.timeout(30):
             await channel.notify("notifications/x", params)
-        assert channel._in.waiting == waiting
+        assert channel._stdin.waiting == waiting
         first.cancel()
         await asyncio.wait({first})
 
@@ -109,7 +109,7 @@ async def test_connections_of_ones_own_have_an_end(
     monkeypatch.setattr(limits, "OWN_CONNECTIONS", 1)  # and one a server
     shop = fake_mcp(name="shop", tools=[{"name": "pay", "result": {"text": "paid"}}])
     async with pool_of(tmp_path, shop) as pool:
-        slot = pool._slots["shop"]
+        slot = pool._states["shop"]
 
         async def call(origin: Origin) -> bytes:
             return await pool.request("shop", "tools/call", b'{"name":"pay"}', timeout=30, origin=origin)
@@ -117,14 +117,14 @@ async def test_connections_of_ones_own_have_an_end(
         partners = [Counterpart(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
         for partner in partners:
             assert b"paid" in await call(Origin(Era.LEGACY, partner))
-            assert len(slot.lines) <= 2
-        assert {key for _, key in slot.lines} == {partner.key for partner in partners[-2:]}
-        for line in slot.lines.values():
+            assert len(slot.entries) <= 2
+        assert {key for _, key in slot.entries} == {partner.key for partner in partners[-2:]}
+        for line in slot.entries.values():
             assert line.connection is not None
             line.connection.open_requests += 1  # both are in use
         with pytest.raises(UpstreamUnavailableError, match="too many clients"):
             await call(Origin(Era.LEGACY, partners[0]))
-        for line in slot.lines.values():
+        for line in slot.entries.values():
             assert line.connection is not None
             line.connection.open_requests -= 1
         assert b"paid" in await call(Origin(Era.LEGACY, partners[0]))

@@ -181,7 +181,7 @@ async def test_a_scope_that_one_tool_lacks_keeps_nobody_from_the_others(
         with pytest.raises(LoginNeededError, match="the scope"):
             await call(pool, "pay")
         assert pool.health("shop").state == "connected"
-        for connection in pool._slots["shop"].connections():
+        for connection in pool._states["shop"].connections():
             await connection.close()
         assert await call(pool, "echo")
 
@@ -212,7 +212,7 @@ async def test_a_login_ends_the_wait_for_a_server_that_failed(
     async with pooled(tmp_path, shop) as pool:
         with pytest.raises(UpstreamUnavailableError):
             await call(pool, "echo")
-        pool._slots["shop"].circuit.retry_at = time.monotonic() + 60
+        pool._states["shop"].circuit.retry_at = time.monotonic() + 60
         with pytest.raises(UpstreamUnavailableError, match="tried again in"):
             await call(pool, "echo")
         auth.configure(faults=[])

@@ -289,5 +289,5 @@ async def test_an_event_stream_can_t_have_the_token_sent_elsewhere(
     config = write_config(tmp_path, others={"shop": {"type": "sse", "url": f"{rogue.url}/mcp"}})
     async with proxy_at(config) as proxy:
         (one,) = proxy.status()
-    assert f"it would have us post to “{other.url}/messages”, which is another origin" in one.reason
+    assert f"the endpoint it names, “{other.url}/messages”, is in another origin" in one.reason
     assert other.heard == []

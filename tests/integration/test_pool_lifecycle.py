@@ -236,8 +236,8 @@ async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, t
     shop = fake_mcp(name="shop", tools=[PAY], faults=STUBBORN)
     async with pool_of(tmp_path, shop) as pool:
         await pool.request("shop", "tools/call", CALL, timeout=10)
-        slot = pool._slots["shop"]
-        (line,) = slot.lines.values()
+        slot = pool._states["shop"]
+        (line,) = slot.entries.values()
         line.unused_at = 0.0
         pool._expire(slot, line)
         async with asyncio.timeout(QUICK):

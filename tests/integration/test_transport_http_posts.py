@@ -22,7 +22,7 @@ CANCELLED = "notifications/cancelled"
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is given up by the clock."""
-    monkeypatch.setattr(http_channel, "_HOLD", 600.0)
+    monkeypatch.setattr(http_channel, "_SEND_DELAY", 600.0)
     for module in (http, http_channel):
         monkeypatch.setattr(module, "LINGER", 600.0)
 
@@ -30,7 +30,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is given up by the clock is given up soon."""
-    monkeypatch.setattr(http_channel, "_HOLD", 0.02)
+    monkeypatch.setattr(http_channel, "_SEND_DELAY", 0.02)
     for module in (http, http_channel):
         monkeypatch.setattr(module, "LINGER", 0.05)
 
@@ -202,8 +202,8 @@ async def test_a_server_that_takes_nothing_is_told_no_more_until_it_does(
         assert stage.listener.questions == []
         assert server.count("POST") == 0
         held.gate.set()
-        while stage.channel._telling:
-            await asyncio.wait(set(stage.channel._telling))
+        while stage.channel._posting:
+            await asyncio.wait(set(stage.channel._posting))
         await stage.channel.notify(NOTICE)
         await stage.call()
         await stage.list_tools()

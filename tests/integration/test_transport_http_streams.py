@@ -204,7 +204,7 @@ async def test_a_server_that_is_away_for_days_is_still_asked_for_it(
             days.set()
         return 0
 
-    monkeypatch.setattr(module.StreamableHttpChannel, "_opened", away)
+    monkeypatch.setattr(module.StreamableHttpChannel, "_open_stream", away)
     async with raw_server() as server, connected(server, None):
         await soon(days)
     assert waits[:3] == [2.0, 4.0, 8.0]

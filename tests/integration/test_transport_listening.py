@@ -53,7 +53,7 @@ async def listen(subscription: Subscription, capabilities: bytes, era: Era) -> i
     version = "2026-07-28" if era is Era.MODERN else "2025-11-25"
     greeting = ServerInfo(Dialect(era, version), capabilities, "")
     changes: list[None] = []
-    listening = SubscriptionStream(subscription, greeting, lambda: changes.append(None), b"{}")  # type: ignore[arg-type]
+    listening = SubscriptionStream(subscription, greeting, lambda: changes.append(None))  # type: ignore[arg-type]
     task = asyncio.ensure_future(listening.run())
     for _ in range(500):  # turns of the loop, which is all that it waits for
         await asyncio.wait({task}, timeout=0)

@@ -13,7 +13,7 @@ from mcpzip.proxy.ability import Ability, has, lacking, needed
 from mcpzip.proxy.calls import Caller
 from mcpzip.proxy.counterpart import Call, Counterpart, Request
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.transport.connection import Connection, _Ear
+from mcpzip.transport.connection import Connection, _IncomingHandler
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era
 
@@ -93,7 +93,7 @@ def test_what_is_left_of_a_request_that_was_answered_reaches_no_client() -> None
     client = Client(Era.LEGACY, alone=True, tell=lambda method, params: told.append(method))
     connection = Connection(ServerConfig("s", "stdio"), None, None, partner=Counterpart(client))  # type: ignore[arg-type]
     for method in ("notifications/progress", "notifications/cancelled", "notifications/other"):
-        _Ear(connection).notified(method, b'{"progressToken":1}')
+        _IncomingHandler(connection).notified(method, b'{"progressToken":1}')
     assert told == ["notifications/other"]
 
 

@@ -5,18 +5,18 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.transport.circuit import FIRST_DELAY, LONGEST_DELAY, Circuit
+from mcpzip.transport.circuit import FIRST_DELAY, LONGEST_DELAY, CircuitBreaker
 
 
-def failed(times: int, seed: int = 0, now: float = 1000.0) -> Circuit:
-    circuit = Circuit(random.Random(seed))
+def failed(times: int, seed: int = 0, now: float = 1000.0) -> CircuitBreaker:
+    circuit = CircuitBreaker(random.Random(seed))
     for _ in range(times):
         circuit.failed(now, "it is down")
     return circuit
 
 
 def test_it_is_closed_until_something_fails() -> None:
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     assert not circuit.open(0.0)
     assert circuit.failures == 0
 

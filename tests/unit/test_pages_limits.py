@@ -94,7 +94,7 @@ async def test_a_page_of_too_many_items_is_never_unpacked(monkeypatch, element):
     def unpack(_):
         raise AssertionError("it was unpacked")
 
-    monkeypatch.setattr(pagination, "_elements", SimpleNamespace(decode=unpack))
+    monkeypatch.setattr(pagination, "_list_decoder", SimpleNamespace(decode=unpack))
     with pytest.raises(UpstreamListError, match="over 50,000 items"):
         await listed(Server(lambda _: page))
 

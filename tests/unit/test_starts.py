@@ -97,7 +97,7 @@ async def test_a_server_that_is_named_while_it_waits_jumps_the_queue() -> None:
 
 async def test_the_place_of_a_server_that_only_waits_is_given_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that hangs held up all others."""
-    monkeypatch.setattr(starting, "LOOK", 0.0)
+    monkeypatch.setattr(starting, "POLL_INTERVAL", 0.0)
     yard = Yard(StartQueue(1))
     looks = iter([False, False, True])
     await yard.add("hangs", resting=lambda: next(looks))
@@ -107,7 +107,7 @@ async def test_the_place_of_a_server_that_only_waits_is_given_on(monkeypatch: py
 
 
 async def test_a_start_holds_its_place_for_some_seconds_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "LOOK", 0.0)
+    monkeypatch.setattr(starting, "POLL_INTERVAL", 0.0)
     monkeypatch.setattr(limits, "START_HELD", 0.0)
     yard = Yard(StartQueue(1))
     for n in range(4):
