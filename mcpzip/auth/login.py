@@ -30,6 +30,7 @@ from mcpzip.wire import (
     quote,
     stamp_request,
 )
+from mcpzip.wire.client_info import CLIENT_INFO
 
 _ACCEPT = "application/json, text/event-stream"
 _METHOD_HEADER, _SESSION_HEADER = "mcp-method", "mcp-session-id"
