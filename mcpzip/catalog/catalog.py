@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from mcpzip.catalog.nearest import Names
-from mcpzip.catalog.offers import (
+from mcpzip.catalog.list_checks import (
     TOO_LARGE,
-    Amiss,
+    Problems,
     checked,
     checked_object,
     cut,
     deeper,
     too_large,
 )
+from mcpzip.catalog.name_index import NameIndex
 from mcpzip.catalog.parts import Parts, digest_of, digest_of_tools, together
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
@@ -190,8 +190,8 @@ class Catalog:
         return dict(sorted(every, key=lambda pair: pair[0]))
 
     @cached_property
-    def _names(self) -> Names:
-        return Names((entry.server, entry.tool) for entry in self.entries)
+    def _names(self) -> NameIndex:
+        return NameIndex((entry.server, entry.tool) for entry in self.entries)
 
 
 def merge(catalog: Catalog, updates: Iterable[Update]) -> Catalog:
@@ -240,7 +240,7 @@ def _listed(update: Listed) -> ServerRecord:
 
 def _checked(update: Listed) -> ServerRecord:
     entries: dict[str, Entry] = {}
-    warnings = Amiss()
+    warnings = Problems()
     for sentence in update.over:
         warnings.append(sentence)
     for raw in update.tools:

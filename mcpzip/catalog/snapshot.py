@@ -24,7 +24,7 @@ import re
 import msgspec
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
-from mcpzip.catalog.offers import Amiss, checked, checked_object
+from mcpzip.catalog.list_checks import Problems, checked, checked_object
 from mcpzip.catalog.parts import Parts
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
@@ -186,7 +186,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         if problem:
             warnings.append(f"{path}: the server name {name!r} {problem}; its tools are left out.")
             continue
-        amiss = Amiss()
+        amiss = Problems()
         prompts, resources, templates = (
             checked(kind, name, map(bytes, raws), amiss, kept=True)
             for kind, raws in (
@@ -221,7 +221,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
     return Catalog(records), tuple(warnings)
 
 
-def _entries(server: str, tools: list[msgspec.Raw], amiss: Amiss) -> tuple[Entry, ...]:
+def _entries(server: str, tools: list[msgspec.Raw], amiss: Problems) -> tuple[Entry, ...]:
     entries: dict[str, Entry] = {}
     for raw in tools:
         try:

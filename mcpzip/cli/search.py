@@ -22,8 +22,8 @@ from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
-from mcpzip.proxy.finding import Finder, new_searcher
 from mcpzip.proxy.search import Question, reply
+from mcpzip.proxy.tool_search import ToolSearch, new_searcher
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.remote import remote_tiers
 
@@ -150,7 +150,7 @@ class _File:
     config: Config
     catalog: Catalog
     searcher: Searcher
-    finder: Finder
+    finder: ToolSearch
 
 
 @asynccontextmanager
@@ -171,7 +171,7 @@ async def _opened_file(
     searcher = new_searcher(search, warn)
     searcher.index(entries, str(path))
     elsewhere = remote_tiers(told)
-    finder = Finder({}, None, elsewhere)
+    finder = ToolSearch({}, None, elsewhere)
     try:
         if elsewhere is not None:
             finder.index(catalog)

@@ -107,6 +107,7 @@ def _sections(lines: Sequence[str]) -> list[_Section]:
     for number, line in enumerate(lines):
         if not closing and _HEADER.fullmatch(line):
             starts.append((number, _path(line)))
+            continue
         for mark in _STRINGS.findall(line):
             closing = "" if mark == closing else closing or mark
     sections: list[_Section] = []

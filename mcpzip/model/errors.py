@@ -14,7 +14,7 @@
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
-    ├── RefusedError             (proxy.counterpart) a request is refused with a JSON-RPC error: read it
+    ├── RefusedError             (proxy.client_binding) a request is refused with a JSON-RPC error: read it
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
         ├── UpstreamUnavailableError   there is no connection, nothing was sent: check the server's config
         │   └── LoginNeededError       run the command in its text to sign in

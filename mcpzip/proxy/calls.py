@@ -21,10 +21,10 @@ from types import MappingProxyType
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamError, UpstreamRpcError
 from mcpzip.model.quoting import shortened
-from mcpzip.proxy.ability import URLS, has, lacking, needed
-from mcpzip.proxy.counterpart import LOG_LEVELS, Call, Counterpart, RefusedError, Request
+from mcpzip.proxy.client_binding import LOG_LEVELS, Call, ClientBinding, RefusedError, Request
+from mcpzip.proxy.client_capabilities import URLS, has, lacking, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
-from mcpzip.proxy.lanes import Lanes
+from mcpzip.proxy.exclusive_connections import ExclusiveConnections
 from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Origin, ProgressSink, RpcFaultError
 from mcpzip.transport.pool import Pool
@@ -71,28 +71,28 @@ class Caller:
     def __init__(self, pool: Pool, *, patience: float | None = None) -> None:
         """patience: seconds that a call waits for its client (default: PATIENCE)."""
         self._pool, self._patience = pool, patience
-        self._lanes = Lanes(pool.forget, self._make_room)
+        self._lanes = ExclusiveConnections(pool.forget, self._make_room)
         # Another mcpzip behind this one has handles, too.
         self._handle = f"{HANDLE}{secrets.token_urlsafe(6)}-"
         self._ours = b'"' + self._handle.encode()
         self._setting: set[asyncio.Task[None]] = set()
         self._parked: dict[str, tuple[Call, asyncio.TimerHandle]] = {}
-        self._counterparts: dict[Client, Counterpart] = {}
+        self._bindings: dict[Client, ClientBinding] = {}
 
-    def counterpart(self, client: Client) -> Counterpart:
+    def binding(self, client: Client) -> ClientBinding:
         """The one of a lasting client."""
-        if client not in self._counterparts:
-            self._counterparts[client] = Counterpart(client)
-        return self._counterparts[client]
+        if client not in self._bindings:
+            self._bindings[client] = ClientBinding(client)
+        return self._bindings[client]
 
     def knows(self, client: Client) -> bool:
         """Whether anything was ever done for ``client``."""
-        return client in self._counterparts
+        return client in self._bindings
 
     def origin(self, client: Client) -> Origin:
         """On whose behalf what is not part of a request of ``client`` is done for it."""
-        partner = self.counterpart(client) if client.lasting else None
-        return Origin(client.era, partner, client, client.capabilities, client.log_level)
+        bound_client = self.binding(client) if client.lasting else None
+        return Origin(client.era, bound_client, client, client.capabilities, client.log_level)
 
     async def speaks(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``, connecting if that isn't known. Raises
@@ -106,9 +106,9 @@ class Caller:
         for handle, (call, _) in list(self._parked.items()):
             if call.client is client:
                 self._give_up(handle)
-        if counterpart := self._counterparts.pop(client, None):
-            await self._pool.forget(counterpart)
-            counterpart.leave()
+        if binding := self._bindings.pop(client, None):
+            await self._pool.forget(binding)
+            binding.leave()
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
@@ -158,9 +158,9 @@ class Caller:
                 if greeting.dialect.era is Era.LEGACY:  # it never gave one out: this would be another call
                     raise RefusedError(_NOT_WAITING)
             if client.lasting:
-                counterpart = self.counterpart(client)
-                await self._say_level(counterpart, exchange.log_level, server)
-                return await self._once(call, counterpart, exchange)
+                binding = self.binding(client)
+                await self._say_level(binding, exchange.log_level, server)
+                return await self._once(call, binding, exchange)
             if exchange.log_level is None and not client.answers:
                 return await self._once(call, None, exchange)
             if await self._speaks(server) is Era.MODERN:
@@ -183,32 +183,32 @@ class Caller:
         known = self._pool.speaks(server, Era.MODERN)
         return known or (await self._pool.server_info(server, Origin(Era.MODERN))).dialect.era
 
-    async def _say_level(self, counterpart: Counterpart, level: str | None, server: str) -> None:
+    async def _say_level(self, binding: ClientBinding, level: str | None, server: str) -> None:
         """Has servers tell what is wanted from ``level`` on, if they don't yet; waits for ``server`` only.
         What they tell more than a request wants isn't handed on.
         """
-        client = counterpart.client
+        client = binding.client
         if level not in LOG_LEVELS:
             return
         if client.log_level is not None and LOG_LEVELS.index(client.log_level) <= LOG_LEVELS.index(level):
             return
         client.log_level = level
-        task = asyncio.create_task(self.set_level(counterpart, SETTING, lambda name: name != server))
+        task = asyncio.create_task(self.set_level(binding, SETTING, lambda name: name != server))
         self._setting.add(task)
         task.add_done_callback(self._setting.discard)
-        await self.set_level(counterpart, SETTING, lambda name: name == server)
+        await self.set_level(binding, SETTING, lambda name: name == server)
 
     async def set_level(
-        self, counterpart: Counterpart, timeout: float, to: Callable[[str], bool] = lambda server: True
+        self, binding: ClientBinding, timeout: float, to: Callable[[str], bool] = lambda server: True
     ) -> None:
         """Says the client's log level on the connections it has to these servers."""
-        params = join_object({"level": quote(counterpart.log_level or "info")})
-        await self._pool.set_level(counterpart, params, timeout, to)
+        params = join_object({"level": quote(binding.log_level or "info")})
+        await self._pool.set_level(binding, params, timeout, to)
 
     async def _once(
         self,
         call: Call,
-        counterpart: Counterpart | None,
+        binding: ClientBinding | None,
         exchange: Exchange,
         answers: Mapping[str, bytes] = NONE,
         timeout: float | None = None,
@@ -221,7 +221,7 @@ class Caller:
         )
         origin = Origin(
             client.era,
-            counterpart,
+            binding,
             client if client.lasting else call,
             exchange.capabilities,
             exchange.log_level,
@@ -239,9 +239,9 @@ class Caller:
             origin=origin,
             definition=request.definition,
         )
-        if counterpart is None:
+        if binding is None:
             return await asking
-        counterpart.began(call)
+        binding.began(call)
         answered = False
         try:
             result = await asking
@@ -250,17 +250,17 @@ class Caller:
             answered = True
             raise
         finally:
-            counterpart.ended(call, answered=answered)
+            binding.ended(call, answered=answered)
         return result
 
     async def _for_legacy(self, call: Call, exchange: Exchange) -> bytes:
         """Asks the client what a modern upstream wants to know, and calls again."""
-        counterpart = self.counterpart(exchange.client)
+        binding = self.binding(exchange.client)
         server = call.request.server
         answers: Mapping[str, bytes] = NONE
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         for turn in range(ROUNDS + 1):
-            result = await self._once(call, counterpart, exchange, answers)
+            result = await self._once(call, binding, exchange, answers)
             if self._pool.speaks(server, exchange.client.era) is Era.LEGACY:
                 return result  # it can't ask so: a long result is not looked through
             if not asks(result):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
-from mcpzip.proxy.counterpart import Request
+from mcpzip.proxy.client_binding import Request
 
 
 def request(entry: Entry, fields: dict[str, bytes], timeout: float) -> Request:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from mcpzip.config import ServerConfig
-from mcpzip.proxy.keeper import Keeper
+from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.transport.pool import Pool
 
@@ -24,14 +24,23 @@ class FirstListings:
     """The listings under way of ``servers`` that were never listed."""
 
     def __init__(
-        self, servers: Mapping[str, ServerConfig], keeper: Keeper, refresher: Refresher, pool: Pool
+        self,
+        servers: Mapping[str, ServerConfig],
+        catalog_state: CatalogState,
+        refresher: Refresher,
+        pool: Pool,
     ) -> None:
         """servers: those that are enabled, by name."""
-        self._servers, self._keeper, self._refresher, self._pool = servers, keeper, refresher, pool
+        self._servers, self._catalog_state, self._refresher, self._pool = (
+            servers,
+            catalog_state,
+            refresher,
+            pool,
+        )
 
     def never(self, server: str) -> bool:
         """Whether ``server`` was never listed."""
-        record = self._keeper.catalog.servers.get(server)
+        record = self._catalog_state.catalog.servers.get(server)
         return record is None or (record.fetched_at is None and not record.stale)
 
     @property
@@ -88,5 +97,5 @@ class FirstListings:
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _patience(self) -> float:
-        some = self._keeper.visible.entries or self._pool.starts.crowded
+        some = self._catalog_state.visible.entries or self._pool.starts.crowded
         return OTHERS_LISTING if some else FIRST_LISTING

@@ -15,9 +15,9 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
 from mcpzip.proxy import metatools
+from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
 from mcpzip.proxy.arguments import ARROW, Call, read_call, read_name
 from mcpzip.proxy.describe import described
-from mcpzip.proxy.doctor import fit, repair_meta
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.owners import may_mean
 from mcpzip.proxy.reply import text_result
@@ -101,7 +101,7 @@ class _Handlers:
         if (ours := self._ours(call.name)) is not None:
             return await self._administer(ours, call)
         entry, renamed = await proxy.meant(call.name, call.timeout)
-        fitted = await _aside(entry, lambda: fit(call, entry), call)
+        fitted = await _aside(entry, lambda: repair_arguments(call, entry), call)
         repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
         result = await proxy.execute(entry, fitted.arguments, fitted.timeout, exchange)
         return repair_meta(result, repairs) if repairs else result

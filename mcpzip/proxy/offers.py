@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mcpzip.catalog import Catalog, ServerRecord
-from mcpzip.catalog.nearest import Names
+from mcpzip.catalog.name_index import NameIndex
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
 from mcpzip.model.limits import ASKED_NAME, ASKED_URI, LOOKED_UP, TEMPLATE_WORK
 from mcpzip.model.names import join, join_uri, split, split_uri
@@ -166,12 +166,12 @@ class Offers:
         return sorted(found)
 
     @cached_property
-    def _prompt_names(self) -> Names:
-        return Names((offer.server, offer.key) for offer in self._prompts)
+    def _prompt_names(self) -> NameIndex:
+        return NameIndex((offer.server, offer.key) for offer in self._prompts)
 
     @cached_property
-    def _resource_names(self) -> Names:
-        return Names((offer.server, offer.key) for offer in self._resources)
+    def _resource_names(self) -> NameIndex:
+        return NameIndex((offer.server, offer.key) for offer in self._resources)
 
     @cached_property
     def _prompts(self) -> list[_Offer]:

@@ -20,26 +20,26 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
-from mcpzip.proxy.ability import shows_all
-from mcpzip.proxy.audience import Audience
+from mcpzip.proxy.argument_repair import repair_name
 from mcpzip.proxy.calls import SETTING, Caller
-from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
-from mcpzip.proxy.doctor import mend_name
+from mcpzip.proxy.catalog_state import CatalogState
+from mcpzip.proxy.client_binding import ClientBinding, RefusedError, anybody
+from mcpzip.proxy.client_capabilities import shows_all
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
-from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.handlers import handlers
-from mcpzip.proxy.keeper import Keeper
+from mcpzip.proxy.notifier import Notifier
 from mcpzip.proxy.owners import may_mean, not_fully_known
-from mcpzip.proxy.passing import Passing
+from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result
 from mcpzip.proxy.search import Pending, Question
 from mcpzip.proxy.status import ServerStatus, statuses
+from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.workers import computed
 from mcpzip.search import Results, Searcher
-from mcpzip.transport.base import NOBODY, Origin, Partner
+from mcpzip.transport.base import NOBODY, BoundClient, Origin
 from mcpzip.transport.health import FAILING, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, quote
@@ -60,11 +60,11 @@ class Proxy:
     ) -> None:
         """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it."""
         self.config = config
-        self.audience = Audience()
+        self.audience = Notifier()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
-        self._keeper = Keeper(config, catalog, warn, self._lists_differ)
-        self._finder = Finder.of(config, warn)
-        known = self._keeper.catalog.servers
+        self._catalog_state = CatalogState(config, catalog, warn, self._lists_differ)
+        self._finder = ToolSearch.of(config, warn)
+        known = self._catalog_state.catalog.servers
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
@@ -80,23 +80,23 @@ class Proxy:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.remember(name, rest)
         self._caller = Caller(self._pool)
-        self.passing = Passing(config, self, self._pool, self._caller, self.audience)
-        self._first_listings = FirstListings(self._enabled, self._keeper, self._refresher, self._pool)
+        self.passing = Passthrough(config, self, self._pool, self._caller, self.audience)
+        self._first_listings = FirstListings(self._enabled, self._catalog_state, self._refresher, self._pool)
         self._handlers = handlers(self)
 
     @property
     def catalog(self) -> Catalog:
         """What a client may see of the catalog."""
-        return self._keeper.visible
+        return self._catalog_state.visible
 
     @property
     def exposure(self) -> Exposure:
         """How a client is shown it."""
-        return self._keeper.exposure
+        return self._catalog_state.exposure
 
     def _merge(self, update: Update) -> None:
         """A server said what it has, or nothing."""
-        self._keeper.merge(update)
+        self._catalog_state.merge(update)
         self._finder.index(self.catalog)
 
     def start(self, client: Client | None = None) -> None:
@@ -107,10 +107,10 @@ class Proxy:
             self._home = anybody()
         elif client.era is not None:
             self._home = self._caller.origin(client)
-        indexing = self._keeper.index_soon()
+        indexing = self._catalog_state.index_soon()
         self._finder.index(self.catalog)
         self._refresher.keep_trying()
-        self._keeper.tidy()
+        self._catalog_state.tidy()
         for name in self._enabled:
             if self._first_listings.never(name):
                 self._refresher.start(name)
@@ -154,21 +154,23 @@ class Proxy:
     async def set_level(self, client: Client, level: str) -> None:
         """From now on ``client`` wants log messages from ``level`` on."""
         client.log_level = level
-        await self._caller.set_level(self._caller.counterpart(client), SETTING)
+        await self._caller.set_level(self._caller.binding(client), SETTING)
 
     async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
         """Hands a notification of ``client`` on to every server it has a connection of its own to."""
         if not self._caller.knows(client):
             return
-        counterpart = self._caller.counterpart(client)
-        telling = (self._pool.notify(name, counterpart, method, params) for name in self._enabled)
+        binding = self._caller.binding(client)
+        telling = (self._pool.notify(name, binding, method, params) for name in self._enabled)
         await asyncio.gather(*telling)
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
         home = self._home
         if origin.era is Era.MODERN:
             self._refresher.changed(server, replace(home, era=Era.MODERN))
-        elif origin.partner is not None and shows_all(origin.partner.capabilities, home.capabilities):
+        elif origin.bound_client is not None and shows_all(
+            origin.bound_client.capabilities, home.capabilities
+        ):
             self._refresher.changed(server, origin)
         else:  # what one client can't be asked is no reason to show the others less
             self._refresher.changed(server)
@@ -180,8 +182,8 @@ class Proxy:
         if self.exposure.through is None:
             self.audience.changed(which)
 
-    def _resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
-        only = partner.client if isinstance(partner, Counterpart) else None
+    def _resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
+        only = bound_client.client if isinstance(bound_client, ClientBinding) else None
         self.audience.updated(server, params, only, unasked=self.exposure.through is not None)
 
     async def close(self) -> None:
@@ -190,17 +192,17 @@ class Proxy:
             if (
                 taken := self._refresher.taken(name)
             ) > FIRST_LISTING:  # remembered: no search waits for it again
-                self._keeper.merge(
+                self._catalog_state.merge(
                     Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time())
                 )
         self.audience.close()
-        await self._keeper.stop_indexing()
+        await self._catalog_state.stop_indexing()
         await self._refresher.close()
         await self.passing.close()
         await self._caller.close()
         await self._pool.close()
         await self._finder.close()
-        await self._keeper.close()
+        await self._catalog_state.close()
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
         """The `CallToolResult` (JSON text) of `tools/call`.
@@ -251,19 +253,19 @@ class Proxy:
         """Searches the catalog, waiting a moment for servers that were never listed."""
         await self._first_listings.for_search(question.filters.server)
         self._refresh_expired()
-        searcher = await self._keeper.searcher()
+        searcher = await self._catalog_state.searcher()
         failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
         return await self._finder.find(question, searcher, self.catalog, failing)
 
     async def settled(self) -> None:
         """When all that search can ask has taken in the catalog: for whoever has time."""
-        await self._keeper.indexed()
+        await self._catalog_state.indexed()
         self._finder.index(self.catalog)
         await self._finder.settled()
 
     async def searcher(self) -> Searcher:
         """What `search` searches with."""
-        return await self._keeper.searcher()
+        return await self._catalog_state.searcher()
 
     def _refresh_expired(self) -> None:
         """Lists servers anew whose lists are no longer good (spec 2026-07-28: server/utilities/caching)."""
@@ -294,10 +296,10 @@ class Proxy:
         if self.catalog.get(name) is None:
             for server in named:
                 self._ask_of(server)
-        catalog, known, servers = self.catalog, self._keeper.catalog, self.config.servers
+        catalog, known, servers = self.catalog, self._catalog_state.catalog, self.config.servers
         unsure = not_fully_known(known, servers)
         return await computed(  # it is compared with all there are
-            lambda: mend_name(name, catalog, known=known, servers=servers, unsure=unsure), "name"
+            lambda: repair_name(name, catalog, known=known, servers=servers, unsure=unsure), "name"
         )
 
     def _ask_of(self, server: str) -> None:
@@ -329,7 +331,7 @@ class Proxy:
         with execute.outcome_told(entry):
             result = await self._caller.send(exchange, request)
         self.passing.mentions.heard(exchange.client, entry.server, "tools/call", result)
-        if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
+        if self._catalog_state.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result
 
@@ -358,7 +360,7 @@ class Proxy:
     def status(self) -> list[ServerStatus]:
         """How every configured server is doing."""
         health = {name: self._pool.health(name) for name in self.config.servers}
-        return statuses(self.config.servers, self.catalog, health, self._keeper.in_brief())
+        return statuses(self.config.servers, self.catalog, health, self._catalog_state.in_brief())
 
     def troubles(self, pending: Pending | None = None) -> dict[str, str]:
         """Why a server's tools could not be searched live, by name; servers that are fine are not in it.
@@ -380,4 +382,4 @@ class Proxy:
             and self._refresher.listing(name) is not None
             and self._pool.health(name).state not in FAILING
         )
-        return Pending(tuple(starting), tuple(self._keeper.unindexed()))
+        return Pending(tuple(starting), tuple(self._catalog_state.unindexed()))

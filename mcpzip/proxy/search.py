@@ -17,9 +17,9 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.limits import SERVERS_NAMED
 from mcpzip.model.quoting import one_line
-from mcpzip.proxy.fitting import Line, fitted
 from mcpzip.proxy.metatools import MAX_LIMIT, REFRESH, STATUS
 from mcpzip.proxy.reply import text_result
+from mcpzip.proxy.token_budget import ToolLine, fit_to_budget
 from mcpzip.search import Filters, Hit, Results
 from mcpzip.search.query import matching_servers, parse_truncated
 from mcpzip.search.tiers import LLM, TierAbsence
@@ -122,12 +122,12 @@ def reply(
     )
     room = max_tokens - status.tokens
     if results.hits:
-        headings = {need: Line.of(heading(need, quality)) for need, quality in results.needs}
-        above = [Line.of(said)] if (said := no_word_known(results, pending=pending)) else []
+        headings = {need: ToolLine.of(heading(need, quality)) for need, quality in results.needs}
+        above = [ToolLine.of(said)] if (said := no_word_known(results, pending=pending)) else []
         used = sum(line.tokens for line in (*above, *headings.values()))
         if used > room // 2:  # the tools matter more
             headings, above, used = {}, [], 0
-        lines = [*above, *_grouped(results, fitted(results.hits, room - used, _own_line), headings)]
+        lines = [*above, *_grouped(results, fit_to_budget(results.hits, room - used, _own_line), headings)]
     else:
         why = (why_nothing(question, results, catalog, shown, pending) for shown in _MENTIONED)
         lines = [_first_fitting(why, room)]
@@ -194,7 +194,7 @@ def heading(need: str, quality: str) -> str:
     return f'for "{shortened(need, _NEED_LENGTH)}" ({quality}):'
 
 
-def _grouped(results: Results, lines: Sequence[Line], headings: Mapping[str, Line]) -> list[Line]:
+def _grouped(results: Results, lines: Sequence[ToolLine], headings: Mapping[str, ToolLine]) -> list[ToolLine]:
     """``lines``, those for one need under its heading."""
     if not headings:
         return list(lines)
@@ -359,11 +359,11 @@ def shortened(text: str, most: int = _REASON_LENGTH) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _first_fitting(texts: Iterator[str], budget: int) -> Line:
+def _first_fitting(texts: Iterator[str], budget: int) -> ToolLine:
     """The first of ``texts`` that takes no more than ``budget`` tokens, else the last."""
-    line = Line("", 0)
+    line = ToolLine("", 0)
     for text in texts:
-        line = Line.of(text)
+        line = ToolLine.of(text)
         if line.tokens <= budget:
             break
     return line

@@ -21,7 +21,7 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.quoting import shortened
 from mcpzip.proxy.calls import asks
-from mcpzip.proxy.counterpart import LOG_LEVELS, RefusedError
+from mcpzip.proxy.client_binding import LOG_LEVELS, RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.metatools import instructions

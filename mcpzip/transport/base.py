@@ -87,7 +87,7 @@ class Signing(Protocol):
         """The sign-in problem behind a refusal with this HTTP status; None when it is no sign-in problem."""
 
 
-class Partner(Protocol):
+class BoundClient(Protocol):
     """A client with upstream connections of its own. A legacy connection is a session: what a server sends
     on it unasked names no request, so clients that can be asked something must not share one.
 
@@ -129,7 +129,7 @@ class Origin:
     """
 
     era: Era | None = None
-    partner: Partner | None = None
+    bound_client: BoundClient | None = None
     owner: object = None
     capabilities: bytes = b"{}"
     log_level: str | None = None

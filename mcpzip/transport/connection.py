@@ -28,10 +28,10 @@ from mcpzip.system.process_activity import ProcessActivity
 from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import (
     NOBODY,
+    BoundClient,
     Channel,
     ChannelClosedError,
     Origin,
-    Partner,
     ProgressSink,
     RpcFaultError,
 )
@@ -65,9 +65,9 @@ class Listener(Protocol):
         when it isn't known.
         """
 
-    def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
-        """A subscribed resource has changed. partner: who subscribed, None when mcpzip did. params: of the
-        notification, JSON text.
+    def resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
+        """A subscribed resource has changed. bound_client: who subscribed, None when mcpzip did. params: of
+        the notification, JSON text.
         """
 
     def disconnected(self, server: str, connection: "Connection") -> None:
@@ -89,18 +89,20 @@ class Connection:
         *,
         first: Era = Era.MODERN,
         sure: bool = False,
-        partner: Partner | None = None,
+        bound_client: BoundClient | None = None,
         sign_ins: SignIns | None = None,
     ) -> None:
-        """first, sure: see `shake_hands`. partner: the client that owns it if it turns out to be legacy; None
-        for a connection that all clients share. sign_ins: sign its requests over HTTP.
+        """first, sure: see `shake_hands`. bound_client: the client that owns it if it turns out to be legacy;
+        None for a connection that all clients share. sign_ins: sign its requests over HTTP.
         """
         self.server = server
         self.server_info: ServerInfo | None = None
         self.open_requests = 0
         self.grace = GRACE
         self.activity = ProcessActivity()
-        self.partner = partner if partner is not None and partner.key is not None else None
+        self.bound_client = (
+            bound_client if bound_client is not None and bound_client.key is not None else None
+        )
         self._listener, self._reaper = listener, reaper
         self._first, self._sure, self._sign_ins = first, sure, sign_ins
         self._subscribed: frozenset[str] = frozenset()
@@ -310,7 +312,7 @@ class Connection:
     async def _run_channel(self, first: Era, sure: bool) -> None:
         async with await self._open() as channel:
             self._channel = channel
-            capabilities = self.partner.capabilities if self.partner is not None else b"{}"
+            capabilities = self.bound_client.capabilities if self.bound_client is not None else b"{}"
             self.server_info = await shake_hands(channel, capabilities, first=first, sure=sure)
             await self._restore_session(channel, self.server_info)
             self._ready.set()
@@ -324,10 +326,10 @@ class Connection:
                 await asyncio.wait({subscribing})
 
     async def _restore_session(self, channel: Channel, info: ServerInfo) -> None:
-        """Repeats on a new legacy connection the settings that the partner had made on the one before it."""
-        if self.partner is None or info.dialect.era is Era.MODERN:
+        """Repeats on a new legacy connection the settings that the client made on the one before it."""
+        if self.bound_client is None or info.dialect.era is Era.MODERN:
             return
-        level, uris = self.partner.log_level, self.partner.watched(self.server.name)
+        level, uris = self.bound_client.log_level, self.bound_client.watched(self.server.name)
         settings = [("resources/subscribe", {"uri": quote(uri)}) for uri in uris]
         if level and info.offers.logging is not None:
             settings.insert(0, ("logging/setLevel", {"level": quote(level)}))
@@ -387,13 +389,13 @@ class Connection:
 
     @property
     def unbound(self) -> bool:
-        """Whether no partner owns it."""
-        return self.modern or self.partner is None
+        """Whether no bound_client owns it."""
+        return self.modern or self.bound_client is None
 
     @property
     def subscribes_for_all(self) -> bool:
         """Whether its resource subscriptions are those of all clients together."""
-        return self.unbound or (self.partner is not None and self.partner.passing)
+        return self.unbound or (self.bound_client is not None and self.bound_client.passing)
 
     def _notify_requester(self, method: str, params: bytes | None) -> None:
         """Forwards a notification to the client whose requests are open. When several clients have open
@@ -431,12 +433,12 @@ class _IncomingHandler:
         elif method in LIST_CHANGED:
             connection._listener.list_changed(connection, LIST_CHANGED[method])
         elif method == UPDATED:
-            partner = None if connection.subscribes_for_all else connection.partner
-            connection._listener.resource_updated(server, partner, params or b"{}")
+            bound_client = None if connection.subscribes_for_all else connection.bound_client
+            connection._listener.resource_updated(server, bound_client, params or b"{}")
         elif method in _HOP_BY_HOP:
             pass
-        elif connection.partner is not None and not connection.modern:
-            connection.partner.notified(server, method, params)
+        elif connection.bound_client is not None and not connection.modern:
+            connection.bound_client.notified(server, method, params)
         else:
             connection._notify_requester(method, params)
 
@@ -444,10 +446,10 @@ class _IncomingHandler:
         connection = self._connection
         if method == "ping":
             return b"{}"
-        if connection.partner is None or connection.modern:
+        if connection.bound_client is None or connection.modern:
             raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
         with connection._deadlines.stopped():
-            return await connection.partner.asked(connection.server.name, method, params)
+            return await connection.bound_client.asked(connection.server.name, method, params)
 
     def ended(self, reason: str) -> None:
         self._connection._channel_ended()

@@ -23,7 +23,7 @@ from mcpzip.model.errors import (
 )
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.base import NOBODY, Origin, Partner, ProgressSink
+from mcpzip.transport.base import NOBODY, BoundClient, Origin, ProgressSink
 from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.transport.health import Health, Listing, Rest, problem
@@ -62,9 +62,9 @@ class Pool:
         protocols: Mapping[str, str] = {},
         sign_ins: SignIns | None = None,
         on_list_changed: Callable[[str, str | None, Origin], None] = lambda server, which, origin: None,
-        on_resource_updated: Callable[[str, Partner | None, bytes], None] = lambda server, partner, params: (
-            None
-        ),
+        on_resource_updated: Callable[
+            [str, BoundClient | None, bytes], None
+        ] = lambda server, bound_client, params: None,
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
         each server spoke last time, by name. sign_ins: sign the requests over HTTP."""
@@ -130,33 +130,37 @@ class Pool:
         """The era that ``server`` speaks with a client of ``era``; None while it isn't known."""
         return self._states[server].eras.get(era)
 
-    async def notify(self, server: str, partner: Partner, method: str, params: bytes | None) -> None:
-        """Sends a notification on the partner's legacy connection to ``server``, if it has one."""
+    async def notify(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
+        """Sends a notification on the client's legacy connection to ``server``, if it has one."""
         state = self._states[server]
-        for key in {state.key(Origin(era, partner)) for era in Era}:
+        for key in {state.key(Origin(era, bound_client)) for era in Era}:
             entry = state.entries.get(key)
-            if entry is not None and entry.connection is not None and entry.connection.partner is partner:
+            if (
+                entry is not None
+                and entry.connection is not None
+                and entry.connection.bound_client is bound_client
+            ):
                 await entry.connection.notify(method, params)
 
     async def set_level(
-        self, partner: Partner, params: bytes, timeout: float, to: Callable[[str], bool]
+        self, bound_client: BoundClient, params: bytes, timeout: float, to: Callable[[str], bool]
     ) -> None:
-        """Sends `logging/setLevel` on the partner's legacy connections to servers that log. to: whether to
+        """Sends `logging/setLevel` on the client's legacy connections to servers that log. to: whether to
         send it to the server of this name. Errors are ignored.
         """
         connections = [one for name, state in self._states.items() if to(name) for one in state.connections()]
-        own = [one for one in connections if one.partner is partner and one.logs]
+        own = [one for one in connections if one.bound_client is bound_client and one.logs]
         requests = (connection.request("logging/setLevel", params, timeout=timeout) for connection in own)
         for outcome in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, UpstreamError):
                 raise outcome
 
-    async def forget(self, partner: Partner) -> None:
-        """Closes the connections that are reserved for ``partner``."""
-        if partner.key is None:
+    async def forget(self, bound_client: BoundClient) -> None:
+        """Closes the connections that are reserved for ``bound_client``."""
+        if bound_client.key is None:
             return
         for state in self._states.values():
-            for key in [key for key in state.entries if key[1] == partner.key]:
+            for key in [key for key in state.entries if key[1] == bound_client.key]:
                 entry = state.entries.pop(key)
                 if entry.expiry is not None:
                     entry.expiry.cancel()
@@ -177,14 +181,14 @@ class Pool:
 
     async def set_subscriptions(self, server: str, uris: Collection[str]) -> dict[str, UpstreamError]:
         """Subscribes to these resources of ``server`` and to no others: to those that all clients together
-        want, without those that a partner subscribes to on a connection of its own.
+        want, without those that a bound_client subscribes to on a connection of its own.
 
         Returns the refusals, by resource. Raises UpstreamError and its subclasses without a connection.
         """
         state = self._states[server]
         state.subscriptions = frozenset(uris)
         connections = [one for one in state.connections() if one.subscribes_for_all]
-        # A partner's connection may close at any moment, so one that no partner owns is needed.
+        # A bound_client's connection may close at any moment, so one that no bound_client owns is needed.
         if state.subscriptions and not any(one.unbound for one in connections):
             async with self._connection(state, NOBODY, unbound=True) as connection:
                 connections.append(connection)
@@ -303,11 +307,11 @@ class Pool:
         self, state: ServerState, origin: Origin, *, force: bool = False, unbound: bool = False
     ) -> tuple[PoolEntry, Connection]:
         """A usable connection for ``origin``, and its entry. force: connect although the circuit is open.
-        unbound: one that no partner owns. The caller calls `_keep` afterwards.
+        unbound: one that no bound_client owns. The caller calls `_keep` afterwards.
         """
         key = state.key(origin)
         entry = state.entries.get(key)
-        if entry is None and origin.era is None and origin.partner is None:  # any connection will do
+        if entry is None and origin.era is None and origin.bound_client is None:  # any connection will do
             entry = state.any_entry(unbound=unbound)
         if entry is None:
             entry = state.entries[key] = PoolEntry()
@@ -355,7 +359,7 @@ class Pool:
         if not force:
             state.check_usable(time.monotonic())
         if entry.connecting is None:
-            if origin.partner is not None and origin.partner.key is not None:
+            if origin.bound_client is not None and origin.bound_client.key is not None:
                 self._make_room(state, entry)
             connecting = self._connect(state, entry, origin, requested=not force)
             entry.connecting = asyncio.create_task(connecting, name=f"connect-{server.name}")
@@ -366,7 +370,7 @@ class Pool:
         return await asyncio.shield(entry.connecting)
 
     def _make_room(self, state: ServerState, entry: PoolEntry) -> None:
-        """Closes an idle connection of a partner if ``entry`` is one too many."""
+        """Closes an idle connection of a bound_client if ``entry`` is one too many."""
         if too_many_exclusive(self._states.values()):
             if (idle := least_recently_used(self._states.values())) is None:
                 state.remove(entry)
@@ -389,7 +393,7 @@ class Pool:
             self._reaper,
             first=first,
             sure=was_legacy and first is Era.LEGACY,
-            partner=origin.partner,
+            bound_client=origin.bound_client,
             sign_ins=self._sign_ins,
         )
         try:
@@ -443,7 +447,7 @@ class Pool:
                 return
             info = connection.server_info
             try:
-                origin = Origin(None if info is None else info.dialect.era, connection.partner)
+                origin = Origin(None if info is None else info.dialect.era, connection.bound_client)
                 async with self._connection(state, origin):
                     return
             except UpstreamError:
@@ -473,12 +477,12 @@ class Pool:
     def list_changed(self, connection: Connection, which: str | None) -> None:
         """Implements `connection.Listener`."""
         # The list may differ on this connection alone, so it is fetched there.
-        origin = Origin(Era.MODERN if connection.modern else Era.LEGACY, connection.partner)
+        origin = Origin(Era.MODERN if connection.modern else Era.LEGACY, connection.bound_client)
         self._on_list_changed(connection.server.name, which, origin)
 
-    def resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
+    def resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
         """Implements `connection.Listener`."""
-        self._on_resource_updated(server, partner, params)
+        self._on_resource_updated(server, bound_client, params)
 
     def disconnected(self, server: str, connection: Connection) -> None:
         """Implements `connection.Listener`."""

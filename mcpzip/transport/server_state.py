@@ -1,7 +1,7 @@
 """What the pool knows of one server.
 
 The rule: all clients that are spoken to in the same era share one connection, except that a legacy connection
-made for a partner is used by that partner alone.
+made for a bound_client is used by that bound_client alone.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class PoolEntry:
 
 
 PoolKey = tuple[Era | None, Hashable]
-"""The era wanted of a connection, and the key of the partner it is reserved for."""
+"""The era wanted of a connection, and the key of the bound_client it is reserved for."""
 
 
 class ServerState:
@@ -113,7 +113,7 @@ class ServerState:
         return [entry.connection for entry in entries if entry.connection and entry.connection.alive]
 
     def any_entry(self, *, unbound: bool) -> PoolEntry | None:
-        """An entry with a usable connection, if there is one. unbound: only one that no partner owns."""
+        """An entry with a usable connection, if there is one. unbound: only one that no bound_client owns."""
         for entry in self.entries.values():
             connection = entry.connection
             if connection is not None and connection.alive and (connection.unbound or not unbound):
@@ -124,7 +124,7 @@ class ServerState:
         """The key of the connection that serves ``origin``."""
         era = self.eras.get(origin.era, origin.era)
         # A modern connection is no session: every client can share it.
-        return era, None if origin.partner is None or era is Era.MODERN else origin.partner.key
+        return era, None if origin.bound_client is None or era is Era.MODERN else origin.bound_client.key
 
     def remove(self, entry: PoolEntry) -> None:
         """Removes the entry's connection, and the entry unless a new connection is being opened for it."""
@@ -134,17 +134,17 @@ class ServerState:
 
     def has_subscriptions(self, connection: Connection) -> bool:
         """Whether a client has subscribed to resources whose updates arrive on ``connection``."""
-        if connection.subscribes_for_all or connection.partner is None:
+        if connection.subscribes_for_all or connection.bound_client is None:
             return bool(self.subscriptions)
-        return bool(connection.partner.watched(self.server.name))
+        return bool(connection.bound_client.watched(self.server.name))
 
     def exclusive_entries(self) -> list[PoolEntry]:
-        """The entries that are reserved for one partner each."""
+        """The entries that are reserved for one bound_client each."""
         return [entry for (_, owner), entry in self.entries.items() if owner is not None]
 
 
 def too_many_exclusive(states: Iterable[ServerState]) -> bool:
-    """Whether partners hold more connections of their own than allowed, not counting one for each server."""
+    """Whether clients hold more connections of their own than allowed, not counting one for each server."""
     return sum(max(0, len(state.exclusive_entries()) - 1) for state in states) > limits.OWN_CONNECTIONS
 
 

@@ -39,7 +39,7 @@ def kept(bridge: Bridge) -> Json:
     proxy = bridge.proxy
     caller, audience = proxy._caller, proxy.audience
     return {
-        "counterparts": len(caller._counterparts),
+        "bindings": len(caller._bindings),
         "parked": len(caller._parked),
         "clients": len(audience._clients),
         "own": len(audience._own),
@@ -48,7 +48,7 @@ def kept(bridge: Bridge) -> Json:
     }
 
 
-NOTHING = dict.fromkeys(("counterparts", "parked", "clients", "own", "subscriptions", "lines"), 0)
+NOTHING = dict.fromkeys(("bindings", "parked", "clients", "own", "subscriptions", "lines"), 0)
 
 
 async def subscribe(client: Wire | SessionOf, uri: str, verb: str = "subscribe") -> Json:

@@ -13,7 +13,7 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
-from mcpzip.proxy.counterpart import Counterpart
+from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.exchange import Client
 from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import ChannelClosedError, Incoming, Origin
@@ -114,18 +114,18 @@ async def test_connections_of_ones_own_have_an_end(
         async def call(origin: Origin) -> bytes:
             return await pool.request("shop", "tools/call", b'{"name":"pay"}', timeout=30, origin=origin)
 
-        partners = [Counterpart(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
-        for partner in partners:
-            assert b"paid" in await call(Origin(Era.LEGACY, partner))
+        clients = [ClientBinding(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
+        for bound_client in clients:
+            assert b"paid" in await call(Origin(Era.LEGACY, bound_client))
             assert len(slot.entries) <= 2
-        assert {key for _, key in slot.entries} == {partner.key for partner in partners[-2:]}
+        assert {key for _, key in slot.entries} == {bound_client.key for bound_client in clients[-2:]}
         for line in slot.entries.values():
             assert line.connection is not None
             line.connection.open_requests += 1  # both are in use
         with pytest.raises(UpstreamUnavailableError, match="too many clients"):
-            await call(Origin(Era.LEGACY, partners[0]))
+            await call(Origin(Era.LEGACY, clients[0]))
         for line in slot.entries.values():
             assert line.connection is not None
             line.connection.open_requests -= 1
-        assert b"paid" in await call(Origin(Era.LEGACY, partners[0]))
+        assert b"paid" in await call(Origin(Era.LEGACY, clients[0]))
         assert pool.health("shop").state == "connected"

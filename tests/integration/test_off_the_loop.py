@@ -14,7 +14,7 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
-from mcpzip.proxy import doctor, finding, handlers
+from mcpzip.proxy import argument_repair, handlers, tool_search
 from mcpzip.proxy import proxy as proxying
 
 Fake = Callable[..., FakeServer]
@@ -56,7 +56,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
     parsed = Threads(patch, catalogs, "_entry")
     async with proxy_of(tmp_path, shop) as proxy:
         assert parsed.all_aside
-        searched = Threads(patch, finding.Searcher, "search")
+        searched = Threads(patch, tool_search.Searcher, "search")
         read = Threads(patch, signature, "SchemaReader")
         found = await said_by(proxy, "search_tools", {"query": "explode the whole thing"})
         assert "shop__explode" in text_of(found)
@@ -67,7 +67,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
         assert "value-19999" in text_of(await said_by(proxy, "describe_tool", {"name": "shop__explode"}))
         assert described.all_aside
 
-        spelt = Threads(patch, doctor, "_spelling")
+        spelt = Threads(patch, argument_repair, "_spelling")
         await executed(proxy, "shop__explode", {"P1": "value-1"})
         assert spelt.all_aside
 

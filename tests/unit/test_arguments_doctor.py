@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mcpzip.catalog import Catalog, Listed, merge
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
+from mcpzip.proxy.argument_repair import REPAIR, repair_arguments, repair_keys, repair_meta, repair_name
 from mcpzip.proxy.arguments import read_call
-from mcpzip.proxy.doctor import REPAIR, fit, mend_keys, mend_name, repair_meta
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ OFFERED = catalog(
 
 
 def meant(name: str, **more: Any) -> tuple[str, str | None]:
-    found, repair = mend_name(name, OFFERED, servers=("slack", "crm", "a", "billing"), **more)
+    found, repair = repair_name(name, OFFERED, servers=("slack", "crm", "a", "billing"), **more)
     return found.name, repair
 
 
@@ -95,8 +95,8 @@ def test_a_name_that_would_have_to_be_guessed_is_refused(name: str) -> None:
 def test_two_slips_away_is_too_near_for_another_tool() -> None:
     tools = catalog(shop=["remarkable", "remakeable"])
     with pytest.raises(UnknownToolError):
-        mend_name("shop__remarkeable", tools)
-    assert mend_name("shop__remarrkable", catalog(shop=["remarkable"]))[0].tool == "remarkable"
+        repair_name("shop__remarkeable", tools)
+    assert repair_name("shop__remarrkable", catalog(shop=["remarkable"]))[0].tool == "remarkable"
 
 
 @pytest.mark.parametrize("name", ["slack__delete_message", "slack__DeleteMessage", "slack__delete_mesage"])
@@ -104,7 +104,7 @@ def test_what_the_config_hides_is_never_meant_and_nothing_else_in_its_place(name
     known = catalog(slack=["send_message", "delete_message"], other=["slack_delete_message"])
     visible = catalog(slack=["send_message"], other=["slack_delete_message"])
     with pytest.raises(UnknownToolError) as refused:
-        mend_name(name, visible, known=known)
+        repair_name(name, visible, known=known)
     assert "slack__delete_message" not in refused.value.nearest
 
 
@@ -117,9 +117,9 @@ def test_a_repair_is_always_to_a_tool_there_is_and_a_right_name_stays(
 ) -> None:
     tools = catalog(one=one, two=two)
     for each in tools.entries:
-        assert mend_name(each.name, tools) == (each, None)
+        assert repair_name(each.name, tools) == (each, None)
     try:
-        found, repair = mend_name(name, tools)
+        found, repair = repair_name(name, tools)
     except UnknownToolError:
         return
     assert found in tools.entries
@@ -146,7 +146,7 @@ def test_a_repair_is_always_to_a_tool_there_is_and_a_right_name_stays(
 def test_a_key_that_can_mean_one_property_means_it(
     given: str, sent: str, repairs: tuple[str, ...] | None
 ) -> None:
-    mended, told = mend_keys(entry("channel_id", "text"), given.encode())
+    mended, told = repair_keys(entry("channel_id", "text"), given.encode())
     assert mended.decode() == sent
     assert told == repairs if repairs else told
 
@@ -176,14 +176,14 @@ def test_a_key_that_can_mean_one_property_means_it(
 )
 def test_a_key_that_may_be_meant_as_it_is_stays(given: str, schema: Json) -> None:
     raw = given.encode()
-    mended, told = mend_keys(entry("channel_id", "text", **schema), raw)
+    mended, told = repair_keys(entry("channel_id", "text", **schema), raw)
     assert mended is raw
     assert told == ()
 
 
 def test_a_schema_that_says_no_more_keys_or_only_which_are_required_is_mended() -> None:
     for schema in ({"additionalProperties": False}, {"anyOf": [{"required": ["id"]}, {"required": ["no"]}]}):
-        assert mend_keys(entry("id", "no", **schema), b'{"ID":1}')[0] == b'{"id":1}'
+        assert repair_keys(entry("id", "no", **schema), b'{"ID":1}')[0] == b'{"id":1}'
 
 
 def test_a_tool_without_a_schema_takes_anything() -> None:
@@ -193,7 +193,7 @@ def test_a_tool_without_a_schema_takes_anything() -> None:
         b'{"name":"pay","inputSchema":5}',
         b'{"name":"pay","inputSchema":{}}',
     ):
-        assert mend_keys(Entry.parse("shop", definition), raw) == (raw, ())
+        assert repair_keys(Entry.parse("shop", definition), raw) == (raw, ())
 
 
 KEYS = st.text(st.sampled_from("abAB_- ."), max_size=4)
@@ -208,14 +208,14 @@ def test_no_key_is_dropped_no_value_changed_and_twice_is_once(
 ) -> None:
     shop = entry(*properties)
     raw = b"{%b}" % b" , ".join(f"{json.dumps(key)}: {json.dumps(value)}".encode() for key, value in pairs)
-    mended, told = mend_keys(shop, raw)
+    mended, told = repair_keys(shop, raw)
     after = json.loads(mended, object_pairs_hook=list)
     assert [value for _, value in after] == [value for _, value in pairs]
     changed = {(before, key) for (before, _), (key, _) in zip(pairs, after, strict=True) if before != key}
     assert {f"{before} → {key}" for before, key in changed} == set(told)
     assert all(key in properties and before not in properties for before, key in changed)
     assert len(dict(after)) == len(dict(pairs))  # no two became one
-    again, more = mend_keys(shop, mended)
+    again, more = repair_keys(shop, mended)
     assert again is mended
     assert more == ()
     if dict(pairs).keys() <= set(properties):
@@ -226,13 +226,13 @@ def test_no_key_is_dropped_no_value_changed_and_twice_is_once(
 
 
 def fitted(raw: bytes, tool: Entry) -> tuple[str, tuple[str, ...]]:
-    call = fit(read_call(raw), tool)
+    call = repair_arguments(read_call(raw), tool)
     return call.arguments.decode(), call.repairs
 
 
 def test_an_exact_call_is_the_same_call() -> None:
     call = read_call(b'{"name":"shop__pay","arguments":{"id":1},"timeout":5}')
-    assert fit(call, entry("id", "timeout")) is call
+    assert repair_arguments(call, entry("id", "timeout")) is call
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_what_can_t_be_read_is_refused_with_the_signature(raw: bytes, said: str)
     with pytest.raises(
         InvalidArgumentsError, match=said.replace("[", r"\[").replace("*", r"\*").replace(r".\*", ".*")
     ):
-        fit(read_call(raw), shop)
+        repair_arguments(read_call(raw), shop)
 
 
 def test_what_is_missing_is_for_the_upstream_to_say() -> None:

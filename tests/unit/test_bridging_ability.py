@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mcpzip.config import ServerConfig
 from mcpzip.model import limits
-from mcpzip.proxy.ability import Ability, has, lacking, needed
 from mcpzip.proxy.calls import Caller
-from mcpzip.proxy.counterpart import Call, Counterpart, Request
+from mcpzip.proxy.client_binding import Call, ClientBinding, Request
+from mcpzip.proxy.client_capabilities import ClientCapabilities, has, lacking, needed
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.transport.connection import Connection, _IncomingHandler
 from mcpzip.transport.pool import Pool
@@ -31,7 +31,7 @@ from mcpzip.wire import Era
         ("elicitation/create", b"[]", ("elicitation", "form")),
     ],
 )
-def test_what_a_question_needs(method: str, params: bytes | None, ability: Ability | None) -> None:
+def test_what_a_question_needs(method: str, params: bytes | None, ability: ClientCapabilities | None) -> None:
     assert needed(method, params) == ability
 
 
@@ -50,7 +50,7 @@ def test_what_a_question_needs(method: str, params: bytes | None, ability: Abili
         (b"7", ("roots",), False),
     ],
 )
-def test_what_a_client_can_be_asked(capabilities: bytes, ability: Ability, able: bool) -> None:
+def test_what_a_client_can_be_asked(capabilities: bytes, ability: ClientCapabilities, able: bool) -> None:
     assert has(capabilities, ability) is able
 
 
@@ -91,14 +91,14 @@ def test_what_is_left_of_a_request_that_was_answered_reaches_no_client() -> None
     """Progress under a token of ours came to the client, which may have given the same to another request."""
     told: list[str] = []
     client = Client(Era.LEGACY, alone=True, tell=lambda method, params: told.append(method))
-    connection = Connection(ServerConfig("s", "stdio"), None, None, partner=Counterpart(client))  # type: ignore[arg-type]
+    connection = Connection(ServerConfig("s", "stdio"), None, None, bound_client=ClientBinding(client))  # type: ignore[arg-type]
     for method in ("notifications/progress", "notifications/cancelled", "notifications/other"):
         _IncomingHandler(connection).notified(method, b'{"progressToken":1}')
     assert told == ["notifications/other"]
 
 
 def test_a_client_that_has_left_has_no_connection_of_its_own() -> None:
-    one = Counterpart(Client(Era.LEGACY, b'{"roots":{}}'))
+    one = ClientBinding(Client(Era.LEGACY, b'{"roots":{}}'))
     one.resources["s"].add("u")
     assert one.key is not None
     one.leave()

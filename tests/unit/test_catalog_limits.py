@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.catalog import Catalog, Failed, Listed, merge, snapshot
-from mcpzip.catalog.offers import Amiss
+from mcpzip.catalog.list_checks import Problems
 from mcpzip.model import limits
 
 CONFIG = "/home/me/config.json"
@@ -84,7 +84,7 @@ def test_fifty_thousand_bad_tools_are_a_few_warnings():
 
 
 def test_the_same_again_is_not_counted():
-    amiss = Amiss()
+    amiss = Problems()
     for _ in range(100):
         amiss.append("a")
     assert amiss.sentences() == ("a",)

@@ -10,8 +10,8 @@ from searching import searcher, tool
 from mcpzip.catalog import Catalog, Failed, ServerRecord, merge
 from mcpzip.config import parse
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.finding import Finder
 from mcpzip.proxy.search import ADMIN_TOOLS, Question
+from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.usage import Usage, load, usage_path
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
@@ -54,7 +54,7 @@ def made() -> Searcher:
     return searcher(*ENTRIES, *ADMIN_TOOLS)
 
 
-async def found(finder: Finder, query: str, limit: int = 5, filters: Filters | None = None) -> Results:
+async def found(finder: ToolSearch, query: str, limit: int = 5, filters: Filters | None = None) -> Results:
     return await finder.find(Question(query, limit, filters or Filters()), made(), CATALOG)
 
 
@@ -67,7 +67,7 @@ def names(results: Results) -> list[str]:
 
 async def test_who_is_asked_elsewhere_gets_the_best_of_here_and_the_words_without_signs() -> None:
     elsewhere = Elsewhere(TierAnswer(LLM, "gemini", {"slack__list_channels": 1.0}))
-    results = await found(Finder({}, None, elsewhere), "message to channel -invoice", 2)
+    results = await found(ToolSearch({}, None, elsewhere), "message to channel -invoice", 2)
     assert elsewhere.asked == [("message to channel", ["slack__send_message", "slack__list_channels"], 2)]
     assert names(results)[0] == "slack__list_channels"
     assert results.hits[0].tier == LLM
@@ -76,7 +76,7 @@ async def test_who_is_asked_elsewhere_gets_the_best_of_here_and_the_words_withou
 
 async def test_who_is_absent_elsewhere_is_in_the_results() -> None:
     absence = TierAbsence(LLM, "gemini", "429")
-    results = await found(Finder({}, None, Elsewhere(absent=[absence])), "send message to somebody")
+    results = await found(ToolSearch({}, None, Elsewhere(absent=[absence])), "send message to somebody")
     assert results.absent == (absence,)
     assert names(results)[0] == "slack__send_message"
 
@@ -92,13 +92,13 @@ async def test_who_is_absent_elsewhere_is_in_the_results() -> None:
 )
 async def test_where_there_is_nothing_to_choose_nobody_is_asked(query: str, filters: Filters) -> None:
     elsewhere = Elsewhere()
-    await found(Finder({}, None, elsewhere), query, 5, filters)
+    await found(ToolSearch({}, None, elsewhere), query, 5, filters)
     assert elsewhere.asked == []
 
 
 async def test_elsewhere_is_told_of_each_catalog_once() -> None:
     elsewhere = Elsewhere()
-    finder = Finder({}, None, elsewhere)
+    finder = ToolSearch({}, None, elsewhere)
     finder.index(CATALOG)
     await found(finder, "message")
     assert elsewhere.indexed == [CATALOG.version]
@@ -109,7 +109,7 @@ async def test_elsewhere_is_told_of_each_catalog_once() -> None:
 
 
 async def test_the_limit_is_kept_and_none_are_none() -> None:
-    finder = Finder({}, None, None)
+    finder = ToolSearch({}, None, None)
     assert len((await found(finder, "slack message channel", 1)).hits) == 1
     assert (await found(finder, "slack message channel", 0)).hits == ()
 
@@ -124,7 +124,7 @@ def usage(tmp_path: Path) -> Usage:
 
 async def test_signals_are_the_very_same_until_something_changes(usage: Usage) -> None:
     clock = [0.0]
-    finder = Finder({"bank": 2.0}, usage, None, lambda: clock[0])
+    finder = ToolSearch({"bank": 2.0}, usage, None, lambda: clock[0])
     first = finder.signals(CATALOG, frozenset())
     assert first is finder.signals(CATALOG, frozenset())
     assert first.boosts == {"bank": 2.0}
@@ -140,14 +140,14 @@ async def test_signals_are_the_very_same_until_something_changes(usage: Usage) -
 
 
 def test_a_server_that_could_not_be_listed_is_stale() -> None:
-    finder = Finder({}, None, None)
+    finder = ToolSearch({}, None, None)
     assert finder.signals(CATALOG, frozenset()).stale == set()
     later = merge(CATALOG, [Failed("bank", "it is down", 2.0)])
     assert finder.signals(later, frozenset()).stale == {"bank"}
 
 
 async def test_a_tool_that_was_used_rises_and_one_that_failed_does_not(usage: Usage) -> None:
-    finder = Finder({}, usage, None)
+    finder = ToolSearch({}, usage, None)
     twins = [tool(server, "post", f"Deliver a parcel by {server} mail") for server in ("north", "south")]
     both = searcher(*twins)
     question = Question("deliver this parcel", 2, Filters())
@@ -174,7 +174,7 @@ def damaged(tmp_path: Path) -> Path:
 async def test_who_is_not_to_learn_reads_and_writes_nothing(damaged: Path) -> None:
     path = damaged.parent.parent / "config.json"
     config = parse(json.dumps({"search": {"learn": False}, "mcpServers": {}}).encode(), str(path), {})
-    finder = Finder.of(config, pytest.fail)
+    finder = ToolSearch.of(config, pytest.fail)
     finder.used(SEND, b"{}")
     await found(finder, "send")
     await finder.close()

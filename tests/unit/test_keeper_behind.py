@@ -9,8 +9,8 @@ import pytest
 
 from mcpzip.catalog import Catalog, Listed, View, catalog, merge, parts
 from mcpzip.config import parse
-from mcpzip.proxy import keeper as keeping
-from mcpzip.proxy.keeper import Keeper
+from mcpzip.proxy import catalog_state as keeping
+from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.search import Searcher
 
 
@@ -19,10 +19,12 @@ def listed(server: str, count: int, at: float = 1.0) -> Listed:
     return Listed(server, tuple(tool.encode() for tool in tools), at=at)
 
 
-def keeper_of(folder: Path, *servers: str, **more: object) -> Keeper:
+def keeper_of(folder: Path, *servers: str, **more: object) -> CatalogState:
     config = {"mcpServers": {name: {"command": "x", **more} for name in servers}}
     path = folder / "config.json"
-    return Keeper(parse(json.dumps(config).encode(), str(path), {}), Catalog(), print, lambda which: None)
+    return CatalogState(
+        parse(json.dumps(config).encode(), str(path), {}), Catalog(), print, lambda which: None
+    )
 
 
 class Gate:
@@ -47,21 +49,21 @@ async def test_a_search_does_not_wait_for_an_index_that_is_behind(
     """It chased the newest version of the catalog through five rounds: 32 s."""
     monkeypatch.setattr(keeping, "CATCHING_UP", 0.01)
     gate = Gate(monkeypatch)
-    keeper = keeper_of(tmp_path, "shop", "bank")
+    catalog_state = keeper_of(tmp_path, "shop", "bank")
     gate.open.set()
-    keeper.merge(listed("shop", 3))
-    assert len(await keeper.searcher()) == 5
-    assert keeper.unindexed() == []
+    catalog_state.merge(listed("shop", 3))
+    assert len(await catalog_state.searcher()) == 5
+    assert catalog_state.unindexed() == []
     gate.open.clear()
-    keeper.merge(listed("bank", 4))
-    searcher = await keeper.searcher()  # with the round for bank under way for as long as we like
+    catalog_state.merge(listed("bank", 4))
+    searcher = await catalog_state.searcher()  # with the round for bank under way for as long as we like
     assert len(searcher) == 5
-    assert keeper.unindexed() == ["bank"]
+    assert catalog_state.unindexed() == ["bank"]
     gate.open.set()
-    await keeper.indexed()
-    assert len(await keeper.searcher()) == 9
-    assert keeper.unindexed() == []
-    await keeper.close()
+    await catalog_state.indexed()
+    assert len(await catalog_state.searcher()) == 9
+    assert catalog_state.unindexed() == []
+    await catalog_state.close()
 
 
 async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
@@ -69,14 +71,14 @@ async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
 ) -> None:
     gate = Gate(monkeypatch)
     names = [f"up{n}" for n in range(9)]
-    keeper = keeper_of(tmp_path, *names)
+    catalog_state = keeper_of(tmp_path, *names)
     for name in names:
-        keeper.merge(listed(name, 2))
+        catalog_state.merge(listed(name, 2))
         await asyncio.sleep(0)
     gate.open.set()
-    await keeper.indexed()
+    await catalog_state.indexed()
     assert gate.rounds == [2, 18]
-    await keeper.close()
+    await catalog_state.close()
 
 
 async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
@@ -85,23 +87,23 @@ async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
     """A catalog without a kept index was taken in as one piece, and every search waited for all of it."""
     monkeypatch.setattr(keeping, "INDEXED_AT_ONCE", 10)
     gate = Gate(monkeypatch)
-    keeper = keeper_of(tmp_path, "big", "one", "two")
+    catalog_state = keeper_of(tmp_path, "big", "one", "two")
     for name, count in (("big", 30), ("one", 4), ("two", 5)):
-        keeper.catalog = merge(keeper.catalog, [listed(name, count)])
-    keeper.merge(listed("one", 4))
+        catalog_state.catalog = merge(catalog_state.catalog, [listed(name, count)])
+    catalog_state.merge(listed("one", 4))
     gate.open.set()
-    await keeper.searcher()
-    await keeper.indexed()
+    await catalog_state.searcher()
+    await catalog_state.indexed()
     assert gate.rounds == [
         10,
         20,
         30,
         39,
     ]  # the small ones, then bit by bit the one that is more than a round
-    keeper.merge(listed("one", 6, at=2.0))
-    await keeper.indexed()
+    catalog_state.merge(listed("one", 6, at=2.0))
+    await catalog_state.indexed()
     assert gate.rounds[4:] == [41]
-    await keeper.close()
+    await catalog_state.close()
 
 
 async def test_a_server_that_comes_late_is_not_behind_one_of_very_many_tools(
@@ -110,33 +112,33 @@ async def test_a_server_that_comes_late_is_not_behind_one_of_very_many_tools(
     """It was found when the last of 50,000 tools had been taken in, after minutes."""
     monkeypatch.setattr(keeping, "INDEXED_AT_ONCE", 10)
     gate = Gate(monkeypatch)
-    keeper = keeper_of(tmp_path, "big", "late")
-    keeper.merge(listed("big", 200))
+    catalog_state = keeper_of(tmp_path, "big", "late")
+    catalog_state.merge(listed("big", 200))
     await asyncio.sleep(0)
-    keeper.merge(listed("late", 2))
+    catalog_state.merge(listed("late", 2))
     gate.open.set()
-    while "late" in keeper.unindexed():
-        await asyncio.wait({keeper.index_soon()})
+    while "late" in catalog_state.unindexed():
+        await asyncio.wait({catalog_state.index_soon()})
     assert gate.rounds[-1] < 50
-    assert keeper.unindexed() == ["big"]
-    assert len((await keeper.searcher()).search("pay late", 5).hits) >= 2
-    await keeper.indexed()
+    assert catalog_state.unindexed() == ["big"]
+    assert len((await catalog_state.searcher()).search("pay late", 5).hits) >= 2
+    await catalog_state.indexed()
     assert gate.rounds[-1] == 202
-    await keeper.close()
+    await catalog_state.close()
 
 
 async def test_an_index_that_nobody_wants_any_more_is_not_made_to_the_end(tmp_path: Path) -> None:
     """It went on beside the end of the process, and held that up by seconds."""
-    keeper = keeper_of(tmp_path, "shop")
-    keeper.merge(listed("shop", 3))
-    await keeper.indexed()
-    keeper.merge(listed("shop", 300, at=2.0))
-    await keeper.stop_indexing()
-    searcher = keeper._searcher
+    catalog_state = keeper_of(tmp_path, "shop")
+    catalog_state.merge(listed("shop", 3))
+    await catalog_state.indexed()
+    catalog_state.merge(listed("shop", 300, at=2.0))
+    await catalog_state.stop_indexing()
+    searcher = catalog_state._searcher
     assert searcher is not None
-    assert keeper._index_now(keeper.visible)[0] is False
+    assert catalog_state._index_now(catalog_state.visible)[0] is False
     assert len(searcher) == 5
-    await keeper.close()
+    await catalog_state.close()
 
 
 # --- what a change costs the event loop ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.catalog import Catalog, Listed, merge, nearest
+from mcpzip.catalog import Catalog, Listed, merge, name_index
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError, UnknownToolError
 from mcpzip.model.limits import (
     ASKED_NAME,
@@ -21,8 +21,8 @@ from mcpzip.model.limits import (
     UNKNOWN_WORDS,
     URI,
 )
-from mcpzip.proxy import doctor, offers
-from mcpzip.proxy.doctor import mend_keys, mend_name
+from mcpzip.proxy import argument_repair, offers
+from mcpzip.proxy.argument_repair import repair_keys, repair_name
 from mcpzip.proxy.search import read_question, shortened
 from mcpzip.search.index import Index
 from mcpzip.search.query import matching_servers
@@ -44,7 +44,7 @@ SHOP = catalog_of(*(f"tool_{number}_{'x' * (number % 40)}" for number in range(2
 def test_a_long_name_is_compared_with_no_tool(name):
     shop = catalog_of("pay")
     with pytest.raises(UnknownToolError) as refused:
-        mend_name(name, shop, servers=("shop",))
+        repair_name(name, shop, servers=("shop",))
     assert "_names" not in vars(shop)  # nothing to compare with was even made
     assert len(str(refused.value)) < SENTENCE
     assert shop.nearest(name) == shop.alike(name) == ()
@@ -52,7 +52,7 @@ def test_a_long_name_is_compared_with_no_tool(name):
 
 def test_a_name_of_a_tool_that_is_there_is_found_whatever_its_length():
     shop = catalog_of("n" * NAME)
-    assert mend_name("shop__" + "n" * NAME, shop)[1] is None
+    assert repair_name("shop__" + "n" * NAME, shop)[1] is None
 
 
 @pytest.mark.parametrize("error", [UnknownToolError, UnknownPromptError, UnknownResourceError])
@@ -67,18 +67,18 @@ def test_what_was_asked_for_is_repeated_on_one_line_and_cut(error):
 
 @given(st.text(max_size=40), st.integers(0, 3_000))
 def test_names_are_compared_by_so_many_letters_only(text, times):
-    assert len(nearest._pairs(text * times)) <= NAME_COMPARED + 1
+    assert len(name_index._pairs(text * times)) <= NAME_COMPARED + 1
 
 
 def test_names_of_any_length_are_compared_in_so_many_letters(monkeypatch):
     looked_at = []
-    original = nearest._likeness
+    original = name_index._likeness
 
     def likeness(pairs, folded):
         looked_at.append(len(pairs))
         return original(pairs, folded)
 
-    monkeypatch.setattr(nearest, "_likeness", likeness)
+    monkeypatch.setattr(name_index, "_likeness", likeness)
     long = catalog_of(*(f"{number}" + "abcdefghij" * 20 for number in range(50)))
     assert long.nearest("".join(map(chr, range(0x4E00, 0x4E00 + NAME)))) == ()
     assert looked_at
@@ -86,10 +86,10 @@ def test_names_of_any_length_are_compared_in_so_many_letters(monkeypatch):
 
 
 def test_no_slip_is_looked_for_in_a_longer_name(monkeypatch):
-    monkeypatch.setattr(doctor, "EditDistance", None)  # it would be called
+    monkeypatch.setattr(argument_repair, "EditDistance", None)  # it would be called
     shop = catalog_of("send" * 60 + "x")
     with pytest.raises(UnknownToolError):
-        mend_name("shop__" + "send" * 60 + "xyab", shop, servers=("shop",))
+        repair_name("shop__" + "send" * 60 + "xyab", shop, servers=("shop",))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_no_slip_is_looked_for_in_a_longer_name(monkeypatch):
 def test_the_spelling_of_keys_is_mended_up_to_a_size(tool, arguments):
     raw = json.dumps({"name": "pay", "inputSchema": {"type": "object", **tool}}).encode()
     (entry,) = merge(Catalog(), [Listed("shop", (raw,), 1.0)]).entries
-    assert mend_keys(entry, arguments) == (arguments, ())
+    assert repair_keys(entry, arguments) == (arguments, ())
 
 
 # --- prompts and resources ----------------------------------------------------------------------------------

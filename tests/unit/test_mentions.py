@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from mcpzip.model.limits import NAMED_BLOCKS
-from mcpzip.proxy import mentions as mentioning
+from mcpzip.proxy import uri_sources as mentioning
 from mcpzip.proxy.exchange import Client
-from mcpzip.proxy.mentions import Mentions
+from mcpzip.proxy.uri_sources import UriSources
 
 
 async def told(
-    mentions: Mentions, client: Client, server: str, result: Any, method: str = "tools/call"
+    mentions: UriSources, client: Client, server: str, result: Any, method: str = "tools/call"
 ) -> None:
     raw = result if isinstance(result, bytes) else json.dumps(result).encode()
     mentions.heard(client, server, method, raw)
@@ -40,7 +40,7 @@ def embedded(uri: str) -> dict[str, Any]:
     ],
 )
 async def test_every_way_to_name_a_resource_is_remembered(method: str, result: Any) -> None:
-    mentions, client, other = Mentions(2), Client(), Client()
+    mentions, client, other = UriSources(2), Client(), Client()
     await told(mentions, client, "files", result, method)
     assert mentions.whose(client, "f:é") == ({"files"}, frozenset())
     assert mentions.whose(client, "f:e") == (frozenset(), frozenset())
@@ -55,7 +55,7 @@ async def test_every_way_to_name_a_resource_is_remembered(method: str, result: A
 async def test_however_a_uri_is_spelt_it_is_the_same(uri: str) -> None:
     """An emoji as ``json.dumps`` spells it was remembered as two spaces: the read went to whoever spelt it
     otherwise."""
-    mentions, client = Mentions(3), Client()
+    mentions, client = UriSources(3), Client()
     escaped = json.dumps({"content": [link(uri)], "lone": "\ud800"})
     await told(mentions, client, "files", escaped.encode())
     await told(
@@ -66,7 +66,7 @@ async def test_however_a_uri_is_spelt_it_is_the_same(uri: str) -> None:
 
 async def test_of_a_result_of_very_many_blocks_nobody_knows_what_it_named() -> None:
     """4 MiB of them were looked through for 1.1 s, on the event loop."""
-    mentions, client = Mentions(2), Client()
+    mentions, client = UriSources(2), Client()
     blocks = b",".join([b"{}"] * (NAMED_BLOCKS + 1))
     for result in (b'{"content":[%b],"x":"resource"}', b'{"messages":[{"content":[%b]}],"x":"resource"}'):
         await told(mentions, client, "evil", result % blocks)
@@ -74,7 +74,7 @@ async def test_of_a_result_of_very_many_blocks_nobody_knows_what_it_named() -> N
 
 
 async def test_requests_that_cannot_be_told_apart_are_one_client() -> None:
-    mentions = Mentions(2)
+    mentions = UriSources(2)
     await told(mentions, Client(lasting=False), "files", {"content": [link("f:1")]})
     assert mentions.whose(Client(lasting=False), "f:1")[0] == {"files"}
     assert not mentions.whose(Client(), "f:1")[0]
@@ -84,7 +84,7 @@ async def test_no_server_pushes_out_what_another_named_and_who_named_too_much_ma
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mentioning, "NAMED_URIS", 3)
-    mentions, client = Mentions(2), Client()
+    mentions, client = UriSources(2), Client()
     await told(mentions, client, "files", {"content": [link("f:1"), link("f:2"), link("f:3")]})
     for number in range(9):
         await told(mentions, client, "evil", {"content": [link(f"e:{number}")]})
@@ -108,13 +108,13 @@ async def test_a_result_that_is_too_long_or_unreadable_may_have_named_anything(
     result: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mentioning, "NAMED_IN", 100 if result.endswith(b"}]}") else 1 << 20)
-    mentions, client = Mentions(2), Client()
+    mentions, client = UriSources(2), Client()
     await told(mentions, client, "files", result)
     assert mentions.whose(client, "f:1") == (frozenset(), {"files"})
 
 
 async def test_nothing_is_looked_through_that_names_nothing_or_where_there_is_one_server() -> None:
-    several, alone, client = Mentions(2), Mentions(1), Client()
+    several, alone, client = UriSources(2), UriSources(1), Client()
     several.heard(client, "text", "tools/call", b'{"content":[{"type":"text","text":"f:1"}]}')
     alone.heard(client, "alone", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
     assert not several._heard

@@ -11,7 +11,7 @@ from mcpzip.catalog import Catalog, Failed, Listed, allowed, merge
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import UnknownToolError
 from mcpzip.model.names import folded, join, server_name_problem
-from mcpzip.proxy.doctor import mend_name
+from mcpzip.proxy.argument_repair import repair_name
 from mcpzip.proxy.owners import may_mean, may_misspell, not_fully_known, owner_of
 
 
@@ -30,7 +30,7 @@ def mended(
     }
     unsure = not_fully_known(known, config)
     visible = allowed(known, config)
-    return mend_name(name, visible, known=known, servers=config, unsure=unsure)[0].name
+    return repair_name(name, visible, known=known, servers=config, unsure=unsure)[0].name
 
 
 SPELT = (

@@ -11,8 +11,8 @@ from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.model.entry import Entry
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
-from mcpzip.proxy.fitting import ALSO, SPARED, fitted
 from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
+from mcpzip.proxy.token_budget import ALSO, SPARED, fit_to_budget
 from mcpzip.search import Filters, Hit, Results
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence
 
@@ -99,7 +99,7 @@ def test_where_there_is_room_a_tool_is_its_signature() -> None:
 
 def test_where_there_is_less_descriptions_go_before_parameters_and_those_before_names() -> None:
     def line(budget: int) -> str:
-        return fitted([hit(PAY)], budget, lambda entry: None)[0].text
+        return fit_to_budget([hit(PAY)], budget, lambda entry: None)[0].text
 
     shown = list(dict.fromkeys(line(budget) for budget in range(120, 0, -1)))
     assert shown == [
@@ -113,7 +113,7 @@ def test_where_there_is_less_descriptions_go_before_parameters_and_those_before_
 
 def test_the_last_gives_way_first() -> None:
     budget = estimate(signature(SEND)) + estimate(signature(PAY)) + 1
-    first, second = (line.text for line in fitted([hit(SEND), hit(PAY)], budget, lambda entry: None))
+    first, second = (line.text for line in fit_to_budget([hit(SEND), hit(PAY)], budget, lambda entry: None))
     assert first == signature(SEND)
     assert len(second) < len(signature(PAY))
 
@@ -126,7 +126,7 @@ def many(count: int) -> list[Hit]:
 
 def test_the_first_ten_lose_nothing_while_others_have_something_to_lose() -> None:
     hits = many(40)
-    lines = fitted(hits, 900, lambda entry: None)
+    lines = fit_to_budget(hits, 900, lambda entry: None)
     assert [line.text for line in lines[:SPARED]] == [signature(each.entry) for each in hits[:SPARED]]
     assert lines[-1].text == hits[-1].entry.name
 
@@ -147,7 +147,7 @@ def test_lines_stay_within_the_budget_and_all_are_named_where_names_fit(
     found: list[Entry], budget: int
 ) -> None:
     hits = [hit(entry) for entry in found]
-    lines = fitted(hits, budget, lambda entry: None)
+    lines = fit_to_budget(hits, budget, lambda entry: None)
     assert len(lines) <= 1 or sum(line.tokens for line in lines) <= budget
     assert all(line.tokens == estimate(line.text + "\n") for line in lines)
     for each, line in zip(hits, lines, strict=False):

@@ -22,7 +22,7 @@ from session_talk import (
 )
 
 from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
-from mcpzip.proxy.counterpart import Call, Request
+from mcpzip.proxy.client_binding import Call, Request
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
 from mcpzip.server.endpoint import Endpoint

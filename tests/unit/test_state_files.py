@@ -18,7 +18,7 @@ from mcpzip.catalog import Catalog, Listed, merge, snapshot
 from mcpzip.config import load, paths
 from mcpzip.model import limits
 from mcpzip.proxy import usage
-from mcpzip.proxy.keeper import Keeper
+from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.search.remote.llm_cache import LlmCache
 from mcpzip.search.remote.vector_file import VectorFile
 from mcpzip.server import handshake_cache
@@ -77,8 +77,8 @@ class File:
             "vectors": os.path.join(paths.cache_folder(config), "embeddings.bin"),
         }[kind]
 
-    def keeper(self):
-        return Keeper(load(self.config, {}), CATALOG, lambda warning: None, lambda changes: None)
+    def catalog_state(self):
+        return CatalogState(load(self.config, {}), CATALOG, lambda warning: None, lambda changes: None)
 
     def write(self):
         if self.kind == "snapshot":
@@ -86,9 +86,9 @@ class File:
         elif self.kind == "card":
             handshake_cache.write(self.config, cache_of(WORDS, handshake_cache.stamp(self.config)))
         elif self.kind == "index":
-            keeper = self.keeper()
-            keeper._index_now(CATALOG)
-            keeper._keep()
+            catalog_state = self.catalog_state()
+            catalog_state._index_now(CATALOG)
+            catalog_state._keep()
         elif self.kind == "usage":
             usage.save(self.path, {"shop__pay": usage.Use(1.0, time.time())}, time.time())
         elif self.kind == "answers":
@@ -104,7 +104,7 @@ class File:
         if self.kind == "card":
             return handshake_cache.read(self.config) is not None
         if self.kind == "index":
-            return not self.keeper()._index_now(CATALOG)[0]
+            return not self.catalog_state()._index_now(CATALOG)[0]
         if self.kind == "usage":
             try:
                 return bool(usage.load(self.path)[0])

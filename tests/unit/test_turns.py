@@ -10,9 +10,9 @@ import pytest
 from session_talk import HELLO, Talk, Upstreams
 
 from mcpzip.model import limits
-from mcpzip.proxy.audience import Audience
-from mcpzip.proxy.counterpart import RefusedError
+from mcpzip.proxy.client_binding import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.notifier import Notifier
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.session import Session
 from mcpzip.server.stdio_output import StdioOutput
@@ -194,7 +194,7 @@ def test_what_a_client_sends_is_repeated_in_small() -> None:
 async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     """To as many as it named, each of them kept, and compared with what every server tells."""
     monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
-    audience, client = Audience(), Client()
+    audience, client = Notifier(), Client()
     audience.joined(client)
     for uri in ("a://1", "a://2"):
         assert audience.may_watch(client, ("s", uri))

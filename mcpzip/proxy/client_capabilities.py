@@ -10,7 +10,7 @@ from types import MappingProxyType
 from mcpzip.proxy.exchange import members
 from mcpzip.wire import MISSING_REQUIRED_CLIENT_CAPABILITY, RpcError, join_object
 
-Ability = tuple[str, ...]
+ClientCapabilities = tuple[str, ...]
 """The path of a capability."""
 
 ALL = (
@@ -18,9 +18,9 @@ ALL = (
 )
 """What a client declares that can be asked anything."""
 
-URLS: Ability = ("elicitation", "url")
+URLS: ClientCapabilities = ("elicitation", "url")
 
-_NEEDED: Mapping[str, Ability] = MappingProxyType(
+_NEEDED: Mapping[str, ClientCapabilities] = MappingProxyType(
     {
         "sampling/createMessage": ("sampling",),
         "elicitation/create": ("elicitation", "form"),
@@ -30,7 +30,7 @@ _NEEDED: Mapping[str, Ability] = MappingProxyType(
 """By the method of the question."""
 
 
-def needed(method: str, params: bytes | None) -> Ability | None:
+def needed(method: str, params: bytes | None) -> ClientCapabilities | None:
     """What a client has to have declared that is to be asked this; None for what no client can be asked."""
     ability = _NEEDED.get(method)
     said = members(params)
@@ -41,7 +41,7 @@ def needed(method: str, params: bytes | None) -> Ability | None:
     return ability
 
 
-def has(capabilities: bytes, ability: Ability) -> bool:
+def has(capabilities: bytes, ability: ClientCapabilities) -> bool:
     """Whether a client that declared these ``capabilities`` (JSON text) has this one."""
     first, *rest = ability
     within = members(capabilities)
@@ -58,7 +58,7 @@ def shows_all(capabilities: bytes, wanted: bytes) -> bool:
     return members(wanted).keys() <= members(capabilities).keys()
 
 
-def lacking(ability: Ability) -> RpcError:
+def lacking(ability: ClientCapabilities) -> RpcError:
     """What a modern client is told whose call needs more than it declared (spec 2026-07-28: basic/index)."""
     wanted = b"{}"
     for part in reversed(ability):

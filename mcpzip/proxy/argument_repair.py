@@ -46,7 +46,7 @@ _ALIASES = frozenset((*_SHORT, *_LONG))
 """What other proxies call ``arguments``, folded."""
 
 
-def mend_name(
+def repair_name(
     name: str,
     catalog: Catalog,
     *,
@@ -76,7 +76,7 @@ def mend_name(
     return entry, f"name: {name} {ARROW} {entry.name}"
 
 
-def fit(call: Call, entry: Entry) -> Call:
+def repair_arguments(call: Call, entry: Entry) -> Call:
     """``call`` as ``entry`` can take it; the very same where nothing is wrong. What still doesn't fit is the
     upstream's to judge.
 
@@ -86,11 +86,11 @@ def fit(call: Call, entry: Entry) -> Call:
         raise InvalidArgumentsError(f"{call.fault} {signature(entry)}")
     if call.beside:
         call = _unwrapped(call, entry)
-    arguments, repairs = mend_keys(entry, call.arguments)
+    arguments, repairs = repair_keys(entry, call.arguments)
     return replace(call, arguments=arguments, repairs=(*call.repairs, *repairs)) if repairs else call
 
 
-def mend_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
+def repair_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
     """``arguments`` (a JSON object) with the tool's own spelling of its keys, and what was repaired.
 
     A top-level key that is no property takes the name of the one property that is equal but for case and

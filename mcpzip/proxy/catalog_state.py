@@ -16,10 +16,10 @@ from mcpzip.config import Config, paths
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_AT_ONCE
-from mcpzip.proxy.audience import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.exposure import Exposure
-from mcpzip.proxy.finding import new_searcher
+from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.search import ADMIN_TOOLS
+from mcpzip.proxy.tool_search import new_searcher
 from mcpzip.search import Searcher
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
@@ -40,7 +40,7 @@ KEEPING = 0.5
 T = TypeVar("T")
 
 
-class Keeper:
+class CatalogState:
     """Keeps the catalog of one config. Everything runs on one event loop.
 
     catalog: all that is known. visible: what of it a client may see. exposure: how clients are shown it.

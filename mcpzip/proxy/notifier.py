@@ -61,7 +61,7 @@ class Subscription:
 
 
 @dataclass(slots=True)
-class Audience:
+class Notifier:
     """The clients that can hear, and what they want to."""
 
     _clients: dict[Client, dict[Place, str]] = field(default_factory=dict)

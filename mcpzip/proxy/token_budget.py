@@ -27,14 +27,14 @@ ALSO = 3
 """Other servers' names for a tool that are shown."""
 
 
-class Line(NamedTuple):
+class ToolLine(NamedTuple):
     """text: without its line break. tokens: with it."""
 
     text: str
     tokens: int
 
     @classmethod
-    def of(cls, text: str) -> "Line":
+    def of(cls, text: str) -> "ToolLine":
         return cls(text, estimate(text) + 1)
 
 
@@ -48,12 +48,12 @@ _NAME = len(_FORMS) - 1
 
 
 @lru_cache(maxsize=4_096)
-def _form(entry: Entry, form: int) -> Line:
+def _form(entry: Entry, form: int) -> ToolLine:
     """``entry`` in this form. Reading schemas is most of the work, and the same tools are found again."""
-    return Line.of(_FORMS[form](entry))
+    return ToolLine.of(_FORMS[form](entry))
 
 
-def fitted(hits: Sequence[Hit], budget: int, ours: Callable[[Entry], str | None]) -> list[Line]:
+def fit_to_budget(hits: Sequence[Hit], budget: int, ours: Callable[[Entry], str | None]) -> list[ToolLine]:
     """A line for each of ``hits``, in ``budget`` tokens; for fewer of them, though always for the first, if
     not even their names fit.
 
@@ -74,12 +74,12 @@ def fitted(hits: Sequence[Hit], budget: int, ours: Callable[[Entry], str | None]
     return lines
 
 
-def _line(hit: Hit, form: int, ours: Callable[[Entry], str | None]) -> Line:
+def _line(hit: Hit, form: int, ours: Callable[[Entry], str | None]) -> ToolLine:
     own = ours(hit.entry)
     if own is not None:
-        return Line.of(own.partition(":")[0] if form == _NAME else own)
+        return ToolLine.of(own.partition(":")[0] if form == _NAME else own)
     line = _form(hit.entry, form)
     if not hit.also or form == _NAME:
         return line
     more = f" and {len(hit.also) - ALSO} more" if len(hit.also) > ALSO else ""
-    return Line.of(f"{line.text} (also on: {', '.join(map(spaced, hit.also[:ALSO]))}{more})")
+    return ToolLine.of(f"{line.text} (also on: {', '.join(map(spaced, hit.also[:ALSO]))}{more})")

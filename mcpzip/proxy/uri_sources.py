@@ -53,7 +53,7 @@ class _Result(msgspec.Struct):
     messages: msgspec.Raw = _ABSENT
 
 
-class Mentions:
+class UriSources:
     """What results named, by client. Requests that can't be told apart are one client."""
 
     def __init__(self, servers: int) -> None:

@@ -19,7 +19,7 @@ _OTHER_SERVER, _NO_SERVER = 0.9, 0.95
 """What likeness counts when only the tool's own name is like it."""
 
 
-class Names:
+class NameIndex:
     """The names of a catalog, ready to be compared with: ``(server, tool)`` pairs.
 
     One longer than `NAME_LIKE` is like no other.

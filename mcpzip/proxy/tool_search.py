@@ -56,7 +56,7 @@ def _cut(results: Results, limit: int) -> Results:
     return replace(results, hits=hits[: max(limit, 0)], quality=results.quality if hits else "none")
 
 
-class Elsewhere(Protocol):
+class RemoteSearch(Protocol):
     """The tiers that run elsewhere (`mcpzip.search.remote.RemoteTiers`)."""
 
     def index(self, entries: Sequence[Entry], version: str) -> None:
@@ -74,7 +74,7 @@ class Elsewhere(Protocol):
         """Ends it."""
 
 
-class Finder:
+class ToolSearch:
     """Finds tools. Everything runs on one event loop.
 
     boosts: by server. usage: what to learn from, None: nothing is. clock: monotonic seconds.
@@ -84,7 +84,7 @@ class Finder:
         self,
         boosts: dict[str, float],
         usage: Usage | None,
-        elsewhere: Elsewhere | None,
+        elsewhere: RemoteSearch | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._boosts, self._usage, self._elsewhere, self._clock = boosts, usage, elsewhere, clock
@@ -95,7 +95,7 @@ class Finder:
         self._made_of: tuple[object, ...] = ()
 
     @classmethod
-    def of(cls, config: Config, warn: Callable[[str], None]) -> "Finder":
+    def of(cls, config: Config, warn: Callable[[str], None]) -> "ToolSearch":
         """As ``config`` says. warn: is told what is wrong with learning."""
         return cls(
             {name: server.boost for name, server in config.servers.items() if server.boost != 1},

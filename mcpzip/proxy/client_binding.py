@@ -14,7 +14,7 @@ from itertools import count
 import msgspec
 
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.ability import ALL, Ability, has, needed
+from mcpzip.proxy.client_capabilities import ALL, ClientCapabilities, has, needed
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import Origin, RpcFaultError
@@ -101,7 +101,7 @@ class Call:
         self.client = exchange.client
         self.capabilities = exchange.capabilities
         self.task: asyncio.Task[bytes] | None = None
-        self.lacks: Ability | None = None
+        self.lacks: ClientCapabilities | None = None
         """What its upstream asked for first that the client can't be asked."""
         self.questions: dict[str, Question] = {}
         self.shown: frozenset[str] = frozenset()
@@ -208,8 +208,8 @@ class Call:
             self.task.cancel()
 
 
-class Counterpart:
-    """A client as legacy upstreams see it (`transport.base.Partner`).
+class ClientBinding:
+    """A client as legacy upstreams see it (`transport.base.BoundClient`).
 
     gone: whether it has left; nothing is opened for it any more.
     """
@@ -314,7 +314,7 @@ def anybody() -> Origin:
     only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
     """
     client = Client(capabilities=ALL, lasting=False)
-    return Origin(partner=Counterpart(client, "anybody"), capabilities=ALL)
+    return Origin(bound_client=ClientBinding(client, "anybody"), capabilities=ALL)
 
 
 def _not_offered(method: str) -> RpcFaultError:

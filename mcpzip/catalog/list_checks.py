@@ -22,7 +22,7 @@ from mcpzip.wire.json_iter import WHITESPACE
 _DEEP, _ROOM = 400, 64
 
 
-class Amiss:
+class Problems:
     """What is wrong with what one server says: sentences, each once; of many the first and how many more."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ TOO_LARGE = f"is larger than {limits.ITEM:,} bytes"
 
 
 def checked(
-    kind: Kind, server: str, raws: Iterable[bytes], warnings: Amiss, *, kept: bool = False
+    kind: Kind, server: str, raws: Iterable[bytes], warnings: Problems, *, kept: bool = False
 ) -> tuple[bytes, ...]:
     """Those of ``raws``, which ``server`` listed, that are of this kind, each once, by key."""
     offers: dict[str, bytes] = {}
@@ -78,7 +78,7 @@ def checked(
     return Parts(offers[key] for key in sorted(offers))
 
 
-def checked_object(what: str, server: str, raw: bytes, warnings: Amiss, *, kept: bool = False) -> bytes:
+def checked_object(what: str, server: str, raw: bytes, warnings: Problems, *, kept: bool = False) -> bytes:
     """``raw``, what ``server`` says of itself; b"" when it says nothing, or what is not a JSON object."""
     raw = raw.strip(WHITESPACE)
     if len(raw) > limits.SELF:

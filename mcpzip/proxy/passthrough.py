@@ -16,12 +16,12 @@ from mcpzip.config import Config
 from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
 from mcpzip.model.names import join_uri
-from mcpzip.proxy.audience import Audience, Place
 from mcpzip.proxy.calls import Caller
-from mcpzip.proxy.counterpart import RefusedError, Request
+from mcpzip.proxy.client_binding import RefusedError, Request
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
-from mcpzip.proxy.mentions import Mentions
+from mcpzip.proxy.notifier import Notifier, Place
+from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
@@ -38,14 +38,14 @@ class Shown(Protocol):
     def exposure(self) -> Exposure: ...
 
 
-class Passing:
+class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
-    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, audience: Audience) -> None:
+    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, audience: Notifier) -> None:
         self._config, self._shown, self._pool = config, shown, pool
         self._caller, self._audience = caller, audience
         self._unwatching: set[asyncio.Task[None]] = set()
-        self.mentions = Mentions(sum(not server.disabled for server in config.servers.values()))
+        self.mentions = UriSources(sum(not server.disabled for server in config.servers.values()))
 
     async def through(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
@@ -102,7 +102,7 @@ class Passing:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            kept = self._caller.counterpart(client).resources[server]
+            kept = self._caller.binding(client).resources[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
             self._audience.watch(client, place, shown, own=own)
@@ -159,7 +159,7 @@ class Passing:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        if not client.lasting or self._caller.counterpart(client).key is None:
+        if not client.lasting or self._caller.binding(client).key is None:
             return False
         greeting = await self._pool.server_info(server, self._caller.origin(client))
         return greeting.dialect.era is Era.LEGACY
@@ -172,7 +172,7 @@ class Passing:
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        had = self._caller.counterpart(client).resources[server]
+        had = self._caller.binding(client).resources[server]
         wanted = self._audience.watched_by(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
