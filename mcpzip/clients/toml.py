@@ -14,7 +14,12 @@ _HEADER = re.compile(
     r"[ \t]*\[\[?[^\[\]\r\n=]*(?:\"[^\"\r\n]*\"[^\[\]\r\n=]*)*\]\]?[ \t]*(?:#[^\r\n]*)?\r?\n?"
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_STRINGS = re.compile(r"\"\"\"|'''")
+_STRINGS = re.compile(r"""(\"{3}|'{3})|"(?:[^"\\]|\\.)*"|'[^']*'|#.*""")
+"""A string or comment of one line, whose quotation marks mean nothing; or (group 1) a longer string's start."""
+_ENDS = {
+    '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*"{3,5}', re.DOTALL),
+    "'''": re.compile(r".*?'{3,5}", re.DOTALL),
+}
 
 
 class TomlEditError(ValueError):
@@ -107,14 +112,25 @@ def _sections(lines: Sequence[str]) -> list[_Section]:
     for number, line in enumerate(lines):
         if not closing and _HEADER.fullmatch(line):
             starts.append((number, _path(line)))
-            continue
-        for mark in _STRINGS.findall(line):
-            closing = "" if mark == closing else closing or mark
+        else:
+            closing = _open_string(line, closing)
     sections: list[_Section] = []
     ends = [_above(lines, number) for number, _ in starts[1:]] + [len(lines)]
     for (number, path), end in zip(starts, ends, strict=False):
         sections.append(_Section(path, _above(lines, number), end))
     return sections
+
+
+def _open_string(line: str, closing: str) -> str:
+    """The mark that ends the string that is open after ``line``, "" for none. closing: the one before it."""
+    at = 0
+    while at < len(line):
+        found = _ENDS[closing].match(line, at) if closing else _STRINGS.search(line, at)
+        if found is None:
+            return closing
+        closing = "" if closing else found[1] or ""
+        at = found.end()
+    return closing
 
 
 def _above(lines: Sequence[str], number: int) -> int:
