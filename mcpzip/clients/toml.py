@@ -15,7 +15,7 @@ _HEADER = re.compile(
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _STRINGS = re.compile(r"""(\"{3}|'{3})|"(?:[^"\\]|\\.)*"|'[^']*'|#.*""")
-"""A string or comment of one line, whose quotation marks mean nothing; or (group 1) a longer string's start."""
+"""A string or comment of one line, whose quotation marks mean nothing; or (group 1) a longer one's start."""
 _ENDS = {
     '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*"{3,5}', re.DOTALL),
     "'''": re.compile(r".*?'{3,5}", re.DOTALL),

@@ -41,9 +41,9 @@ class Shown(Protocol):
 class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
-    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, audience: Notifier) -> None:
+    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, notifier: Notifier) -> None:
         self._config, self._shown, self._pool = config, shown, pool
-        self._caller, self._audience = caller, audience
+        self._caller, self._notifier = caller, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
         self.mentions = UriSources(sum(not server.disabled for server in config.servers.values()))
 
@@ -93,11 +93,11 @@ class Passthrough:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
         client, shown = exchange.client, _text(exchange, "uri")
         # What it hears of already it means, whoever has named it since.
-        place = server, uri = self._audience.place_of(client, shown) or await self._whose(client, shown)
-        if wanted and not self._audience.may_watch(client, place):
+        place = server, uri = self._notifier.place_of(client, shown) or await self._whose(client, shown)
+        if wanted and not self._notifier.may_watch(client, place):
             raise _too_many()
         result = b"{}"
-        had = self._audience.has_own(client, place)
+        had = self._notifier.has_own(client, place)
         own = await self._has_own(client, server) if had is None else had
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
@@ -105,16 +105,16 @@ class Passthrough:
             kept = self._caller.binding(client).resources[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
-            self._audience.watch(client, place, shown, own=own)
+            self._notifier.watch(client, place, shown, own=own)
         else:
-            self._audience.unwatch(client, place)
+            self._notifier.unwatch(client, place)
         if not own:
             try:
                 refused = await self._watch(server)
                 if wanted and uri in refused:
                     raise refused[uri]
             except McpzipError:
-                self._audience.unwatch(client, place)
+                self._notifier.unwatch(client, place)
                 await self._watch_if_possible(server)
                 raise
         return result
@@ -139,12 +139,12 @@ class Passthrough:
                 pass  # what is not granted is left out of the acknowledgement
         servers = {server for server, _ in places}
         own = frozenset([server for server in servers if await self._has_own(client, server)])
-        subscription = self._audience.subscribed(exchange, places, own)
+        subscription = self._notifier.subscribed(exchange, places, own)
         try:
             await self._watch_all(client, servers)
-            return await self._audience.listen(subscription)
+            return await self._notifier.listen(subscription)
         finally:
-            self._audience.ended(subscription)
+            self._notifier.ended(subscription)
             if servers:
                 task = asyncio.create_task(self._watch_all(client, servers), name="unwatch")
                 self._unwatching.add(task)
@@ -168,12 +168,12 @@ class Passthrough:
         """Has ``server`` tell of what those watch that have no connection of their own. Returns why it
         won't, by resource. Raises UpstreamError.
         """
-        return await self._pool.set_subscriptions(server, self._audience.watched(server))
+        return await self._pool.set_subscriptions(server, self._notifier.watched(server))
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
         had = self._caller.binding(client).resources[server]
-        wanted = self._audience.watched_by(client, server)
+        wanted = self._notifier.watched_by(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
@@ -204,7 +204,7 @@ class Passthrough:
     async def forget(self, client: Client) -> None:
         """``client`` is gone: nothing is watched for it any more."""
         self.mentions.left(client)
-        for server in self._audience.left(client):
+        for server in self._notifier.left(client):
             await self._watch_if_possible(server)
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:

@@ -52,7 +52,7 @@ FRESH = 30.0
 class Proxy:
     """All of mcpzip behind the downstream protocol. Everything runs on one event loop.
 
-    audience: who is told of changes. passing: requests that aren't about tools.
+    notifier: who is told of changes. passthrough: requests that aren't about tools.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Proxy:
     ) -> None:
         """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it."""
         self.config = config
-        self.audience = Notifier()
+        self.notifier = Notifier()
         self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
         self._catalog_state = CatalogState(config, catalog, warn, self._lists_differ)
         self._finder = ToolSearch.of(config, warn)
@@ -80,7 +80,7 @@ class Proxy:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.remember(name, rest)
         self._caller = Caller(self._pool)
-        self.passing = Passthrough(config, self, self._pool, self._caller, self.audience)
+        self.passthrough = Passthrough(config, self, self._pool, self._caller, self.notifier)
         self._first_listings = FirstListings(self._enabled, self._catalog_state, self._refresher, self._pool)
         self._handlers = handlers(self)
 
@@ -126,12 +126,12 @@ class Proxy:
 
     def joined(self, client: Client) -> None:
         """``client`` has come, and will be there for more than one request."""
-        self.audience.joined(client)
+        self.notifier.joined(client)
 
     async def left(self, client: Client) -> None:
         """``client`` is gone: what was kept for it ends."""
         await self._caller.left(client)
-        await self.passing.forget(client)
+        await self.passthrough.forget(client)
 
     def known_greeting(self) -> tuple[bytes, bytes, str | None] | None:
         """In ``transparent``, what the upstream said of itself last: its capabilities and its
@@ -175,16 +175,16 @@ class Proxy:
         else:  # what one client can't be asked is no reason to show the others less
             self._refresher.changed(server)
         if which is not None and self.exposure.through is not None:
-            self.audience.changed([which])
+            self.notifier.changed([which])
 
     def _lists_differ(self, which: Iterable[str]) -> None:
         # What passes through untouched is told of as the server does, whether anything differs or not.
         if self.exposure.through is None:
-            self.audience.changed(which)
+            self.notifier.changed(which)
 
     def _resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
         only = bound_client.client if isinstance(bound_client, ClientBinding) else None
-        self.audience.updated(server, params, only, unasked=self.exposure.through is not None)
+        self.notifier.updated(server, params, only, unasked=self.exposure.through is not None)
 
     async def close(self) -> None:
         """Ends every connection and process; the catalog is on disk afterwards. Takes about a second."""
@@ -195,10 +195,10 @@ class Proxy:
                 self._catalog_state.merge(
                     Failed(name, f"it had not listed its tools after {taken:.0f} s", at=time.time())
                 )
-        self.audience.close()
+        self.notifier.close()
         await self._catalog_state.stop_indexing()
         await self._refresher.close()
-        await self.passing.close()
+        await self.passthrough.close()
         await self._caller.close()
         await self._pool.close()
         await self._finder.close()
@@ -226,7 +226,7 @@ class Proxy:
             if entry is not None:
                 return await self._direct(entry, exchange)
             if shown.through is not None:
-                return await self.passing.through("tools/call", exchange, shown.through)
+                return await self.passthrough.through("tools/call", exchange, shown.through)
         except (UpstreamRpcError, RefusedError):
             raise
         except McpzipError as error:
@@ -330,7 +330,7 @@ class Proxy:
         request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
         with execute.outcome_told(entry):
             result = await self._caller.send(exchange, request)
-        self.passing.mentions.heard(exchange.client, entry.server, "tools/call", result)
+        self.passthrough.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._catalog_state.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
         return result

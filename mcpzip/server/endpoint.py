@@ -158,7 +158,7 @@ class Endpoint:
             raise fault_of(error) from error
 
     def _begin(self, method: str, exchange: Exchange) -> PendingResult:
-        proxy, passing = self._proxy, self._proxy.passing
+        proxy, passing = self._proxy, self._proxy.passthrough
         match method:
             case "tools/call":
                 return proxy.call(_name(exchange), _arguments(exchange), exchange)
@@ -270,7 +270,7 @@ class Endpoint:
         try:
             modern = await self._proxy.speaks(exchange.client, server) is Era.MODERN
             if modern:
-                said = await self._proxy.passing.through("server/discover", exchange, server)
+                said = await self._proxy.passthrough.through("server/discover", exchange, server)
             if self._greeting is None:
                 self._greeting = Greeting.of_upstream(*await self._proxy.greeting())
         except UpstreamRpcError:
@@ -303,7 +303,7 @@ class Endpoint:
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
         try:
-            return await self._proxy.passing.through(method, exchange, server)
+            return await self._proxy.passthrough.through(method, exchange, server)
         except UpstreamRpcError:
             raise
         except UpstreamError as error:

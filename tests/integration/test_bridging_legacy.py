@@ -332,7 +332,7 @@ async def test_a_question_reaches_no_other_session(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
         await asking(bridge, *[{"sampling": {}}] * 4)
         assert bridge.proxy._caller._bindings == {}
-        assert bridge.proxy.audience._clients == {}
+        assert bridge.proxy.notifier._clients == {}
 
 
 async def test_sessions_with_levels_of_their_own_hear_what_they_want(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def living(bridge: Bridge) -> int:
 def kept(bridge: Bridge) -> Json:
     """What is kept for clients."""
     proxy = bridge.proxy
-    caller, audience = proxy._caller, proxy.audience
+    caller, audience = proxy._caller, proxy.notifier
     return {
         "bindings": len(caller._bindings),
         "parked": len(caller._parked),

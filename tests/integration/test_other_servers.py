@@ -72,20 +72,20 @@ async def test_a_link_in_a_result_is_read_from_the_server_whose_result_it_was(
         await proxy.listed()
         for client in (Client(Era.LEGACY), Client(Era.MODERN), Client(Era.MODERN, lasting=False)):
             with pytest.raises(UnknownResourceError, match=TOLD):
-                await proxy.passing.resource(asking(client, uri=URI))
+                await proxy.passthrough.resource(asking(client, uri=URI))
             await proxy.call("execute_tool", b'{"name":"files__find"}', asking(client))
             for _ in range(2):
                 try:
-                    read = await proxy.passing.resource(asking(client, uri=URI))
+                    read = await proxy.passthrough.resource(asking(client, uri=URI))
                 except (UpstreamRpcError, RefusedError):
                     assert not files_lists
                 else:
                     assert b"honest" in read
             await proxy.call("execute_tool", b'{"name":"evil__find"}', asking(client))
             with pytest.raises(UnknownResourceError, match=TOLD):
-                await proxy.passing.resource(asking(client, uri=URI))
+                await proxy.passthrough.resource(asking(client, uri=URI))
             named = asking(client, uri=f"mcpzip://evil/{URI}")
-            assert b"evil" in await proxy.passing.resource(named)
+            assert b"evil" in await proxy.passthrough.resource(named)
     assert len(evil.record.received("resources/read")) == 3
 
 
@@ -103,14 +103,14 @@ async def test_what_is_watched_and_completed_by_its_bare_uri_is_the_same_servers
         proxy.joined(client)
         for wanted in (asking(client, uri=URI), asking(client, uri=URI, ref={"uri": URI})):
             with pytest.raises(UnknownResourceError):
-                await proxy.passing.subscribe(wanted, wanted=True)
+                await proxy.passthrough.subscribe(wanted, wanted=True)
         with pytest.raises(UnknownResourceError):
-            await proxy.passing.complete(asking(client, ref={"type": "ref/resource", "uri": URI}))
+            await proxy.passthrough.complete(asking(client, ref={"type": "ref/resource", "uri": URI}))
         await proxy.call("execute_tool", b'{"name":"files__find"}', asking(client))
-        await proxy.passing.subscribe(asking(client, uri=URI), wanted=True)
+        await proxy.passthrough.subscribe(asking(client, uri=URI), wanted=True)
         await proxy.call("execute_tool", b'{"name":"evil__find"}', asking(client))
         # It is watched still, whoever has named it since.
-        await proxy.passing.subscribe(asking(client, uri=URI), wanted=False)
+        await proxy.passthrough.subscribe(asking(client, uri=URI), wanted=False)
     assert evil.record.received("resources/subscribe") == []
     assert len(files.record.received("resources/subscribe")) == 1
     assert len(files.record.received("resources/unsubscribe")) == 1

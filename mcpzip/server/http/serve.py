@@ -71,7 +71,7 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
         def ready() -> None:
             print(f"listening {url}", file=sys.stderr, flush=True)
 
-        await server.serve(listening, done, ready, proxy.audience.close, close)
+        await server.serve(listening, done, ready, proxy.notifier.close, close)
     finally:
         close()
         await closing[0]
