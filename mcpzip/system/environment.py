@@ -67,7 +67,12 @@ def server_environment(
     servers refer to. system: as `sys.platform` has it; on Windows case doesn't count.
     """
     fold = str.upper if system == "win32" else str
-    usual = [fold(pattern) for patterns in PASSED_ON.values() for pattern in patterns]
+    usual = [
+        fold(pattern)
+        for purpose, patterns in PASSED_ON.items()
+        if purpose != "Windows" or system == "win32"
+        for pattern in patterns
+    ]
     asked = [fold(pattern) for pattern in inherit]
     kept = {fold(name) for name in withheld}
     found: dict[str, str] = {}

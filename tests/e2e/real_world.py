@@ -18,8 +18,6 @@ from pathlib import Path
 from json_client import Json
 from mcpzip_conformance.http_subject import free_port
 
-from mcpzip.system.environment import server_environment
-
 HERE = Path(__file__).parent
 NODE_MODULES = HERE / "node_modules"
 NPM_CI = "npm ci --prefix tests/e2e"
@@ -120,7 +118,6 @@ class RealWorld:
             # It prints its environment: what one starter might add and another not is settled here.
             "env": {
                 **{name: os.environ.get(name, "") for name in _PASSED_ON},
-                **server_environment(os.environ, {}),
                 **_SETTLED,
                 "HOME": str(self.home),
             },

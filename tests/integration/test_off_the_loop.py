@@ -77,7 +77,7 @@ async def test_a_name_that_is_not_there_is_compared_off_the_loop(
 ) -> None:
     shop = fake_mcp(name="shop", tools=["pay_bills", "refund"])
     async with proxy_of(tmp_path, shop) as proxy:
-        mended = Threads(monkeypatch, proxying, "mend_name")
+        mended = Threads(monkeypatch, proxying, "repair_name")
         assert "There is no tool" in text_of(await executed(proxy, "shop__refnd_all"))
         assert mended.all_aside
 

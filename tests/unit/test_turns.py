@@ -201,7 +201,7 @@ async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.M
         audience.watch(client, ("s", uri), uri, own=False)
     assert audience.may_watch(client, ("s", "a://1"))  # again
     assert not audience.may_watch(client, ("s", "a://3"))
-    passing = Upstreams().passing
+    passthrough = Upstreams().passthrough
     listed = json.dumps({"notifications": {"resourceSubscriptions": ["a://1", "a://2", "a://3"]}})
     with pytest.raises(RefusedError, match="2 resources"):
-        await passing.listen(Exchange(client, params=listed.encode()))
+        await passthrough.listen(Exchange(client, params=listed.encode()))
