@@ -106,13 +106,13 @@ def _ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
 def _show(found: Plan, path: str) -> None:
     """What is moved, and what stays and why."""
     if found.moves:
-        sheet = console.Sheet("SERVER", "FROM", "TO", wide=("TO",), bold="SERVER")
+        table = console.Table("SERVER", "FROM", "TO", wide=("TO",), bold="SERVER")
         for move in found.moves:
             where = f"{move.as_name}" if move.new else f"{move.as_name}, which is there already"
             if move.left_out:
                 where += f" (without {', '.join(move.left_out)})"
-            sheet.row(move.name, move.source.client.title, where)
-        sheet.show()
+            table.row(move.name, move.source.client.title, where)
+        table.show()
     for stay in found.stays:
         console.say(_stays(stay))
     if not found.changes:
