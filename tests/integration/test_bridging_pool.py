@@ -253,7 +253,11 @@ async def test_a_connection_that_is_watched_is_not_idle(tmp_path: Path) -> None:
         await subscribe(wire, URI)
         first = pids(bridge)
         await comes_true(lambda: living(bridge) == 1)  # the one that listed is closed
-        await asyncio.sleep(0.3)
+        other = await bridge.legacy(sampling={})
+        await subscribe(other, URI)
+        assert living(bridge) == 2
+        await subscribe(other, URI, "unsubscribe")
+        await comes_true(lambda: living(bridge) == 1)  # unused as long as the first, or shorter
         assert alive(first[-1])
         await subscribe(wire, URI, "unsubscribe")
         await comes_true(lambda: living(bridge) == 0)
