@@ -1,1 +1,1 @@
-"""The commands: one file each. They render; what is true is decided below."""
+"""The commands, one file for each. They only render what the lower layers decide."""

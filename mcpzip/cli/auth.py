@@ -1,4 +1,4 @@
-"""`mcpzip auth`: signing in to servers, and out of them, and how each stands."""
+"""`mcpzip auth`: signing in to servers, signing out, and the state of each sign-in."""
 
 import os
 import time
@@ -25,36 +25,36 @@ from mcpzip.proxy.status import ServerStatus
 from mcpzip.system.threads import in_thread
 
 TIMEOUT = 300.0
-"""Seconds a person has to sign in, unless they say otherwise."""
+"""Seconds a person has to sign in by default."""
 
 _STYLES = {"signed in": "green", "needs login": "red", "failing": "red", "unknown": "dim", "off": "dim"}
 
 
 @click.group()
 def auth() -> None:
-    """Sign in to servers, and out of them."""
+    """Sign in to servers and out of them."""
 
 
 @auth.command()
 @click.argument("name", metavar="SERVER")
-@click.option("--no-browser", is_flag=True, help="Open no browser; the answer's address is pasted here.")
+@click.option("--no-browser", is_flag=True, help="Open no browser; paste the URL that you are redirected to.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds you have.",
+    help="Seconds to sign in.",
 )
-@click.option("--force", is_flag=True, help="Sign in anew, signed in or not.")
+@click.option("--force", is_flag=True, help="Sign in again even if you are signed in.")
 @with_proxy
 async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force: bool) -> int:
-    """Sign in to SERVER with OAuth: in the browser, or with the machine's own credentials if it has such.
+    """Sign in to SERVER with OAuth: in the browser, or with the client credentials in the config.
 
-    The address is printed as well: it may be opened anywhere. Exit code 1 when it didn't come about.
+    The URL is printed too, and may be opened on another device. Exit code 1 when the sign-in failed.
     """
-    server = _to_sign_in_to(proxy, name)
+    server = _login_server(proxy, name)
     store = SignIns(proxy.config, warn).store
-    async with _alone(store, server):
+    async with _login_lock(store, server):
         before = await in_thread(partial(store.load, server.url), "auth")
         if server.auth is not None and server.auth.grant == "client_credentials":
             from mcpzip.auth.login import sign_in
@@ -62,18 +62,18 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
             grant = await sign_in(server, store, None, force=force)
             already = grant is not None and grant == before
         else:
-            grant, already = await _ask(
+            grant, already = await _login_person(
                 server, store, before, browser=not no_browser, timeout=timeout, force=force
             )
     if grant is None:
-        console.say(f"{name} wants no login: it can be used as it is.")
+        console.say(f"{name} needs no login: it can be used as it is.")
         return 0
     word = "Already signed in" if already else "Signed in"
-    console.say(f"{word} to {name} ({_told(grant)}).")
+    console.say(f"{word} to {name} ({_summary(grant)}).")
     if already:
-        console.say("--force does it anew.")
+        console.say("Use --force to sign in again.")
     else:
-        await _list(proxy, name)
+        await _list_tools(proxy, name)
     return 0
 
 
@@ -81,18 +81,18 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
 @click.argument("name", metavar="SERVER")
 @with_proxy
 async def logout(proxy: Proxy, name: str) -> int:
-    """Sign out of SERVER: revoke what it granted, where it can be told to, and forget it here.
+    """Sign out of SERVER: revoke its tokens where the server supports that, and delete them here.
 
-    SERVER may also be the address of a server that was taken out of the config.
+    SERVER may also be the URL of a server that was removed from the config.
     """
     store = SignIns(proxy.config, warn).store
-    for server in await _to_sign_out_of(proxy, store, name):
+    for server in await _logout_servers(proxy, store, name):
         grant = await in_thread(partial(store.load, server.url), "auth")
         if grant is None:
             console.say(f"You are not signed in to {name}: nothing is kept.")
         else:
             await _sign_out(server, store, grant)
-        _mention_mcp_remote(server)
+        _warn_of_mcp_remote(server)
     return 0
 
 
@@ -100,23 +100,23 @@ async def logout(proxy: Proxy, name: str) -> int:
 @click.option("--json", "as_json", is_flag=True, help="For programs. Holds no secret.")
 @with_proxy
 async def status(proxy: Proxy, as_json: bool) -> int:
-    """Say how each server over HTTP is signed in to. Nobody is asked: `mcpzip servers` does that.
+    """Show the sign-in of each server over HTTP, without asking the servers as `mcpzip servers` does.
 
     Exit code 1 when any needs a login.
     """
-    found = await _standings(proxy)
+    standings = await _standings(proxy)
     if as_json:
-        console.data([one.as_json() for one in found])
+        console.data([one.as_json() for one in standings])
     else:
-        _show(found, proxy.config.path)
-    return 1 if any(one.wrong for one in found) else 0
+        _show(standings, proxy.config.path)
+    return 1 if any(one.wrong for one in standings) else 0
 
 
 # ---- login
 
 
-def _to_sign_in_to(proxy: Proxy, name: str) -> ServerConfig:
-    """The server called ``name``. Raises McpzipError when OAuth has no part in it."""
+def _login_server(proxy: Proxy, name: str) -> ServerConfig:
+    """The server called ``name``. Raises McpzipError when it doesn't use OAuth."""
     server = proxy.config.servers[known_server(proxy, name)]
     where = proxy.config.path
     if server.transport == "stdio":
@@ -139,8 +139,8 @@ def _to_sign_in_to(proxy: Proxy, name: str) -> ServerConfig:
 
 
 @asynccontextmanager
-async def _alone(store: Store, server: ServerConfig) -> AsyncIterator[None]:
-    """Raises LoginError while another process signs in to ``server``: one window is enough."""
+async def _login_lock(store: Store, server: ServerConfig) -> AsyncIterator[None]:
+    """Raises LoginError while another process signs in to ``server``."""
     held = False
     try:
         async with store.locked(f"login {canonical(server.url)}", timeout=0):
@@ -157,7 +157,7 @@ async def _alone(store: Store, server: ServerConfig) -> AsyncIterator[None]:
         raise LoginError(f"{error.filename or 'The sign-ins'} can't be written: {error.strerror}.") from error
 
 
-async def _ask(
+async def _login_person(
     server: ServerConfig,
     store: Store,
     before: Grant | None,
@@ -166,21 +166,21 @@ async def _ask(
     timeout: float,
     force: bool,
 ) -> tuple[Grant | None, bool]:
-    """Has a person sign in. Returns what is granted, and whether it was before they were asked."""
+    """Lets a person sign in. Returns the grant, and whether it existed before without asking them."""
     from mcpzip.auth.login import sign_in
     from mcpzip.auth.memory import callback_port
     from mcpzip.auth.person import Person
 
     port = server.auth.callback_port if server.auth is not None else 0
-    rather = callback_port(before)
+    preferred = callback_port(before)
     async with Person(
-        server.name, console.tell, browser=browser, timeout=timeout, port=port, rather=rather
+        server.name, console.tell_person, browser=browser, timeout=timeout, port=port, rather=preferred
     ) as person:
         grant = await sign_in(server, store, person, force=force)
     return grant, not person.asked
 
 
-def _told(grant: Grant) -> str:
+def _summary(grant: Grant) -> str:
     scope = f"scope: {grant.scope}" if grant.scope else "no scope was named"
     if grant.expires_at is None:
         return f"{scope}; no end was named"
@@ -188,8 +188,8 @@ def _told(grant: Grant) -> str:
     return f"{scope}; until {end}" + (", renewed by itself" if grant.refresh_token else "")
 
 
-async def _list(proxy: Proxy, name: str) -> None:
-    """Says how many tools ``name`` has now. That it can't is no failure of the login."""
+async def _list_tools(proxy: Proxy, name: str) -> None:
+    """Prints how many tools ``name`` has now. A failed listing is no failure of the login."""
     await proxy.refresh([name])
     (now,) = (one for one in proxy.status() if one.name == name)
     if now.reason:
@@ -201,8 +201,8 @@ async def _list(proxy: Proxy, name: str) -> None:
 # ---- logout
 
 
-async def _to_sign_out_of(proxy: Proxy, store: Store, name: str) -> list[ServerConfig]:
-    """The server called ``name``, or those kept under that address. Raises McpzipError."""
+async def _logout_servers(proxy: Proxy, store: Store, name: str) -> list[ServerConfig]:
+    """The server called ``name``, or those with a grant for that URL. Raises McpzipError."""
     server = proxy.config.servers.get(name)
     if server is None and "://" in name:
         kept = await in_thread(store.all, "auth")
@@ -219,19 +219,19 @@ async def _to_sign_out_of(proxy: Proxy, store: Store, name: str) -> list[ServerC
 async def _sign_out(server: ServerConfig, store: Store, grant: Grant) -> None:
     from mcpzip.auth.login import sign_out
 
-    left = await sign_out(server, store)
-    revoked = bool(grant.access_token or grant.refresh_token) and not left
+    problems = await sign_out(server, store)
+    revoked = bool(grant.access_token or grant.refresh_token) and not problems
     done = f"revoked at {grant.issuer or 'its server'}, and removed" if revoked else "removed"
     console.say(f"Signed out of {server.name}: what it granted is {done} here.")
-    for sentence in left:
+    for sentence in problems:
         warn(sentence)
 
 
-def _mention_mcp_remote(server: ServerConfig) -> None:
+def _warn_of_mcp_remote(server: ServerConfig) -> None:
     takes = server.auth is not None and server.auth.mcp_remote
     if takes and mcp_remote.read(server.url, server.headers, os.environ) is not None:
         warn(
-            f"mcp-remote is still signed in to {server.name}, and that is used again; "
+            f"mcp-remote is still signed in to {server.name}, and mcpzip will use its sign-in; "
             'to stop it, add "auth": {"mcp_remote": false} to the server in the config.'
         )
 
@@ -240,7 +240,7 @@ def _mention_mcp_remote(server: ServerConfig) -> None:
 
 
 async def _standings(proxy: Proxy) -> list[Standing]:
-    """Every server over HTTP, by name, and then what is kept for none of them."""
+    """The sign-ins of all servers over HTTP, by name, then the stored grants of no configured server."""
     sign_ins = SignIns(proxy.config, warn)
     kept = await in_thread(lambda: {canonical(one.url): one for one in sign_ins.store.all()}, "auth")
     listed = {one.name: one for one in proxy.status()}
@@ -266,27 +266,27 @@ def _listing(known: ServerStatus) -> Listing:
 
 
 def _show(found: list[Standing], config: str) -> None:
-    """The table for people."""
+    """Prints the table for people."""
     if not found:
         console.say(f"No server in {config} is reached over HTTP.")
         return
     headings = ("server", "state", "issuer", "scope", "expires", "what is wrong")
-    sheet = console.Sheet(*headings, wide=("what is wrong",))
+    table = console.Table(*headings, wide=("what is wrong",))
     for one in found:
         todo = f"Run: {one.command}" if one.command else ""
         state = console.styled(one.state, _STYLES.get(one.state, ""))
-        sheet.row(
+        table.row(
             one.name,
             state.append(", disabled") if one.disabled else state,
             one.issuer,
             one.scope,
-            _ends(one),
+            _expiry(one),
             ". ".join(part for part in (one.reason, todo) if part),
         )
-    sheet.show()
+    table.show()
 
 
-def _ends(one: Standing) -> str:
+def _expiry(one: Standing) -> str:
     if one.expires_in is None:
         return ""
     left = f"in {age(one.expires_in)}" if one.expires_in > 0 else "has"

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from mcpzip.cli import console
-from mcpzip.cli.proxy_session import found, with_proxy
+from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.entry import JsonObject
 from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
@@ -28,39 +28,39 @@ async def call(
 ) -> int:
     """Run a tool. NAME is server__tool; ARGUMENTS are one JSON object, or key=value each.
 
-    A value is read by the tool's schema: numbers, true/false and JSON where it asks for them, else text.
+    A value's type follows the tool's schema: numbers, true/false and JSON where it asks for them, else text.
     Exit code 1 when the tool reports an error.
     """
-    entry = await found(proxy, name)
+    entry = await find_tool(proxy, name)
     given = read_arguments(arguments, entry.input_schema())
-    with console.working(entry.name) as progress:
+    with console.progress_bar(entry.name) as progress:
 
         def tell(method: str, params: bytes | None) -> None:
             if method == "notifications/progress" and params is not None:
-                _advance(progress, params)
+                _update(progress, params)
 
         exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', tell=tell)
         try:
             result = await proxy.execute(entry, given, timeout, exchange)
         except UpstreamRpcError as error:
-            raise _Refused(error) from error
+            raise _RpcError(error) from error
     if as_json:
         console.raw(result)
         return 1 if _Result.read(result).is_error else 0
     return _show(_Result.read(result))
 
 
-_AMPLE = 20 * SHOWN_LINE
-"""Bytes of an error's data that are looked at for the few that are shown."""
+_DATA_LENGTH = 20 * SHOWN_LINE
+"""Bytes of an error's data that are decoded, of which fewer are shown."""
 
 
-class _Refused(click.ClickException):
+class _RpcError(click.ClickException):
     exit_code = 1
 
     def __init__(self, error: UpstreamRpcError) -> None:
-        data = f" {error.data[:_AMPLE].decode('utf-8', 'replace')}" if error.data else ""
-        told = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
-        super().__init__(sanitize.one_line(redact(told), SHOWN_LINE))
+        data = f" {error.data[:_DATA_LENGTH].decode('utf-8', 'replace')}" if error.data else ""
+        message = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
+        super().__init__(sanitize.one_line(redact(message), SHOWN_LINE))
 
 
 class _ProgressParams(msgspec.Struct):
@@ -82,7 +82,7 @@ class _Result(msgspec.Struct):
 
     @staticmethod
     def read(result: bytes) -> "_Result":
-        """What is to be shown of a result; one in no known form is shown as the JSON it is."""
+        """The parts of a result that are shown; a malformed result is shown as its JSON."""
         try:
             return msgspec.json.decode(result, type=_Result)
         except (msgspec.DecodeError, RecursionError):
@@ -97,12 +97,12 @@ def _members(result: bytes) -> dict[str, bytes]:
         return {}
 
 
-def _advance(progress: Callable[[float, float | None, str], None], params: bytes) -> None:
+def _update(progress: Callable[[float, float | None, str], None], params: bytes) -> None:
     try:
-        told = msgspec.json.decode(params, type=_ProgressParams)
+        update = msgspec.json.decode(params, type=_ProgressParams)
     except (msgspec.DecodeError, RecursionError):
         return
-    progress(told.progress, told.total, told.message or "")
+    progress(update.progress, update.total, update.message or "")
 
 
 def _show(result: _Result) -> int:
@@ -117,8 +117,8 @@ def _show(result: _Result) -> int:
 
 
 def read_arguments(given: tuple[str, ...], schema: JsonObject) -> bytes:
-    """The arguments meant by the command line, as JSON text: an object as it was written, key=value by the
-    tool's schema. Raises InvalidArgumentsError.
+    """The tool arguments on the command line as JSON text: an object unchanged, or the key=value pairs
+    converted by the tool's schema. Raises InvalidArgumentsError.
     """
     if len(given) == 1 and given[0].lstrip().startswith("{"):
         text = given[0].strip().encode("utf-8", "surrogateescape")

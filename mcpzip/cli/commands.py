@@ -1,4 +1,4 @@
-"""The command line: what there is, and how errors end."""
+"""The command line: the commands, and their exit codes."""
 
 import asyncio
 import os
@@ -13,11 +13,11 @@ from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
 COMMANDS = ("auth", "call", "demo", "describe", "refresh", "search", "serve", "servers", "usage")
-"""Each is in the module of its name, which is imported when the command is wanted."""
+"""Each is in the module of its name, which is imported when the command is used."""
 
 
 class _Commands(click.Group):
-    """What there is, without what each of them needs: half of a command's start would be the others'."""
+    """Imports the used command only: importing all of them would double the start-up time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -37,24 +37,24 @@ def commands() -> None:
     """Three tools in front of every MCP server your agent talks to.
 
     The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json.
-    Exit codes: 0 done, 1 it could not be done, 2 the request or the config is wrong.
+    Exit codes: 0 done, 1 failed, 2 the request or the config is wrong.
     """
 
 
 def run(argv: list[str]) -> int:
     """Runs one command line. Returns the exit code; prints errors as sentences."""
-    console.begin()
+    console.configure_streams()
     try:
         code = commands.main(argv, prog_name="mcpzip", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        console.refuse(error)
+        console.usage_error(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return FAILED
-    except BrokenPipeError:  # whoever read our output (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python will try to flush the rest
+    except BrokenPipeError:  # the reader of our output (head, less) has exited
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return DONE
     except (UpstreamError, LoginError) as error:
         console.warn(str(error))

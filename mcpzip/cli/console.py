@@ -1,12 +1,12 @@
-"""The one way out: all that a command shows somebody is written here, and nowhere else in this folder.
+"""The output of all commands; no other module of this folder writes to stdout or stderr.
 
 The rules:
 
-1. What people read is text, never markup, and harmless (`mcpzip.model.sanitize`) – on a pipe as well, where
-   `less` or a log may end at a terminal. Colours and tables are ours alone.
-2. What programs read – ``--json``, and the texts of a result on a pipe – are the bytes as they came. On a
-   terminal JSON means the same, and a text is harmless.
-3. Secrets are left out of what mcpzip says itself; of what a tool answers, nothing is.
+1. Texts for people are never read as markup, and are sanitized (`mcpzip.model.sanitize`), also on a pipe,
+   because `less` or a log may show them on a terminal. Only this module makes colours and tables.
+2. Output for programs (``--json``, and the texts of a result on a pipe) is written byte for byte. On a
+   terminal JSON is escaped to the same value, and a text is sanitized.
+3. Secrets are redacted in mcpzip's own messages, and never in a tool's result.
 """
 
 import io
@@ -25,7 +25,7 @@ from rich.measure import Measurement
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.rule import Rule
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from mcpzip.model import sanitize
@@ -33,16 +33,16 @@ from mcpzip.model.redaction import redact
 from mcpzip.server.complaint import complain, guard_logs
 
 WIDE = 200
-"""Columns for a program, to which names cut in two are of no use."""
+"""Columns on a pipe, so that no name is wrapped for a program."""
 _LABEL = 60
-"""Characters beside a progress bar: it has one line."""
+"""Characters beside a progress bar, which has one line."""
 _INDENT = "  "
 _AS_JSON = JSONHighlighter()
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # it would exit with 1
+        raise BrokenPipeError  # rich would exit with 1
 
 
 _out = _Console(markup=False, highlight=False, emoji=False)
@@ -51,8 +51,10 @@ if not _out.is_terminal and "COLUMNS" not in os.environ:
 _err = _Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
-def begin() -> None:
-    """Has both streams take every character: programs get UTF-8 (RFC 8259, 8.1), a terminal what it has."""
+def configure_streams() -> None:
+    """Makes both streams accept every character: UTF-8 on a pipe (RFC 8259, 8.1), the terminal's encoding
+    otherwise.
+    """
     guard_logs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -66,30 +68,30 @@ def begin() -> None:
 
 
 def say(text: str, style: str = "") -> None:
-    """Lines for people, on stdout, as wide as they are."""
+    """Prints lines for people on stdout, without wrapping."""
     _out.print(Text(sanitize.lines(text), style), soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """Lines for people, on stderr: what is no part of what was asked for."""
+    """Prints lines for people on stderr, redacted: remarks that are no part of the result."""
     _err.print(Text(sanitize.lines(redact(text))), soft_wrap=True)
 
 
-def tell(text: str) -> None:
-    """Lines for the person who signs in, on stderr. The address among them is whole: nothing is left out."""
+def tell_person(text: str) -> None:
+    """Prints lines for the person who signs in on stderr, not redacted: the sign-in URL must be complete."""
     _err.print(Text(sanitize.lines(text)), soft_wrap=True)
 
 
 def warn(warning: str) -> None:
-    """Tells the person at the terminal that something is amiss."""
+    """Prints a warning on stderr, redacted."""
     complain(warning)
 
 
-def refuse(error: click.ClickException) -> None:
-    """What click has to say of a command line that can't be run."""
-    told = io.StringIO()
-    error.show(told)
-    note(told.getvalue().rstrip("\n"))
+def usage_error(error: click.ClickException) -> None:
+    """Prints click's message for a wrong command line."""
+    message = io.StringIO()
+    error.show(message)
+    note(message.getvalue().rstrip("\n"))
 
 
 # ---- tables and frames
@@ -98,12 +100,12 @@ Cell = str | Text
 
 
 def styled(text: str, style: str = "") -> Text:
-    """``text`` in one line and one style: what a cell is made of."""
+    """A cell with ``text`` on one line."""
     return Text(sanitize.one_line(text), style)
 
 
-def stacked(*parts: Cell) -> Text:
-    """``parts`` under one another, in one cell."""
+def stack(*parts: Cell) -> Text:
+    """A cell with ``parts`` on lines of their own."""
     return Text("\n").join(_cell(part) for part in parts)
 
 
@@ -111,8 +113,8 @@ def _cell(cell: Cell) -> Text:
     return cell if isinstance(cell, Text) else styled(cell)
 
 
-class _Hanging:
-    """A text whose lines are indented but for the first: none looks like a row of its own."""
+class _HangingIndent:
+    """A text whose lines after the first are indented, so that none looks like a row of the table."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
@@ -131,11 +133,13 @@ class _Hanging:
                 yield line if number == at == 0 else Text(_INDENT) + line
 
 
-class Sheet:
-    """A table. headings: ``>`` before one stands for numbers. wide: columns that share what room is left."""
+class Table:
+    """A table. headings: ``>`` before one right-aligns its column. wide: columns that share the remaining
+    width. bold: a column in bold.
+    """
 
     def __init__(self, *headings: str, wide: Sequence[str] = (), title: str = "", bold: str = "") -> None:
-        self._table = Table(box=None, pad_edge=bool(title), title_justify="left")
+        self._table = RichTable(box=None, pad_edge=bool(title), title_justify="left")
         if title:
             self._table.title = Text(sanitize.one_line(title), "italic")
         for each in headings:
@@ -149,34 +153,34 @@ class Sheet:
             )
 
     def row(self, *cells: Cell) -> None:
-        """One line of it. A string is literal: no markup is read."""
+        """Adds a row. Strings are not read as markup."""
         first, *others = map(_cell, cells)
-        self._table.add_row(_Hanging(first), *others)
+        self._table.add_row(_HangingIndent(first), *others)
 
     def show(self) -> None:
-        """Prints it, if it has rows."""
+        """Prints the table, if it has rows."""
         if self._table.row_count:
             _out.print(self._table)
 
 
-def framed(text: str) -> None:
-    """``text`` in a frame."""
+def panel(text: str) -> None:
+    """Prints ``text`` in a frame."""
     _out.print(Panel(Text(sanitize.lines(text)), border_style="dim", expand=False))
 
 
-def headed(text: str) -> None:
-    """``text`` with a line after it across the terminal."""
+def rule(text: str) -> None:
+    """Prints ``text`` followed by a horizontal line."""
     _out.print(Rule(styled(text, "bold"), align="left"))
 
 
 def pair(left: str, right: str) -> None:
-    """Two parts of one line, the first of them in colour."""
+    """Prints one line of two parts, the first in colour."""
     _out.print(Text.assemble((sanitize.lines(left), "bold cyan"), " ", sanitize.lines(right)), soft_wrap=True)
 
 
 @contextmanager
-def pictured(path: str | None, title: str) -> Iterator[None]:
-    """Saves what is printed meanwhile as a picture at ``path``, if there is one."""
+def save_svg(path: str | None, title: str) -> Iterator[None]:
+    """Saves the output of the context as an SVG at ``path``, unless that is None."""
     _out.record = path is not None
     yield
     if path is not None:
@@ -187,16 +191,16 @@ def pictured(path: str | None, title: str) -> Iterator[None]:
 
 
 @contextmanager
-def waiting(what: str, *, aside: bool = False) -> Iterator[None]:
-    """Says ``what`` is waited for. aside: on stderr, and only to a terminal."""
-    shown = Text(sanitize.one_line(what))
+def spinner(text: str, *, aside: bool = False) -> Iterator[None]:
+    """Shows ``text`` while the context runs. aside: on stderr, and only on a terminal."""
+    shown = Text(sanitize.one_line(text))
     with (_err.status(shown) if _err.is_terminal else nullcontext()) if aside else _out.status(shown):
         yield
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal for ``total`` things that are under way. Gives what tells that one is done."""
+def counting_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on the terminal for ``total`` items. Yields the function that counts one as done."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -209,9 +213,9 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def working(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
-    """A bar on the terminal for work of which somebody tells. Gives what takes how much is done, of how much,
-    and a message, or "" to keep the last one; numbers that are none of a bar are passed over.
+def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
+    """A progress bar on the terminal for a tool call. Yields the function that takes progress, total and a
+    message, or "" to keep the last message; without a finite total the bar shows activity only.
     """
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -222,45 +226,45 @@ def working(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:
         bar = progress.add_task(sanitize.one_line(what, _LABEL), total=None)
 
-        def tell(done: float, total: float | None, message: str) -> None:
+        def update(done: float, total: float | None, message: str) -> None:
             known = total is not None and isfinite(total) and isfinite(done) and total > 0
             share = min(max(done / total, 0.0), 1.0) if known and total else 0.0
             label = sanitize.one_line(redact(message), _LABEL) if message else None
             progress.update(bar, completed=share, total=1.0 if known else None, description=label)
 
-        yield tell
+        yield update
 
 
-# ---- what programs read
+# ---- output for programs
 
 
 def data(value: object) -> None:
-    """``value`` as JSON."""
+    """Prints ``value`` as JSON."""
     _write(sys.stdout, json.dumps(value, ensure_ascii=False, indent=2) + "\n", sanitize.json_text)
 
 
 def data_line(value: object) -> None:
-    """``value`` as JSON on one line, at once."""
+    """Prints ``value`` as JSON on one line, and flushes."""
     _write(sys.stdout, json.dumps(value, ensure_ascii=False) + "\n", sanitize.json_text)
     sys.stdout.flush()
 
 
 def raw(text: bytes) -> None:
-    """JSON as it came, byte for byte; on a terminal it means the same."""
+    """Prints JSON byte for byte; on a terminal, escaped to the same value."""
     if sys.stdout.isatty():
         _write(sys.stdout, text.decode("utf-8", "surrogateescape") + "\n", sanitize.json_text)
     else:
         click.echo(text)
 
 
-def coloured(value: object) -> None:
-    """``value`` as JSON for people."""
+def pretty_json(value: object) -> None:
+    """Prints ``value`` as indented, coloured JSON for people."""
     text = sanitize.json_text(json.dumps(value, ensure_ascii=False, indent=2))
     _out.print(_AS_JSON(Text(sanitize.lines(text))), soft_wrap=True)
 
 
 def answer(text: str, *, failed: bool = False) -> None:
-    """A text of a result: as it came on a pipe, harmless on a terminal. failed: on stderr."""
+    """Prints a text of a result: unchanged on a pipe, sanitized on a terminal. failed: to stderr."""
     _write(sys.stderr if failed else sys.stdout, text, sanitize.lines, end="\n")
 
 

@@ -1,9 +1,8 @@
-"""`mcpzip demo`: an agent's conversation with three servers through mcpzip, for real, and what it costs.
+"""`mcpzip demo`: a conversation of an agent with three servers through mcpzip, and its cost in tokens.
 
-Nothing here is staged: fake Slack, Todoist and GitHub servers run on one transport each, a `mcpzip serve`
-process stands in front of them, and what is printed is what came over its pipe. Tokens are counted with
-OpenAI's o200k_base where `bpe-openai` is installed (the ``dev`` extra has it); otherwise bytes are, and said
-to be.
+Fake Slack, Todoist and GitHub servers run on one transport each behind a `mcpzip serve` process, and the
+printed texts are the ones that the process sends. Tokens are counted with OpenAI's o200k_base where
+`bpe-openai` is installed (the ``dev`` extra has it); otherwise bytes are counted, and the output says so.
 """
 
 import json
@@ -29,36 +28,36 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """One thing a person asks for. picks, arguments: what a model picks and fills in, having read the
-    signatures.
+class Task:
+    """A person's request. query: the model's search. tool, arguments: the call that the model makes after
+    reading the signatures.
     """
 
-    wish: str
+    request: str
     query: str
-    picks: str
+    tool: str
     arguments: Json
     describe: bool = False
 
 
 SERVERS = {"slack": "stdio", "todoist": "http", "github": "sse"}
-SCENES = (
-    Scene(
+TASKS = (
+    Task(
         "Tell the team that the build is green again.",
         query="send a message to a Slack channel",
-        picks="slack__send_message",
+        tool="slack__send_message",
         arguments={"channel": "#engineering", "text": "The build is green again."},
     ),
-    Scene(
+    Task(
         "Remind me to renew the domain.",
         query="create a task with a due date",
-        picks="todoist__create_task",
+        tool="todoist__create_task",
         arguments={"content": "Renew the domain", "due_string": "every 20 Nov"},
     ),
-    Scene(
+    Task(
         "File a bug about the flaky test.",
         query="open a new issue in a repository",
-        picks="github__create_issue",
+        tool="github__create_issue",
         arguments={"owner": "acme", "repo": "shop", "title": "test_checkout is flaky"},
         describe=True,
     ),
@@ -70,29 +69,32 @@ SCENES = (
     "--svg", type=click.Path(dir_okay=False, writable=True), help="Also save what is printed as a picture."
 )
 def demo(svg: str | None) -> int:
-    """Watch an agent work through mcpzip: three fake servers, one a transport, and the tokens saved.
+    """Watch an agent use three fake servers through mcpzip, and see the tokens saved.
 
     Needs no config, no key and no network; leaves nothing behind.
     """
-    with console.pictured(svg, "mcpzip demo"), ExitStack() as stack:
+    with console.save_svg(svg, "mcpzip demo"), ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpzip-demo-")))
         config = home / "config.json"
-        with console.waiting("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
+        with console.spinner("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
             servers = {
                 name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()
             }
         config.write_text(json.dumps({"mcpServers": servers}))
         with _agent(config) as agent:
-            with console.waiting("waiting for them to list their tools …"):
-                agent.begin()
-                agent.quietly(EXECUTE, {"name": REFRESH})
-            _play(agent)
-        _bill(agent, _everything(config))
+            with console.spinner("waiting for them to list their tools …"):
+                agent.initialize()
+                agent.call(EXECUTE, {"name": REFRESH})
+            _run_tasks(agent)
+        _show_costs(agent, _all_tools(config))
     return 0
 
 
 class Agent:
-    """An MCP client at its plainest, that remembers what its model has had to read."""
+    """A minimal MCP client that records what its model reads.
+
+    standing: texts in every message. exchanges: each tool called, with the texts of call and result.
+    """
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process, self._ids = process, count(1)
@@ -100,9 +102,9 @@ class Agent:
         self.exchanges: list[tuple[str, str]] = []
 
     def ask(self, method: str, params: Json) -> Json:
-        """One request, answered. Raises McpzipError when the proxy ends or answers with an error."""
+        """Sends a request and returns the result. Raises McpzipError for an error or an exit."""
         number = next(self._ids)
-        self._tell({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         assert self._process.stdout
         while line := self._process.stdout.readline():
             answer = cast(Json, json.loads(line))
@@ -112,53 +114,52 @@ class Agent:
                 return cast(Json, answer["result"])
         raise McpzipError("The demo failed: mcpzip serve ended early.")
 
-    def begin(self) -> None:
-        """The handshake and the listing: what the model carries on every message from then on."""
+    def initialize(self) -> None:
+        """Does the handshake and lists the tools: the texts in every later message."""
         client = {"name": "demo", "version": "1"}
         hello = self.ask(
             "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
         )
-        self._tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools = cast(list[Json], self.ask("tools/list", {})["tools"])
         self.standing = [cast(str, hello["instructions"]), *map(_compact, tools)]
 
     def use(self, tool: str, arguments: Json) -> str:
-        """Calls a meta-tool and shows the call and the text the model reads."""
-        text = self.quietly(tool, arguments)
+        """Calls a meta-tool, and prints and records the call and the text that the model reads."""
+        text = self.call(tool, arguments)
         self.exchanges.append((tool, _compact({"name": tool, "arguments": arguments}) + text))
         console.pair(f"→ {tool}", _compact(arguments))
-        console.framed(text)
+        console.panel(text)
         return text
 
-    def quietly(self, tool: str, arguments: Json) -> str:
-        """The text of a result; what a tool reports as an error ends the demo."""
+    def call(self, tool: str, arguments: Json) -> str:
+        """Calls a tool and returns the text of its result. Raises McpzipError for an error."""
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         text = "\n".join(str(part.get("text", part)) for part in cast(list[Json], result["content"]))
         if result.get("isError"):
             raise McpzipError(f"The demo failed: {tool} answered {text!r}.")
         return text
 
-    def _tell(self, message: Json) -> None:
+    def _send(self, message: Json) -> None:
         assert self._process.stdin
         self._process.stdin.write(_compact(message).encode() + b"\n")
         self._process.stdin.flush()
 
 
-def _play(agent: Agent) -> None:
-    for scene in SCENES:
-        console.headed(f"“{scene.wish}”")
-        found = agent.use(SEARCH, {"query": scene.query, "limit": 3})
-        if scene.picks not in found:
-            raise McpzipError(f"The demo failed: {scene.query!r} did not find {scene.picks}.")
-        if scene.describe:
-            agent.use(DESCRIBE, {"name": scene.picks})
-        agent.use(EXECUTE, {"name": scene.picks, "arguments": scene.arguments})
+def _run_tasks(agent: Agent) -> None:
+    for task in TASKS:
+        console.rule(f"“{task.request}”")
+        found = agent.use(SEARCH, {"query": task.query, "limit": 3})
+        if task.tool not in found:
+            raise McpzipError(f"The demo failed: {task.query!r} did not find {task.tool}.")
+        if task.describe:
+            agent.use(DESCRIBE, {"name": task.tool})
+        agent.use(EXECUTE, {"name": task.tool, "arguments": task.arguments})
 
 
-def _everything(config: Path) -> list[str]:
-    """Every tool as its server listed it: what the model would carry without mcpzip.
-
-    Read from the snapshot that `mcpzip serve` left, which holds the very bytes.
+def _all_tools(config: Path) -> list[str]:
+    """The definitions of all tools, which the model would read without mcpzip. They are read from the
+    snapshot that `mcpzip serve` wrote, which holds them byte for byte.
     """
     path = snapshot_path(str(config))
     catalog, warnings = snapshot.load(path, str(config))
@@ -167,16 +168,16 @@ def _everything(config: Path) -> list[str]:
     return [entry.raw.decode() for entry in catalog.entries]
 
 
-def _bill(agent: Agent, everything: list[str]) -> None:
-    measure, unit = _meter()
-    direct, standing = sum(map(measure, everything)), sum(map(measure, agent.standing))
+def _show_costs(agent: Agent, tools: list[str]) -> None:
+    measure, unit = _counter()
+    direct, standing = sum(map(measure, tools)), sum(map(measure, agent.standing))
     exchanges = [(tool, measure(text)) for tool, text in agent.exchanges]
     alone = [cost for tool, cost in exchanges if tool == EXECUTE]
-    headings = ("", f">all {len(everything)} tools listed", ">through mcpzip", ">saved")
-    sheet = console.Sheet(*headings, title=f"what the model reads, in {unit}", bold="saved")
+    headings = ("", f">all {len(tools)} tools listed", ">through mcpzip", ">saved")
+    table = console.Table(*headings, title=f"what the model reads, in {unit}", bold="saved")
 
     def row(what: str, without: int, through: int) -> None:
-        sheet.row(what, f"{without:,}", f"{through:,}", f"{1 - through / without:.0%}")
+        table.row(what, f"{without:,}", f"{through:,}", f"{1 - through / without:.0%}")
 
     row("tools, on every message", direct, standing)
     row(
@@ -184,11 +185,11 @@ def _bill(agent: Agent, everything: list[str]) -> None:
         _conversation(direct, alone),
         _conversation(standing, [cost for _, cost in exchanges]),
     )
-    sheet.show()
+    table.show()
 
 
 def _conversation(standing: int, exchanges: list[int]) -> int:
-    """All that a model reads when every turn sees the standing text and everything said before it."""
+    """The total that a model reads when each message repeats the standing and all earlier texts."""
     total = context = standing
     for cost in exchanges:
         context += cost
@@ -196,7 +197,7 @@ def _conversation(standing: int, exchanges: list[int]) -> int:
     return total
 
 
-def _meter() -> tuple[Callable[[str], int], str]:
+def _counter() -> tuple[Callable[[str], int], str]:
     try:
         import bpe_openai
     except ImportError:
@@ -207,7 +208,7 @@ def _meter() -> tuple[Callable[[str], int], str]:
 
 @contextmanager
 def _fake(name: str, transport: str) -> Iterator[Json]:
-    """A fake server's entry in the config; over HTTP it runs until the context ends."""
+    """The config entry of a fake server; over HTTP the server runs until the context ends."""
     argv = [sys.executable, "-m", "mcpzip_fakes", name]
     if transport == "stdio":
         yield {"command": argv[0], "args": argv[1:]}
@@ -217,10 +218,10 @@ def _fake(name: str, transport: str) -> Iterator[Json]:
     )
     try:
         assert process.stdout
-        said = process.stdout.readline().split()
-        if said[:1] != ["listening"]:
+        words = process.stdout.readline().split()
+        if words[:1] != ["listening"]:
             raise McpzipError(f"The demo failed: the fake {name} server did not start.")
-        yield {"type": transport, "url": said[1]}
+        yield {"type": transport, "url": words[1]}
     finally:
         process.terminate()
         process.communicate()

@@ -1,11 +1,11 @@
-"""`mcpzip describe`: everything an upstream says of one tool."""
+"""`mcpzip describe`: the definition of one tool."""
 
 import time
 
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.proxy_session import found, with_proxy
+from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.names import join
 from mcpzip.model.signature import parameters
@@ -19,7 +19,7 @@ from mcpzip.proxy.proxy import Proxy
 @with_proxy
 async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
     """Show a tool's description and schema. NAME is server__tool."""
-    entry = await found(proxy, name)
+    entry = await find_tool(proxy, name)
     if as_json:
         console.raw(entry.raw)
         return 0
@@ -32,6 +32,6 @@ async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
     for key in ("inputSchema", "outputSchema", "annotations"):
         if key in definition:
             console.say(f"\n{key}", "bold")
-            console.coloured(definition[key])
+            console.pretty_json(definition[key])
     console.say("\n" + freshness(proxy.catalog.servers[entry.server], time.time()))
     return 0

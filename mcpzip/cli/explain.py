@@ -1,4 +1,4 @@
-"""What a search found, as people and programs are shown it, and why it found that."""
+"""Rendering search results, and how they were ranked."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,57 +23,57 @@ _FIELDS_SHOWN = 3
 
 
 def show(question: Question, results: Results, catalog: Catalog) -> None:
-    """For people: what was found."""
-    if _nothing(question, results, catalog):
+    """Prints the results for people."""
+    if _show_no_hits(question, results, catalog):
         return
-    if said := no_word_known(results):
-        console.say(said)
-    for hits in _headed(results):
-        sheet = console.Sheet(
+    if sentence := no_word_known(results):
+        console.say(sentence)
+    for hits in _by_need(results):
+        table = console.Table(
             "tool", "what it does", "parameters", ">score", wide=("what it does", "parameters")
         )
         for hit in hits:
-            sheet.row(
+            table.row(
                 _name(hit),
                 summary(hit.entry.description),
                 parameters(hit.entry.input_schema(), 160),
                 f"{hit.score:.2f}",
             )
-        sheet.show()
+        table.show()
     console.say(account(results))
 
 
 def explain(question: Question, results: Results, searcher: Searcher, catalog: Catalog) -> None:
-    """For people: what was found, and why."""
+    """Prints the results for people, with the parts of each score."""
     ranks = {hit: rank for rank, hit in enumerate(results.hits, 1)}
-    for hits in _headed(results):
-        sheet = console.Sheet(
+    for hits in _by_need(results):
+        table = console.Table(
             ">#", "tool", ">score", "tier", ">words", ">meaning", "words found in", "matched", "moved by"
         )
         for hit in hits:
             fields = _fields(question, hit, searcher)
-            sheet.row(
+            table.row(
                 str(ranks[hit]),
                 _name(hit),
                 f"{hit.score:.3f}",
                 hit.tier,
                 f"{hit.words:.2f}",
                 "" if hit.similarity is None else f"{hit.similarity:.2f}",
-                console.stacked(
+                console.stack(
                     *(f"{field} {share:.2f}" for field, share in list(fields.items())[:_FIELDS_SHOWN])
                 ),
                 ", ".join(hit.matched),
-                console.stacked(*(f"{why} ×{factor:.3g}" for why, factor in hit.moved)),
+                console.stack(*(f"{why} ×{factor:.3g}" for why, factor in hit.moved)),
             )
-        sheet.show()
-    for what, said in _understanding(question, results):
-        console.say(f"{what}: {said}")
-    if not _nothing(question, results, catalog):
+        table.show()
+    for label, text in _query_notes(question, results):
+        console.say(f"{label}: {text}")
+    if not _show_no_hits(question, results, catalog):
         console.say(account(results))
 
 
 def as_json(question: Question, results: Results, searcher: Searcher | None) -> dict[str, object]:
-    """For programs. searcher: what found it, if it is to be explained."""
+    """The results for programs. searcher: given to add the explanation."""
     found = details(results)
     rows = found["results"]
     assert isinstance(rows, list)
@@ -100,13 +100,13 @@ def as_json(question: Question, results: Results, searcher: Searcher | None) -> 
 
 
 def _fields(question: Question, hit: Hit, searcher: Searcher) -> dict[str, float]:
-    """What the words are worth in each field of a tool, most first."""
+    """The keyword score of each field of a tool, highest first."""
     found = searcher.by_field(hit.need or question.query, question.filters, hit.entry)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _understanding(question: Question, results: Results) -> Iterator[tuple[str, str]]:
-    """How the query was read: each thing that there is to say, and what it is called."""
+def _query_notes(question: Question, results: Results) -> Iterator[tuple[str, str]]:
+    """How the query was interpreted: labels and texts."""
     if results.corrected:
         yield "read", ", ".join(f"{wrong!r} as {right!r}" for wrong, right in results.corrected)
     if results.unknown_words:
@@ -133,8 +133,8 @@ def _filters(query: str, filters: Filters) -> Iterator[str]:
         yield "that change nothing" if filters.read_only else "that may change something"
 
 
-def _headed(results: Results) -> Iterator[Iterable[Hit]]:
-    """The hits, those for each need under its heading."""
+def _by_need(results: Results) -> Iterator[Iterable[Hit]]:
+    """The hits of each need, after printing its heading."""
     quality = dict(results.needs)
     for need, hits in by_need(results).items():
         if need:
@@ -142,7 +142,8 @@ def _headed(results: Results) -> Iterator[Iterable[Hit]]:
         yield hits
 
 
-def _nothing(question: Question, results: Results, catalog: Catalog) -> bool:
+def _show_no_hits(question: Question, results: Results, catalog: Catalog) -> bool:
+    """Prints why there are no hits. Returns False when there are some."""
     if results.hits:
         return False
     why = why_nothing(question, results, catalog, _SERVERS_SHOWN)
@@ -154,4 +155,4 @@ def _nothing(question: Question, results: Results, catalog: Catalog) -> bool:
 
 def _name(hit: Hit) -> console.Cell:
     also = [console.styled(f"also {name}", "dim") for name in hit.also]
-    return console.stacked(shown_name(hit.entry), *also)
+    return console.stack(shown_name(hit.entry), *also)

@@ -1,18 +1,18 @@
 """The entry point.
 
-The rule: `serve` is on a client's critical path and goes straight to the front desk; everything else may
-import what it likes.
+The rule: a client waits for `serve` to start, so `serve` imports only `server.frontdesk`; the other commands
+may import anything.
 """
 
 import sys
 
 
 def main() -> None:
-    """Runs the command line and exits: 0 done, 1 it could not be done, 2 the request or config was wrong."""
+    """Runs the command line and exits: 0 done, 1 failed, 2 the request or the config is wrong."""
     sys.excepthook = _crashed
     try:
         sys.exit(_run(sys.argv[1:]))
-    except KeyboardInterrupt:  # before anything was begun that would have to be ended
+    except KeyboardInterrupt:  # nothing has been started yet that would have to be ended
         sys.exit(1)
 
 
@@ -28,9 +28,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
-    """The config given to a plain `serve [--config FILE]`, None when none was; False for any other command
-    line.
-    """
+    """The FILE of a plain `serve [--config FILE]`, None without one; False for any other command line."""
     match argv:
         case ["serve"]:
             return None
@@ -43,7 +41,7 @@ def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
 
 
 def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
-    """A crash is no way past what holds for everything that is said (imported only when it is needed)."""
+    """Prints the traceback redacted and sanitized; imports what that takes only now."""
     from mcpzip.server.complaint import crashed
 
     crashed(kind, error, trace)

@@ -1,4 +1,4 @@
-"""What every command that works on the config shares: the option, and a proxy for as long as it runs."""
+"""What the commands that use a proxy share: the --config option, the proxy, and finding servers and tools."""
 
 import asyncio
 import os
@@ -29,9 +29,7 @@ P = ParamSpec("P")
 def with_proxy(
     work: Callable[Concatenate[Proxy, P], Coroutine[None, None, int]],
 ) -> Callable[P, int]:
-    """Makes ``work`` a command body: adds --config, runs it in an event loop with a proxy, returns its exit
-    code.
-    """
+    """Makes ``work`` a command body: adds --config, and runs ``work`` in an event loop with a proxy."""
 
     @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
     @wraps(work)
@@ -50,8 +48,8 @@ def with_proxy(
 
 @asynccontextmanager
 async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> AsyncIterator[Proxy]:
-    """A proxy on this config and its snapshot. No server is started until something needs it. Raises
-    ConfigError. semantic: in place of the config's.
+    """A proxy with this config and its snapshot; it starts servers when they are needed. semantic: replaces
+    the config's. Raises ConfigError.
     """
     loaded = load(config, os.environ)
     if semantic is not None:
@@ -67,22 +65,22 @@ async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> Asy
 
 
 async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
-    """Lists ``names`` behind a progress bar; why each failed one did, by name."""
+    """Lists the servers ``names``, with a progress bar. Returns the reasons of failures, by name."""
     failures: dict[str, str] = {}
-    with console.counting("asking servers", len(names)) as done:
+    with console.counting_bar("asking servers", len(names)) as done:
 
-        async def one(name: str) -> None:
+        async def refresh(name: str) -> None:
             update = (await proxy.refresh([name]))[0]
             if not isinstance(update, Listed):
                 failures[name] = update.reason
             done()
 
-        await asyncio.gather(*map(one, names))
+        await asyncio.gather(*map(refresh, names))
     return failures
 
 
 async def list_missing(proxy: Proxy, server: str | None = None) -> None:
-    """Lists the servers never listed, or only the one named, so that a first search finds something."""
+    """Lists the servers that were never listed, or of these only ``server``."""
     missing = [
         one.name
         for one in proxy.status()
@@ -92,8 +90,8 @@ async def list_missing(proxy: Proxy, server: str | None = None) -> None:
         await list_servers(proxy, missing)
 
 
-async def found(proxy: Proxy, name: str) -> Entry:
-    """The tool called ``name``. Its server is asked when it isn't in the catalog, and no other is waited for.
+async def find_tool(proxy: Proxy, name: str) -> Entry:
+    """The tool called ``name``. When it isn't in the catalog, only its own server is listed first.
 
     Raises UnknownToolError, UpstreamUnavailableError.
     """
@@ -110,7 +108,7 @@ async def found(proxy: Proxy, name: str) -> Entry:
 def known_server(proxy: Proxy, name: str) -> str:
     """``name`` if it is a configured server. Raises McpzipError."""
     if name not in proxy.config.servers:
-        from difflib import get_close_matches  # slow to import, and wanted only for a slip
+        from difflib import get_close_matches  # slow to import, and needed for typing mistakes only
 
         known = sorted(proxy.config.servers)
         near = get_close_matches(name, known, n=3, cutoff=0.5)

@@ -13,7 +13,7 @@ from mcpzip.proxy.proxy import Proxy
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @with_proxy
 async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
-    """List the tools of every server, or of the named ones, and keep them on disk.
+    """List the tools of every server, or of the named ones, and save them.
 
     Exit code 1 when any of them fails.
     """

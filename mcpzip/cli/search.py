@@ -1,4 +1,4 @@
-"""`mcpzip search`: what `search_tools` would find, for people and programs."""
+"""`mcpzip search`: the results of `search_tools`, for people and programs."""
 
 import asyncio
 import json
@@ -29,15 +29,15 @@ from mcpzip.search.remote import remote_tiers
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the command line asks for, and how to show it."""
+class _Request:
+    """The query on the command line, and the form of the output."""
 
     query: str
     limit: int | None
     filters: Filters
     as_json: bool
     as_model: bool
-    explained: bool
+    explain: bool
 
     def question(self, default_limit: int) -> Question:
         return Question(self.query, self.limit or default_limit, self.filters)
@@ -47,16 +47,16 @@ class _Asked:
 @click.argument("query", required=False)
 @click.option("-n", "--limit", type=click.IntRange(1, MAX_LIMIT), help="How many tools to show.")
 @click.option("-s", "--server", help="Only this server's tools.")
+@click.option("--read-only/--writes", default=None, help="Only tools that are read-only, or only the others.")
 @click.option(
-    "--read-only/--writes", default=None, help="Only tools that change nothing, or only the others."
+    "--explain", "explained", is_flag=True, help="Show why each tool was found and how it was ranked."
 )
-@click.option("--explain", "explained", is_flag=True, help="Why these, and why in this order.")
 @click.option("--json", "as_json", is_flag=True, help="Names, scores and signatures as JSON.")
 @click.option("--as-model", is_flag=True, help="Exactly what the model would read.")
 @click.option(
     "--semantic",
     metavar="local|onnx|ollama|URL|off",
-    help="What finds tools by their meaning, in place of what the config says.",
+    help="The semantic tier, instead of the config's.",
 )
 @click.option(
     "--catalog",
@@ -75,49 +75,53 @@ def search(
     as_json: bool, as_model: bool, semantic: str | None, catalog: str | None, batch: bool, config: str | None,
 ) -> int:  # fmt: skip
     """Find tools by what you want to do."""
-    meaning = _semantic(semantic) if semantic is not None else None
+    tier = _semantic(semantic) if semantic is not None else None
     if batch:
         if catalog is None:
             raise click.UsageError("--batch needs --catalog FILE.jsonl.")
-        return asyncio.run(_answer_batch(Path(catalog), config, meaning))
+        return asyncio.run(_answer_batch(Path(catalog), config, tier))
     if query is None:
         raise click.UsageError("Say what to search for, e.g. mcpzip search 'send a message'.")
-    asked = _Asked(query, limit, Filters(server, read_only), as_json, as_model, explained)
+    request = _Request(query, limit, Filters(server, read_only), as_json, as_model, explained)
     if catalog is not None:
-        return asyncio.run(_search_file(Path(catalog), config, meaning, asked))
-    return asyncio.run(_search_config(config, meaning, asked))
+        return asyncio.run(_search_file(Path(catalog), config, tier, request))
+    return asyncio.run(_search_config(config, tier, request))
 
 
-def _semantic(said: str) -> SemanticConfig:
-    """``said`` as the config's ``search.semantic`` would be read. Raises ConfigError."""
-    written = json.dumps({"search": {"semantic": said}, "mcpServers": {}})
-    return parse(written.encode(), "--semantic", {}).search.semantic
+def _semantic(text: str) -> SemanticConfig:
+    """``text`` parsed like the config's ``search.semantic``. Raises ConfigError."""
+    document = json.dumps({"search": {"semantic": text}, "mcpServers": {}})
+    return parse(document.encode(), "--semantic", {}).search.semantic
 
 
-async def _search_config(config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
-    async with open_proxy(config_path(config, os.environ), meaning) as proxy:
-        await list_missing(proxy, asked.filters.server)
-        with console.waiting("embedding the catalog", aside=True):
+async def _search_config(config: str | None, semantic: SemanticConfig | None, request: _Request) -> int:
+    async with open_proxy(config_path(config, os.environ), semantic) as proxy:
+        await list_missing(proxy, request.filters.server)
+        with console.spinner("embedding the catalog", aside=True):
             await proxy.settled()
-        question = asked.question(proxy.config.search.default_limit)
+        question = request.question(proxy.config.search.default_limit)
         results = await proxy.search(question)
         troubles = proxy.troubles()
-        code = _show(asked, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles)
-        if not asked.as_model:
+        code = _show(
+            request, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles
+        )
+        if not request.as_model:
             for name, reason in sorted(troubles.items()):
                 console.note(sanitize.one_line(f"{name}: {reason}"))
         return code
 
 
-async def _search_file(path: Path, config: str | None, meaning: SemanticConfig | None, asked: _Asked) -> int:
-    async with _opened_file(path, config, meaning) as file:
-        question = asked.question(file.config.search.default_limit)
+async def _search_file(
+    path: Path, config: str | None, semantic: SemanticConfig | None, request: _Request
+) -> int:
+    async with _open_file(path, config, semantic) as file:
+        question = request.question(file.config.search.default_limit)
         results = await file.finder.find(question, file.searcher, file.catalog)
-        return _show(asked, question, results, file.searcher, file.catalog, file.config, {})
+        return _show(request, question, results, file.searcher, file.catalog, file.config, {})
 
 
 def _show(
-    asked: _Asked,
+    request: _Request,
     question: Question,
     results: Results,
     searcher: Searcher,
@@ -125,15 +129,15 @@ def _show(
     config: Config,
     troubles: dict[str, str],
 ) -> int:
-    if asked.as_model:
+    if request.as_model:
         result = reply(question, results, catalog, troubles, time.time(), config.search.max_tokens)
         text = json.loads(result)["content"][0]["text"]
         console.say(text)
-    elif asked.as_json:
-        explainer = searcher if asked.explained else None
+    elif request.as_json:
+        explainer = searcher if request.explain else None
         found = explain.as_json(question, results, explainer)
         console.data(found)
-    elif asked.explained:
+    elif request.explain:
         explain.explain(question, results, searcher, catalog)
     else:
         explain.show(question, results, catalog)
@@ -144,8 +148,8 @@ def _show(
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """The tools in a file, ready to be searched."""
+class _SearchedFile:
+    """The indexed tools of a file."""
 
     config: Config
     catalog: Catalog
@@ -154,29 +158,29 @@ class _File:
 
 
 @asynccontextmanager
-async def _opened_file(
-    path: Path, config: str | None, meaning: SemanticConfig | None
-) -> AsyncIterator[_File]:
-    """As ``config`` says, if one is named; else by the defaults, and nobody's key is used."""
+async def _open_file(
+    path: Path, config: str | None, semantic: SemanticConfig | None
+) -> AsyncIterator[_SearchedFile]:
+    """Uses the settings of ``config`` if it is given, else the defaults without any API key."""
     where = config_path(config, os.environ)
-    told = load(where, os.environ) if config is not None else Config(where, {})
-    search = told.search if meaning is None else replace(told.search, semantic=meaning)
-    # What is kept of a file, which are the vectors of other programs, is kept under its own name.
-    told = replace(told, path=os.path.join(os.path.dirname(where), path.name), search=search)
+    loaded = load(where, os.environ) if config is not None else Config(where, {})
+    search = loaded.search if semantic is None else replace(loaded.search, semantic=semantic)
+    # The vectors that embedding servers return are cached under the file's own name.
+    loaded = replace(loaded, path=os.path.join(os.path.dirname(where), path.name), search=search)
     entries = list(_read_tools(path))
     servers: dict[str, list[Entry]] = {}
     for entry in entries:
         servers.setdefault(entry.server, []).append(entry)
-    catalog = Catalog({name: ServerRecord(name, tuple(of_it)) for name, of_it in servers.items()})
+    catalog = Catalog({name: ServerRecord(name, tuple(tools)) for name, tools in servers.items()})
     searcher = new_searcher(search, warn)
     searcher.index(entries, str(path))
-    elsewhere = remote_tiers(told)
-    finder = Finder({}, None, elsewhere)
+    remote = remote_tiers(loaded)
+    finder = Finder({}, None, remote)
     try:
-        if elsewhere is not None:
+        if remote is not None:
             finder.index(catalog)
-            await elsewhere.settled()
-        yield _File(told, catalog, searcher, finder)
+            await remote.settled()
+        yield _SearchedFile(loaded, catalog, searcher, finder)
     finally:
         await finder.close()
 
@@ -187,7 +191,7 @@ def _read_tools(path: Path) -> Iterator[Entry]:
             if not line.strip():
                 continue
             try:
-                server = msgspec.json.decode(line, type=_Server).server
+                server = msgspec.json.decode(line, type=_ToolLine).server
                 yield Entry.parse(server, line.strip())
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidToolError) as error:
                 raise McpzipError(
@@ -196,40 +200,40 @@ def _read_tools(path: Path) -> Iterator[Entry]:
                 ) from error
 
 
-class _Server(msgspec.Struct):
+class _ToolLine(msgspec.Struct):
     server: str
 
 
-class _Query(msgspec.Struct):
+class _QueryLine(msgspec.Struct):
     query: str
     k: int = 10
     id: int | str | None = None
 
 
-async def _answer_batch(path: Path, config: str | None, meaning: SemanticConfig | None) -> int:
-    async with _opened_file(path, config, meaning) as file:
+async def _answer_batch(path: Path, config: str | None, semantic: SemanticConfig | None) -> int:
+    async with _open_file(path, config, semantic) as file:
         return await _answer(file, sys.stdin.buffer)
 
 
-async def _answer(file: _File, lines: Iterable[bytes]) -> int:
-    told: set[str] = set()
+async def _answer(file: _SearchedFile, lines: Iterable[bytes]) -> int:
+    warned: set[str] = set()
     for line in lines:
         if not line.strip():
             continue
         try:
-            asked = msgspec.json.decode(line, type=_Query)
+            query = msgspec.json.decode(line, type=_QueryLine)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise McpzipError(
                 f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.'
             ) from error
         results = await file.finder.find(
-            Question(asked.query, asked.k, Filters()), file.searcher, file.catalog
+            Question(query.query, query.k, Filters()), file.searcher, file.catalog
         )
         for absence in results.absent:
-            if absence.reason not in told:
-                told.add(absence.reason)
+            if absence.reason not in warned:
+                warned.add(absence.reason)
                 warn(f"{absence.tier} ({absence.method}) is absent: {absence.reason}")
         names = [name for hit in results.hits for name in (hit.entry.name, *hit.also)]
-        answer = {"id": asked.id, "names": names[: max(asked.k, 0)]}
+        answer = {"id": query.id, "names": names[: max(query.k, 0)]}
         console.data_line(answer)
     return 0

@@ -1,6 +1,4 @@
-"""`mcpzip serve`: the proxy on stdio, or over HTTP. A plain `serve` never comes this way (`cli.main`); this
-one is for --http, --help and odd spellings.
-"""
+"""`mcpzip serve` with --http, --help or an unusual spelling. `cli.main` runs a plain `serve` itself."""
 
 import gc
 
@@ -9,10 +7,14 @@ import click
 
 @click.command()
 @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
-@click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP instead; port 0: a free one.")
+@click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP; port 0 picks a free one.")
 @click.option("--token-file", metavar="FILE", help="Holds the token clients must send; else $MCPZIP_TOKEN.")
-@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="A name clients reach it by.")
-@click.option("--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Web pages to let in.")
+@click.option(
+    "--allow-host", "hosts", metavar="NAME", multiple=True, help="A host name that clients use for it."
+)
+@click.option(
+    "--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="A web origin that may connect."
+)
 def serve(
     config: str | None,
     address: str | None,
@@ -22,11 +24,11 @@ def serve(
 ) -> int:
     """Serve your agent over stdio: the command to put into its MCP settings.
 
-    With --http many agents are served at http://HOST:PORT/mcp, until SIGTERM or Ctrl-C. Without a HOST it is
-    this machine only; any other needs a token.
+    With --http it serves many agents at http://HOST:PORT/mcp, until SIGTERM or Ctrl-C. Without a HOST only
+    this machine can connect; any other HOST needs a token.
     """
     if address is not None:
-        gc.disable()  # nothing is garbage while all that is made is modules; `main` switches it on
+        gc.disable()  # importing modules makes no garbage; `main` enables it again
         from mcpzip.server.http.serve import Offer
         from mcpzip.server.http.serve import main as serve_http
 

@@ -1,4 +1,4 @@
-"""`mcpzip servers`: how each server is doing."""
+"""`mcpzip servers`: the state of each server."""
 
 import time
 
@@ -23,7 +23,7 @@ _STYLES = {
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-@click.option("--cached", is_flag=True, help="Say what is known; start and ask no server.")
+@click.option("--cached", is_flag=True, help="Show what is known, without starting or asking a server.")
 @with_proxy
 async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
     """Ask every server for its tools and say what is wrong with those that fail.
@@ -41,16 +41,16 @@ async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
 
 
 def show(found: list[ServerStatus], config: str) -> None:
-    """The table for people."""
+    """Prints the table for people."""
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
     headings = ("server", "transport", "state", ">tools", "listed", "protocol", "what is wrong")
-    sheet = console.Sheet(*headings, wide=("what is wrong",))
+    table = console.Table(*headings, wide=("what is wrong",))
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         wrong = "; ".join(part.removesuffix(".") for part in (one.reason, *one.warnings) if part)
-        sheet.row(
+        table.row(
             one.name,
             one.transport,
             console.styled(one.state, _STYLES[one.state]),
@@ -59,4 +59,4 @@ def show(found: list[ServerStatus], config: str) -> None:
             one.protocol or "",
             wrong,
         )
-    sheet.show()
+    table.show()

@@ -1,4 +1,4 @@
-"""`mcpzip usage`: which tools search remembers as used, and forgetting them."""
+"""`mcpzip usage`: shows or forgets the uses of tools that search ranks by."""
 
 import os
 import time
@@ -20,16 +20,18 @@ from mcpzip.proxy.usage import load as load_uses
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("-c", "--config", metavar="FILE", help="The config file.")
 def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | None) -> int:
-    """Show the tools that rise in searches because they were called with success.
+    """Show the tools that rank higher in searches because they were called successfully.
 
-    A call counts one, and half as much every 14 days. Nothing else of it is kept.
+    A call counts one, and half as much every 14 days. Nothing else about it is stored.
     """
     loaded = load(config_path(config, os.environ), os.environ)
     path = usage_path(loaded.path)
     now = time.time()
     try:
         if forgotten:
-            _told(forget(path, names or None, now))
+            forgot = forget(path, names or None, now)
+            count = forgot[0] if len(forgot) == 1 else f"{len(forgot)} tools"
+            console.say(f"Forgotten: {count if forgot else 'nothing, none was remembered'}.")
             return 0
         uses, warnings = load_uses(path)
     except LeftAlone as error:
@@ -54,16 +56,11 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
 def _show(uses: Uses, now: float, *, learns: bool) -> None:
     found = counts(uses, now)
     if found:
-        sheet = console.Sheet("tool", ">counts", "last")
+        table = console.Table("tool", ">counts", "last")
         for name, count in found.items():
-            sheet.row(name, f"{count:.2f}", f"{age(now - uses[name].at)} ago")
-        sheet.show()
+            table.row(name, f"{count:.2f}", f"{age(now - uses[name].at)} ago")
+        table.show()
     else:
         console.say("No use of a tool is remembered.")
     if not learns:
-        console.say('Nothing of it counts: the config says "learn": false.')
-
-
-def _told(gone: tuple[str, ...]) -> None:
-    many = f"{len(gone)} tools" if len(gone) != 1 else gone[0]
-    console.say(f"Forgotten: {many if gone else 'nothing, none was remembered'}.")
+        console.say('Search ignores it: the config says "learn": false.')

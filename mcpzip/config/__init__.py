@@ -1,6 +1,7 @@
-"""The config file: its format, where it is, and every way it can be wrong.
+"""The config file: its format, its path and its errors.
 
-The rule: a name is imported when it is asked for, so that `mcpzip.config.paths` costs nothing at start-up.
+The rule: names are imported on first use, so that importing `mcpzip.config.paths` at start-up loads nothing
+else.
 """
 
 TYPE_CHECKING = False  # what `typing` calls it, without importing `typing`
@@ -21,7 +22,7 @@ __all__ = [
     "snapshot_path",
 ]
 
-_ROOMS = {
+_MODULES = {
     "paths": ("card_path", "config_path", "snapshot_path"),
     "reading": ("load", "parse"),
     "schema": ("Config", "SearchConfig", "Secret", "ServerConfig"),
@@ -29,11 +30,11 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> object:
-    room = next((room for room, names in _ROOMS.items() if name in names), None)
-    if room is None:
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{room}"), name)
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

@@ -1,12 +1,13 @@
-"""How one server is signed in to: its ``auth`` and its ``headersCommand``.
+"""A server's sign-in settings: ``auth`` and ``headersCommand``.
 
-The rule: what other clients write under another name is read under that name too (Claude Code's and Gemini
-CLI's ``oauth`` with ``clientId``, Cursor's ``CLIENT_ID``, Claude Code's ``headersHelper``), and two spellings
-of one key are an error: we don't guess which one was meant.
+The rule: the key names of other clients are read too (Claude Code's and Gemini CLI's ``oauth`` with
+``clientId``, Cursor's ``CLIENT_ID``, Claude Code's ``headersHelper``). Two names of the same key in one
+object are an error, because which one holds can't be known.
 """
 
 import re
 from collections.abc import Mapping
+from typing import get_args
 
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
@@ -14,9 +15,9 @@ from mcpzip.config.schema import AuthConfig, AuthGrant, AuthStore, Secret
 from mcpzip.system.command_line import split_command_line
 
 AUTH, HEADERS_COMMAND = "auth", "headersCommand"
-"""The two keys of a server."""
+"""The two keys in a server's object."""
 
-ALSO: Mapping[str, tuple[str, ...]] = {
+ALIASES: Mapping[str, tuple[str, ...]] = {
     AUTH: ("oauth",),
     HEADERS_COMMAND: ("headersHelper", "headers_command"),
     "client_id": ("clientId", "CLIENT_ID"),
@@ -26,27 +27,25 @@ ALSO: Mapping[str, tuple[str, ...]] = {
     "private_key": ("privateKey",),
     "callback_port": ("callbackPort",),
 }
-"""A key of ours, and what other clients call it."""
+"""By our key, its names in other clients."""
 
 KEYS = (
     *("client_id", "client_secret", "issuer", "client_metadata_url", "scope", "grant", "private_key"),
     *("algorithm", "callback_port", "mcp_remote"),
 )
-SWITCH = "enabled"
-"""Gemini CLI's way to say ``"auth": false``."""
-OTHER_NAMES = (SWITCH, *(name for key in KEYS for name in ALSO.get(key, ())))
+ENABLED = "enabled"
+"""Gemini CLI writes ``"enabled": false`` for ``"auth": false``."""
+OTHER_NAMES = (ENABLED, *(name for key in KEYS for name in ALIASES.get(key, ())))
 
-OF_A_PERSON = ("client_metadata_url", "callback_port", "mcp_remote")
-OF_A_MACHINE = ("private_key", "algorithm")
-GRANTS: Mapping[str, AuthGrant] = {
-    "authorization_code": "authorization_code",
-    "client_credentials": "client_credentials",
-}
+AUTHORIZATION_CODE_KEYS = ("client_metadata_url", "callback_port", "mcp_remote")
+CLIENT_CREDENTIALS_KEYS = ("private_key", "algorithm")
 ALGORITHMS = (
     *("ES256", "ES384", "ES512", "EdDSA"),
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
 )
-STORES: Mapping[str, AuthStore] = {"file": "file", "keyring": "keyring"}
+
+GRANTS: tuple[AuthGrant, ...] = get_args(AuthGrant)
+STORES: tuple[AuthStore, ...] = get_args(AuthStore)
 
 _AUTH = 'write false for none, or an object, such as {"client_id": "…", "client_secret": "${SECRET}"}'
 _GRANT = 'write "authorization_code" or "client_credentials"'
@@ -57,16 +56,16 @@ _STORE = 'write "file" or "keyring"'
 _SCOPES = re.compile(r"[!#-\[\]-~ ]*")  # RFC 6749, 3.3
 _ISSUER = re.compile(r"https?://[^\s?#]+", re.IGNORECASE)  # RFC 8414, 2
 _METADATA_URL = re.compile(r"https://[^\s/?#]+/[^\s?#][^\s]*", re.IGNORECASE)
-_OF_A_SHELL = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
+_SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
 _SUBSTITUTION = re.compile(r"\$\(|`")
 
 
 def read_auth(server: Node, headers: Mapping[str, str]) -> AuthConfig | None:
-    """How the remote server ``server`` is signed in to; None when it isn't, with OAuth. Raises ConfigError.
+    """The OAuth settings of a remote server; None when OAuth is not used. Raises ConfigError.
 
-    headers: those of the config. One that is called Authorization is the sign-in.
+    headers: of the config. With an Authorization header among them, OAuth is not used.
     """
-    node = written(server, AUTH)
+    node = get_with_aliases(server, AUTH)
     if any(name.lower() == "authorization" for name in headers):
         if node and node.value is not False:
             node.warn("not used beside an Authorization header", "remove one of the two")
@@ -76,13 +75,13 @@ def read_auth(server: Node, headers: Mapping[str, str]) -> AuthConfig | None:
     if node.value is False:
         return None
     node.object(_AUTH, KEYS, OTHER_NAMES)
-    switch = node.get(SWITCH)
-    return _auth(node) if switch is None or switch.flag() else None
+    enabled = node.get(ENABLED)
+    return _auth(node) if enabled is None or enabled.boolean() else None
 
 
 def read_headers_command(server: Node) -> tuple[str, ...]:
-    """The program that prints headers, with its arguments; () for none. Raises ConfigError."""
-    node = written(server, HEADERS_COMMAND)
+    """The program that prints headers, and its arguments; () for none. Raises ConfigError."""
+    node = get_with_aliases(server, HEADERS_COMMAND)
     if node is None:
         return ()
     faults = len(node.source.faults)
@@ -92,55 +91,52 @@ def read_headers_command(server: Node) -> tuple[str, ...]:
             node.fault("the command is empty", "write the program to start, or remove the key")
         return ()
     if any("\0" in word for word in words):
-        node.fault("no argument can be so", "remove the NUL")
+        node.fault("not a valid argument", "remove the NUL")
     return (expand_home(words[0], node.source.env), *words[1:])
 
 
 def read_auth_store(node: Node | None) -> AuthStore:
-    """Where sign-ins are kept, as the ``auth`` beside ``mcpServers`` says. Raises ConfigError."""
+    """Where grants are stored: the ``auth`` beside ``mcpServers``. Raises ConfigError."""
     if node is None:
         return "file"
     store = node.object('write an object, such as {"store": "keyring"}', ("store",)).get("store")
-    said = store.text(_STORE).strip() if store else ""
-    if store and said and said not in STORES:
-        raise store.wrong(f"found {said!r}", _STORE)
-    return STORES[said or "file"]
+    return (store.choice(STORES, _STORE) if store else None) or "file"
 
 
-def written(node: Node, key: str) -> Node | None:
-    """The member ``key`` of ``node``, under whichever of its names it stands. Raises ConfigError for two."""
-    found = {name: each for name in (key, *ALSO.get(key, ())) if (each := node.get(name))}
+def get_with_aliases(node: Node, key: str) -> Node | None:
+    """The member ``key`` of ``node``, under any of its names. Raises ConfigError when two are there."""
+    found = {name: each for name in (key, *ALIASES.get(key, ())) if (each := node.get(name))}
     if len(found) > 1:
         names = " and ".join(f'"{name}"' for name in found)
-        raise node.wrong(f"{names} are one key", "keep one of them")
+        raise node.error(f"{names} mean the same key", "keep one of them")
     return next(iter(found.values()), None)
 
 
 def _auth(node: Node) -> AuthConfig:
-    said = {key: written(node, key) for key in KEYS}
-    text = {key: each.text(TEXT).strip() if each else "" for key, each in said.items() if key in _TEXTS}
-    grant, port, mcp_remote = said["grant"], said["callback_port"], said["mcp_remote"]
+    nodes = {key: get_with_aliases(node, key) for key in KEYS}
+    text = {key: each.text(TEXT).strip() if each else "" for key, each in nodes.items() if key in _TEXTS}
+    grant, port, mcp_remote = nodes["grant"], nodes["callback_port"], nodes["mcp_remote"]
     found = AuthConfig(
         client_id=text["client_id"],
         client_secret=Secret(text["client_secret"]) if text["client_secret"] else None,
         issuer=text["issuer"],
         client_metadata_url=text["client_metadata_url"],
-        scope=_scope(said["scope"]),
-        grant=_grant(grant) if grant else "authorization_code",
+        scope=_scope(nodes["scope"]),
+        grant=(grant.choice(GRANTS, _GRANT) if grant else None) or "authorization_code",
         private_key=expand_home(text["private_key"], node.source.env),
-        algorithm=_algorithm(said["algorithm"], text["algorithm"]),
-        callback_port=port.whole(0, 65_535) if port else 0,
-        mcp_remote=mcp_remote.flag() if mcp_remote else True,
+        algorithm=_algorithm(nodes["algorithm"], text["algorithm"]),
+        callback_port=port.integer(0, 65_535) if port else 0,
+        mcp_remote=mcp_remote.boolean() if mcp_remote else True,
     )
-    _refuse_contradictions(node, said, found.grant)
-    issuer, metadata = said["issuer"], said["client_metadata_url"]
+    _check_combinations(node, nodes, found.grant)
+    issuer, metadata = nodes["issuer"], nodes["client_metadata_url"]
     if issuer and found.issuer and not _ISSUER.fullmatch(found.issuer):
         issuer.fault(
-            "no authorization server is called so", "write its address, such as https://auth.example.com"
+            "not the URL of an authorization server", "write its address, such as https://auth.example.com"
         )
     if metadata and found.client_metadata_url and not _METADATA_URL.fullmatch(found.client_metadata_url):
         metadata.fault(
-            "no client metadata document can be there",
+            "not the URL of a client metadata document",
             "write an https address with a path, such as https://example.com/client.json",
         )
     return found
@@ -149,29 +145,29 @@ def _auth(node: Node) -> AuthConfig:
 _TEXTS = ("client_id", "client_secret", "issuer", "client_metadata_url", "private_key", "algorithm")
 
 
-def _refuse_contradictions(node: Node, said: Mapping[str, Node | None], grant: AuthGrant) -> None:
-    """Raises ConfigError for keys that can't hold together; warns of those that are of no use together."""
-    has = {key for key, each in said.items() if each and each.value != ""}
-    if {"client_secret", "private_key"} <= has:
-        raise node.wrong("both a client_secret and a private_key", "keep the one the server knows")
-    if {"client_id", "client_metadata_url"} <= has:
-        raise node.wrong(
+def _check_combinations(node: Node, nodes: Mapping[str, Node | None], grant: AuthGrant) -> None:
+    """Raises ConfigError for keys that contradict each other, and warns of keys that have no effect."""
+    present = {key for key, each in nodes.items() if each and each.value != ""}
+    if {"client_secret", "private_key"} <= present:
+        raise node.error("both a client_secret and a private_key", "keep the one the server knows")
+    if {"client_id", "client_metadata_url"} <= present:
+        raise node.error(
             "both a client_id and a client_metadata_url",
-            "keep the client_id of a client that was registered, or the address of one's own metadata",
+            "keep the client_id of a registered client, or the URL of your own metadata document",
         )
     for secret in ("client_secret", "private_key"):
-        if secret in has and "client_id" not in has:
-            raise node.wrong(f"a {secret} without a client_id", "add the client_id it belongs to")
-    if grant == "client_credentials" and not {"client_secret", "private_key"} & has:
-        raise node.wrong(
+        if secret in present and "client_id" not in present:
+            raise node.error(f"a {secret} without a client_id", "add the client_id it belongs to")
+    if grant == "client_credentials" and not {"client_secret", "private_key"} & present:
+        raise node.error(
             '"grant": "client_credentials" without a client_secret or a private_key',
             "add the one the server knows, and its client_id",
         )
-    useless = OF_A_PERSON if grant == "client_credentials" else OF_A_MACHINE
-    for key in useless:
-        if each := said[key]:
+    unused = AUTHORIZATION_CODE_KEYS if grant == "client_credentials" else CLIENT_CREDENTIALS_KEYS
+    for key in unused:
+        if each := nodes[key]:
             each.warn(f'not used by the grant "{grant}"', "remove it, or change the grant")
-    if grant == "client_credentials" and (algorithm := said["algorithm"]) and "private_key" not in has:
+    if grant == "client_credentials" and (algorithm := nodes["algorithm"]) and "private_key" not in present:
         algorithm.warn("not used without a private_key", "remove it")
 
 
@@ -181,31 +177,24 @@ def _scope(node: Node | None) -> str | None:
     words = node.texts(_SCOPE) if isinstance(node.value, list) else (node.text(_SCOPE),)
     scope = " ".join(" ".join(words).split())
     if not _SCOPES.fullmatch(scope):
-        node.fault("no scope can be so", "use printable ASCII without quotes and backslashes")
+        node.fault("not a valid scope", "use printable ASCII without quotes and backslashes")
     return scope or None
 
 
-def _grant(node: Node) -> AuthGrant:
-    said = node.text(_GRANT).strip()
-    if said and said not in GRANTS:
-        raise node.wrong(f"found {said!r}", _GRANT)
-    return GRANTS[said or "authorization_code"]
-
-
-def _algorithm(node: Node | None, said: str) -> str:
-    if node and said and said not in ALGORITHMS:
-        raise node.wrong(f"found {said!r}", f"write one of {', '.join(ALGORITHMS)}")
-    return said or AuthConfig().algorithm
+def _algorithm(node: Node | None, name: str) -> str:
+    if node and name and name not in ALGORITHMS:
+        raise node.error(f"found {name!r}", f"write one of {', '.join(ALGORITHMS)}")
+    return name or AuthConfig().algorithm
 
 
 def _split(node: Node) -> list[str]:
-    """The words of a command line, and then their variables: what a variable holds stays in one word."""
+    """The words of a command line, variables replaced after splitting, so that a value stays one word."""
     if not isinstance(node.value, str):
         return [node.text(_COMMAND)]  # which raises
     try:
         words = split_command_line(node.value)
     except ValueError as error:
-        raise node.wrong("a quote that is not closed", "close it, or write a list of strings") from error
-    if _SUBSTITUTION.search(node.value) or not _OF_A_SHELL.isdisjoint(words):
-        node.warn("no shell reads this", "write a script and name it, if | or $(…) are meant")
+        raise node.error("a quote that is not closed", "close it, or write a list of strings") from error
+    if _SUBSTITUTION.search(node.value) or not _SHELL_OPERATORS.isdisjoint(words):
+        node.warn("this is not run by a shell", "write a script and name it, if | or $(…) are meant")
     return [Node(node.source, node.path, word).text(_COMMAND) for word in words]

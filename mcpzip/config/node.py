@@ -1,28 +1,31 @@
-"""One value of a config, and where it stands.
+"""One value of a config, and its key path.
 
-The rule: whoever reads a value says what it must be, in one call, and a value that isn't raises an error that
-names the file, the key path, what was found and what would do. Values that may be secret are never quoted in
-it.
+The rule: each reader states the type it expects in one call. A value of another type raises an error with the
+file, the key path, what was found and what to write instead. The error never quotes a value that may be
+secret.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import expand, foreign, used
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.redaction import looks_secret, register
 
+T = TypeVar("T", bound=str)
+
 TEXT = "write a string, in double quotes"
-"""What to do about a value that should be text."""
+"""The remedy for a value that should be text."""
 
 
 @dataclass(slots=True)
 class Source:
-    """What reading one file needs, and what it finds.
+    """The state of reading one file.
 
-    warnings: sentences about the file. faults: sentences about values that can't be used as things are at run
-    time; who reads a server takes them from here as that server's problem.
+    warnings: sentences about the file. faults: sentences about values that can't be used, because of the
+    environment or their form; those of a server become its `ServerConfig.problem`.
     """
 
     file: str
@@ -39,17 +42,17 @@ class Node:
     path: str
     value: object
 
-    def wrong(self, found: str, remedy: str) -> ConfigError:
+    def error(self, found: str, remedy: str) -> ConfigError:
         """The error that makes the whole config unusable."""
         return ConfigError(self.source.file, self.path, found, remedy)
 
     def warn(self, found: str, remedy: str) -> None:
-        """Note something that can be passed over."""
-        self.source.warnings.append(str(self.wrong(found, remedy)))
+        """Adds a warning about something that is ignored."""
+        self.source.warnings.append(str(self.error(found, remedy)))
 
     def fault(self, found: str, remedy: str) -> None:
-        """Note something that makes only what is read here unusable."""
-        self.source.faults.append(str(self.wrong(found, remedy)))
+        """Adds a fault: only the server or setting that is being read becomes unusable."""
+        self.source.faults.append(str(self.error(found, remedy)))
 
     def get(self, key: str) -> "Node | None":
         """The member ``key``; None when it is absent or null."""
@@ -64,23 +67,25 @@ class Node:
         return {key: node for key, node in found.items() if node is not None}
 
     def object(self, remedy: str, known: Collection[str] = (), also: Collection[str] = ()) -> "Node":
-        """This node, which must be an object. With ``known`` keys given, any other draws a warning.
+        """This node, which must be an object. If ``known`` keys are given, any other key causes a warning.
 
-        also: keys that are known, but never proposed.
+        also: keys that are accepted too, but never suggested.
         """
         if not isinstance(self.value, dict):
-            raise self.wrong(f"found {_kind(self.value)}", remedy)
+            raise self.error(f"found {_type_name(self.value)}", remedy)
         for key, value in self.value.items() if known else ():
-            # A key such as "_comment" or "//" is how people comment in JSON.
+            # Keys such as "_comment" or "//" are used as comments.
             if key not in known and key not in also and key != "$schema" and not key.startswith(("_", "//")):
-                stranger = Node(self.source, member(self.path, key), value)
-                stranger.warn("unknown key, passed over", _meant(key, known))
+                unknown = Node(self.source, member(self.path, key), value)
+                unknown.warn("unknown key, ignored", _suggestion(key, known))
         return self
 
     def text(self, remedy: str) -> str:
-        """A string, its variables replaced; "" and a fault when one of them isn't set."""
+        """A string with its variables replaced; "" and a fault when one is unset. Registers the values of
+        variables with a secret's name for redaction.
+        """
         if not isinstance(self.value, str):
-            raise self.wrong(f"found {_kind(self.value)}", remedy)
+            raise self.error(f"found {_type_name(self.value)}", remedy)
         expanded, unset = expand(self.value, self.source.env)
         for name, value in used(self.value, self.source.env).items():
             if looks_secret(name):
@@ -92,13 +97,13 @@ class Node:
             )
         other = foreign(self.value)
         if other:
-            self.warn(f"{other} is taken as it stands", "environment variables are written ${NAME}")
+            self.warn(f"{other} is not replaced", "environment variables are written ${NAME}")
         return "" if unset else expanded
 
     def texts(self, remedy: str) -> tuple[str, ...]:
         """A list of strings."""
         if not isinstance(self.value, list):
-            raise self.wrong(f"found {_kind(self.value)}", remedy)
+            raise self.error(f"found {_type_name(self.value)}", remedy)
         return tuple(
             Node(self.source, f"{self.path}[{at}]", each).text("write a string, in double quotes")
             for at, each in enumerate(self.value)
@@ -107,55 +112,62 @@ class Node:
     def text_members(self, remedy: str) -> dict[str, str]:
         """An object of strings. A member that is null is absent."""
         self.object(remedy)
-        return {key: node.text("write a string, in double quotes") for key, node in self.members().items()}
+        return {key: node.text(TEXT) for key, node in self.members().items()}
 
     def number(self, unit: str, most: float) -> float:
         """A number greater than 0 and not greater than ``most``."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.wrong(f"found {_kind(value)}", f"write a number of {unit}, such as 30")
+            raise self.error(f"found {_type_name(value)}", f"write a number of {unit}, such as 30")
         if not 0 < value <= most:
             remedy = f"write a number of {unit} above 0 and up to {most:,.0f}"
-            raise self.wrong(f"found {_short(value)}", remedy)
+            raise self.error(f"found {_short(value)}", remedy)
         return float(value)
 
-    def within(self, least: float, most: float) -> float:
+    def number_between(self, least: float, most: float) -> float:
         """A number from ``least`` to ``most``."""
         value, remedy = self.value, f"write a number from {least:g} to {most:g}"
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.wrong(f"found {_kind(value)}", remedy)
+            raise self.error(f"found {_type_name(value)}", remedy)
         if not least <= value <= most:
-            raise self.wrong(f"found {_short(value)}", remedy)
+            raise self.error(f"found {_short(value)}", remedy)
         return float(value)
 
-    def whole(self, least: int, most: int) -> int:
-        """A whole number from ``least`` to ``most``."""
-        value = self.within(least, most)
+    def integer(self, least: int, most: int) -> int:
+        """An integer from ``least`` to ``most``."""
+        value = self.number_between(least, most)
         if value != int(value):
-            raise self.wrong(f"found {self.value}", f"write a whole number from {least} to {most}")
+            raise self.error(f"found {self.value}", f"write a whole number from {least} to {most}")
         return int(value)
 
-    def flag(self) -> bool:
+    def choice(self, options: tuple[T, ...], remedy: str) -> T | None:
+        """One of the strings ``options``; None for ""."""
+        text = self.text(remedy).strip()
+        if text and text not in options:
+            raise self.error(f"found {text!r}", remedy)
+        return next((option for option in options if option == text), None)
+
+    def boolean(self) -> bool:
         """``true`` or ``false``."""
         if not isinstance(self.value, bool):
-            raise self.wrong(f"found {_kind(self.value)}", "write true or false, without quotes")
+            raise self.error(f"found {_type_name(self.value)}", "write true or false, without quotes")
         return self.value
 
 
-_KINDS: Mapping[type, str] = {str: "a string", int: "a number", float: "a number", list: "a list"}
+_TYPE_NAMES: Mapping[type, str] = {str: "a string", int: "a number", float: "a number", list: "a list"}
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return _KINDS.get(type(value), "an object")
+    return _TYPE_NAMES.get(type(value), "an object")
 
 
 def _short(value: float) -> str:
     return str(value)[:20]
 
 
-OTHERS = {
+SYNONYMS = {
     "servers": "mcpServers",
     "transport": "type",
     "transportType": "type",
@@ -169,21 +181,21 @@ OTHERS = {
     "allow": "tools.allow",
     "deny": "tools.deny",
 }
-"""What other programs, and people in a hurry, call our keys."""
+"""By a wrong key, ours: keys of other programs, and frequent mistakes."""
 
-ELSEWHERE = {
+MISPLACED = {
     "expose": 'write it beside "mcpServers": it is for all servers at once',
     "pin": "write it into a server, as mcpServers.NAME.pin",
 }
-"""Where a key belongs that is looked for in other places too."""
+"""By a key that is often put into the wrong object, the remedy."""
 
 
-def _meant(key: str, known: Collection[str]) -> str:
-    from difflib import get_close_matches  # slow to import, and wanted only for a slip
+def _suggestion(key: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # slow to import, and needed for typing mistakes only
 
-    if key in ELSEWHERE:
-        return ELSEWHERE[key]
-    other = OTHERS.get(key, "")
+    if key in MISPLACED:
+        return MISPLACED[key]
+    other = SYNONYMS.get(key, "")
     folded = {each.lower(): each for each in known}
     if other.split(".")[0] in known:
         return f"{other!r} may be meant"

@@ -1,8 +1,7 @@
-"""Where our files are.
+"""The paths of our files.
 
-The rule: this runs before anything else at start-up, so it imports `os` and nothing more, and touches no
-disk. What we keep stands in ``cache/`` beside the config and carries the config's name, so that two configs
-never share a file.
+The rule: this module is imported first at start-up, so it imports only `os` and reads no file. Cache files
+are in ``cache/`` beside the config and their names contain the config's, so that two configs never share one.
 """
 
 import os
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT = "~/.config/compressed-mcp-proxy/config.json"
-"""The original's place, on every system."""
+"""The path that the original uses, on every system."""
 
 _HOME = {"\\": "USERPROFILE"}.get(os.sep, "HOME")
 
@@ -31,28 +30,28 @@ def expand_home(path: str, env: "Mapping[str, str]") -> str:
 
 
 def snapshot_path(config_path: str) -> str:
-    """Where this config's catalog is kept; for ``config.json`` it is the original's ``cache/tools.json``."""
+    """The file of the catalog's snapshot; for ``config.json`` the original's ``cache/tools.json``."""
     folder, name = os.path.split(config_path)
     return os.path.join(folder, "cache", "tools.json" if name == "config.json" else f"{name}.tools.json")
 
 
 def index_path(config_path: str) -> str:
-    """Where the search index of this config's catalog is kept."""
+    """The file of the search index."""
     folder, name = os.path.split(config_path)
     return os.path.join(folder, "cache", f"{name}.index.bin")
 
 
 def card_path(config_path: str) -> str:
-    """Where what the front desk answers with is kept."""
+    """The file of the responses that `server.frontdesk` gives."""
     folder, name = os.path.split(config_path)
     return os.path.join(folder, "cache", f"{name}.front.json")
 
 
 def cache_folder(config_path: str) -> str:
-    """Where all that can be made anew is kept."""
+    """The folder of the files that can be rebuilt."""
     return os.path.join(os.path.dirname(config_path), "cache")
 
 
 def auth_folder(config_path: str) -> str:
-    """Where the sign-ins of this config's servers are kept; configs beside each other share them."""
+    """The folder of the grants of this config's servers; configs in the same folder share it."""
     return os.path.join(os.path.dirname(config_path), "auth")

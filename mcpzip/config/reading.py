@@ -1,15 +1,16 @@
-"""From the file to the `Config`.
+"""Reads a config file into a `Config`.
 
 The rules:
 
-1. The original's config is read as it is. ``null`` for an optional key is the same as leaving it out.
-2. What is wrong with the file's shape makes all of it unusable, and the error says where and what would do.
-3. A key we don't know is a warning.
+1. The original's config is read unchanged. ``null`` for an optional key is the same as leaving it out.
+2. A mistake in the file's structure makes the whole file unusable, and the error gives its place and remedy.
+3. An unknown key is a warning.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import get_args
 
 from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import TEXT, Node, Source
@@ -34,13 +35,13 @@ KEYS = (
     *("expose", "auth"),
 )
 
-EXPOSE: Mapping[str, Expose] = {"meta": "meta", "direct": "direct", "transparent": "transparent"}
+EXPOSE: tuple[Expose, ...] = get_args(Expose)
 GEMINI_KEY = "GEMINI_API_KEY"
-"""The environment variable that holds the key; it wins over the file's."""
+"""The environment variable of the API key; it overrides the file's."""
 
 
 def load(path: str, env: Mapping[str, str]) -> Config:
-    """The config at ``path``; ``env`` is where variables come from. Raises ConfigError."""
+    """The config in the file ``path``. env: values of its variables. Raises ConfigError."""
     try:
         data = read_bytes_limited(path, limits.CONFIG)
     except OSError as error:
@@ -49,7 +50,7 @@ def load(path: str, env: Mapping[str, str]) -> Config:
 
 
 def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
-    """The config that ``data`` says; ``path`` is what it is called in errors. Raises ConfigError."""
+    """The config in ``data``. path: of its file, for errors and as `Config.path`. Raises ConfigError."""
     source = Source(path, env)
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
     servers = _servers(top)
@@ -66,7 +67,7 @@ def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
         expose=_expose(top.get("expose"), servers),
         auth_store=read_auth_store(top.get("auth")),
     )
-    # Outside of a server, what can't be used as things stand is done without.
+    # Faults outside of a server disable one setting only, so they are warnings.
     return replace(config, warnings=(*source.warnings, *source.faults))
 
 
@@ -85,20 +86,18 @@ def _servers(top: Node) -> dict[str, ServerConfig]:
 
 
 def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
-    said = _text(node)
-    if node is None or said is None:
+    expose = node.choice(EXPOSE, 'write "meta", "direct" or "transparent"') if node else None
+    if node is None or expose is None:
         return "meta"
-    if said not in EXPOSE:
-        raise node.wrong(f"found {said!r}", 'write "meta", "direct" or "transparent"')
     enabled = sorted(name for name, server in servers.items() if not server.disabled)
-    if said == "transparent" and len(enabled) != 1:
+    if expose == "transparent" and len(enabled) != 1:
         names = f"these are enabled: {', '.join(enabled)}" if enabled else "none is enabled"
         remedy = 'disable all servers but one, or write "direct" or "meta"'
-        raise node.wrong(
-            f'"transparent" stands for exactly one server, and {names}',
+        raise node.error(
+            f'"transparent" needs exactly one server, and {names}',
             remedy if enabled else 'enable one, or write "direct" or "meta"',
         )
-    return EXPOSE[said]
+    return expose
 
 
 def _text(node: Node | None) -> str | None:
@@ -112,7 +111,9 @@ def _unreadable(path: str, error: OSError) -> ConfigError:
     if isinstance(error, IsADirectoryError) or os.path.isdir(path):
         return ConfigError(path, "", "this is a folder", "name the config file in it")
     if isinstance(error, PermissionError):
-        return ConfigError(path, "", "it may not be read", "give the user that mcpzip runs as the right to")
+        return ConfigError(
+            path, "", "there is no permission to read it", "give read access to the user that runs mcpzip"
+        )
     return ConfigError(
         path, "", f"it can't be read ({error.strerror or error})", "check the file and its disk"
     )

@@ -1,6 +1,7 @@
-"""What a config says, once it has been read. Data only; `mcpzip.config.reading` says how a file becomes one.
+"""The contents of a config as data. `mcpzip.config.reading` reads them from a file.
 
-The rule: nothing that may hold a secret (arguments, environment, URL, headers, keys) shows in a repr.
+The rule: values that may hold a secret (arguments, environment, URL, headers, keys) are left out of reprs.
+Creating a `Secret` registers its text for redaction (`mcpzip.model.redaction`).
 """
 
 import hashlib
@@ -20,7 +21,7 @@ IDLE_TIMEOUT, CALL_TIMEOUT = 300.0, 120.0
 """Seconds."""
 
 LONGEST = 365 * 86_400.0
-"""Seconds any timeout may last."""
+"""The maximum of every timeout, in seconds."""
 
 Transport = Literal["stdio", "http", "sse"]
 Expose = Literal["meta", "direct", "transparent"]
@@ -30,7 +31,7 @@ AuthStore = Literal["file", "keyring"]
 
 
 class Secret:
-    """A text that is shown only to who asks for it by name, and left out of whatever mcpzip says."""
+    """A text that only `reveal` returns; mcpzip redacts it in its own messages."""
 
     __slots__ = ("_text",)
 
@@ -54,15 +55,15 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """How to sign in to one server over HTTP, once it asks for it.
+    """The OAuth settings of one server over HTTP.
 
-    client_id, client_secret: of a client that was registered by hand; "" and None leave that to us.
-    issuer: of the only authorization server that may be signed in to; "" for whichever the server names.
-    client_metadata_url: of a client ID metadata document, which is then our client ID where the server takes
-    such. scope: to ask for; None for what the server says. grant: how a token is had: by a person, or by this
-    machine's own credentials (RFC 6749, 4.4). private_key: path of a PEM file with which the machine signs
-    (RFC 7523), in ``algorithm``; "" for the client secret. callback_port: on which the person's browser comes
-    back; 0 for any. mcp_remote: whether what mcp-remote keeps for this very server is taken over.
+    client_id, client_secret: of a client registered by hand; with "" and None mcpzip registers one.
+    issuer: of the only authorization server that may be used; "" for any that the server names.
+    client_metadata_url: of a client ID metadata document; it is the client ID where the authorization server
+    supports that. scope: to request; None for the one the server names. grant: by which a token is obtained:
+    a person's consent, or client credentials (RFC 6749, 4.4). private_key: path of the PEM file that signs
+    client assertions (RFC 7523) with ``algorithm``; "" to use the client secret. callback_port: of the
+    redirect URI; 0 for any. mcp_remote: whether mcp-remote's grant for this server may be used.
     """
 
     client_id: str = ""
@@ -79,17 +80,17 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One upstream: how to reach it, and what of it may be used.
+    """One upstream: how to connect to it, and which of its tools may be used.
 
-    name: a legal server name. transport: which of the fields below hold (the others are empty).
-    command, args, env, cwd: stdio. ``env`` is what the config adds; ``cwd`` None is the folder we run in.
-    url, headers: http and sse. headers_command: a program, with its arguments, that prints more headers; ()
-    for none. auth: how to sign in; None for a server that is not signed in to with OAuth.
-    disabled: kept in the config, not to be used. timeout: seconds a call may take, None for the config's.
-    tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: wins over them.
-    pin: globs over the upstream's own tool names; these tools are also shown directly.
+    name: a valid server name. transport: decides which of the following fields are used.
+    command, args, env, cwd: stdio. ``env`` is added to our environment; ``cwd`` None is our working folder.
+    url, headers: http and sse. headers_command: a program and its arguments that prints more headers; () for
+    none. auth: None for a server that doesn't use OAuth.
+    disabled: not to be used. timeout: seconds a call may take, None for the config's.
+    tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: globs that
+    override it. pin: globs over the upstream's own tool names; these tools are also shown directly.
     boost: how much search prefers its tools, 0.1 to 10.
-    problem: why it can't be used, as a sentence that says what to do; None when it can.
+    problem: why it can't be used and what to do, as a sentence; None when it can.
     """
 
     name: str
@@ -112,9 +113,8 @@ class ServerConfig:
 
     @property
     def fingerprint(self) -> str:
-        """Eight hex digits over how to connect: when they change, what is remembered of it is doubtful.
-
-        32 bits tell a change well enough, and are too few to find a token from.
+        """Eight hex digits that change when the settings to connect change: what is cached of the server may
+        then be wrong. 32 bits are enough to detect a change, and too few to recover a token from.
         """
         parts = (
             self.transport,
@@ -133,7 +133,7 @@ class ServerConfig:
 
     @property
     def _sign_in(self) -> tuple[str, ...]:
-        """What of how to sign in was configured; () when nothing was, as in every older config."""
+        """The configured sign-in settings; () without any, as in configs of older versions."""
         command = ("headersCommand", *self.headers_command) if self.headers_command else ()
         if self.auth is None:
             own = self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers)
@@ -152,13 +152,13 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class SemanticConfig:
-    """What finds tools by what they mean.
+    """The semantic search tier.
 
-    provider: "local" is the table that ships with mcpzip, "onnx" a transformer that runs here, "ollama" and
-    "openai" are servers, of the second's API if not the second's own, "off" is none.
-    url: where the server is; "" for the provider's own address. model: None for the provider's default.
-    dimensions: to ask the server for, None for as many as the model has. deadline: seconds a query may take.
-    query_prefix, document_prefix: what the model wants before a text; None for what it is known to want.
+    provider: "local" is the table of word vectors that ships with mcpzip, "onnx" a local transformer;
+    "ollama" and "openai" are servers with these APIs; "off" is none.
+    url: of the server; "" for the provider's default. model: None for the provider's default.
+    dimensions: to request from the server, None for the model's own. deadline: seconds a query may take.
+    query_prefix, document_prefix: to put before each text; None for the model's usual one.
     """
 
     provider: Provider = "local"
@@ -173,12 +173,12 @@ class SemanticConfig:
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How tools are searched.
+    """The search settings.
 
-    default_limit: tools an answer has, if nobody says otherwise. max_tokens: tokens it may take. learn:
-    whether tools that were used before rise. model: of Gemini; None asks no model, key or not.
-    llm_deadline: seconds it may take. threshold: the cosine similarity (0 to 1) below which a tool that was
-    found by its meaning alone is left out; None leaves that to the tier.
+    default_limit: tools in an answer, unless the request says otherwise. max_tokens: tokens in an answer.
+    learn: whether tools that were called before rank higher. model: of Gemini; None uses no model even with
+    a key. llm_deadline: seconds it may take. threshold: the cosine similarity (0 to 1) below which a tool
+    that only the semantic tier found is left out; None for the tier's own.
     """
 
     default_limit: int = DEFAULT_LIMIT
@@ -194,7 +194,7 @@ class SearchConfig:
 class Config:
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
-    auth_store: where sign-ins are kept.
+    auth_store: where grants are stored.
     """
 
     path: str

@@ -1,8 +1,7 @@
 """One entry of ``mcpServers``.
 
-The rule: what is wrong with its shape is an error of the whole file. What is wrong only as things stand – a
-variable that isn't set, a URL that can't be one – leaves the other servers alone: it is this one's
-`ServerConfig.problem`.
+The rule: a mistake in its structure is an error of the whole file. A value that can't be used, such as an
+unset variable or an invalid URL, affects this server alone: it becomes its `ServerConfig.problem`.
 """
 
 import os
@@ -10,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from mcpzip.config.auth import ALSO, AUTH, HEADERS_COMMAND, read_auth, read_headers_command
+from mcpzip.config.auth import ALIASES, AUTH, HEADERS_COMMAND, read_auth, read_headers_command
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
@@ -26,17 +25,17 @@ TRANSPORTS: Mapping[str, Transport] = {
     "streamablehttp": "http",
     "sse": "sse",
 }
-"""What ``type`` may say, in any case, and what it means. ``streamableHttp`` is how some clients write it."""
+"""By the value of ``type`` in lower case, the transport. Some clients write ``streamableHttp``."""
 
 STDIO_KEYS = ("command", "args", "env", "cwd")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
-OTHER_NAMES = (*ALSO[HEADERS_COMMAND], *ALSO[AUTH])
-OUR_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
-KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *OUR_KEYS)
+OTHER_NAMES = (*ALIASES[HEADERS_COMMAND], *ALIASES[AUTH])
+COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
+KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
 
 BOOST = (0.1, 10)
-"""How little and how much a server can be preferred."""
+"""The least and the greatest ``boost``."""
 
 _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
@@ -46,30 +45,30 @@ _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
 _NOT_IN_HEADER = re.compile(r"[\r\n\0]")
-_OURSELVES = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
+_MCPZIP_COMMAND = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
 
 def read_server(name: str, node: Node) -> ServerConfig:
     """The server called ``name``. Raises ConfigError."""
     reason = server_name_problem(name)
     if reason:
-        raise node.wrong(f"this name {reason}", "rename it with letters, digits, '-', '.' and single '_'")
+        raise node.error(f"this name {reason}", "rename it with letters, digits, '-', '.' and single '_'")
     node.object('write an object with a "command" or a "url"', KEYS, OTHER_NAMES)
     faults = node.source.faults
     before = len(faults)
     transport = _transport(node)
-    disabled, timeout, tools, pin, boost = map(node.get, OUR_KEYS)
+    disabled, timeout, tools, pin, boost = map(node.get, COMMON_KEYS)
     if tools:
         tools.object(_TOOLS, TOOLS_KEYS)
     server = ServerConfig(
         name=name,
         transport=transport,
-        disabled=disabled.flag() if disabled else False,
+        disabled=disabled.boolean() if disabled else False,
         timeout=timeout.number("seconds", LONGEST) if timeout else None,
         tools_allow=_globs(tools.get("allow") if tools else None, name),
         tools_deny=_globs(tools.get("deny") if tools else None, name) or (),
         pin=_pin(pin, name),
-        boost=boost.within(*BOOST) if boost else 1.0,
+        boost=boost.number_between(*BOOST) if boost else 1.0,
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     register_secrets(server, node)
@@ -79,22 +78,22 @@ def read_server(name: str, node: Node) -> ServerConfig:
 
 
 def _transport(node: Node) -> Transport:
-    """Which transport a server's keys ask for. Keys of another are an error or, where harmless, a warning."""
+    """The transport that a server's keys determine. Unused keys of another transport cause a warning."""
     kind, command, url = (node.get(key) for key in ("type", "command", "url"))
-    said = kind.text(_TYPE).strip() if kind else ""
+    name = kind.text(_TYPE).strip() if kind else ""
     if command and url:
         remedy = "keep the command for a local server, or the url for a remote one"
-        raise node.wrong("both a command and a url", remedy)
-    if not said and not command and not url:
+        raise node.error("both a command and a url", remedy)
+    if not name and not command and not url:
         remedy = 'add "command" for a local server, or "url" for a remote one'
-        raise node.wrong("neither a command nor a url", remedy)
-    transport = TRANSPORTS.get(said.lower()) if said else "stdio" if command else "http"
+        raise node.error("neither a command nor a url", remedy)
+    transport = TRANSPORTS.get(name.lower()) if name else "stdio" if command else "http"
     if transport is None:
-        raise Node(node.source, f"{node.path}.type", said).wrong(f"found {said!r}", _TYPE)
+        raise Node(node.source, f"{node.path}.type", name).error(f"found {name!r}", _TYPE)
     remote = (*REMOTE_KEYS, *OTHER_NAMES)
     needed, stray = ("command", remote) if transport == "stdio" else ("url", STDIO_KEYS)
     if not node.get(needed):
-        raise node.wrong(f'"type": "{said}" without a {needed}', f"add the {needed} or change the type")
+        raise node.error(f'"type": "{name}" without a {needed}', f"add the {needed} or change the type")
     for unused in filter(None, map(node.get, stray)):
         unused.warn(f"not used by a server of type {transport}", "remove it")
     return transport
@@ -117,10 +116,10 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
     for name, value in server.env.items():
         if not name or "=" in name or "\0" in name + value:
             where = Node(node.source, member(f"{node.path}.env", name), value)
-            where.fault("no environment variable can be so", "remove the '=' or NUL from its name or value")
+            where.fault("not a valid environment variable", "remove the '=' or NUL from its name or value")
     if _is_this_proxy(server, node.source):
         node.fault(
-            "this is mcpzip itself with this very config", "remove it, or it would start itself for ever"
+            "this is mcpzip itself with this very config", "remove it, or it would start itself endlessly"
         )
     return server
 
@@ -134,12 +133,12 @@ def _remote(node: Node, server: ServerConfig) -> ServerConfig:
         headers=headers.text_members('write an object of strings, such as {"X-Key": "…"}') if headers else {},
     )
     if not URL.fullmatch(server.url):
-        url.fault("not an http address", "write it whole, such as https://example.com/mcp")
+        url.fault("not an http address", "write the whole address, such as https://example.com/mcp")
     for name, value in server.headers.items():
         if not HEADER_NAME.fullmatch(name) or _NOT_IN_HEADER.search(value):
             where = Node(node.source, member(f"{node.path}.headers", name), value)
             where.fault(
-                "no header can be so", "write a name without spaces or colons, and a value on one line"
+                "not a valid header", "write a name without spaces or colons, and a value on one line"
             )
     return replace(server, headers_command=read_headers_command(node), auth=read_auth(node, server.headers))
 
@@ -150,7 +149,7 @@ def _globs(node: Node | None, server: str, remedy: str = _GLOBS) -> tuple[str, .
         if node and glob.startswith(join(server, "")):
             where = Node(node.source, f"{node.path}[{at}]", glob)
             own = glob.removeprefix(join(server, ""))
-            where.warn("a tool is called here as its server calls it", f"{own!r} may be meant")
+            where.warn("tools are named here without their server", f"{own!r} may be meant")
     return globs
 
 
@@ -161,16 +160,16 @@ def _pin(node: Node | None, server: str) -> tuple[str, ...]:
 
 
 def _is_this_proxy(server: ServerConfig, source: Source) -> bool:
-    """Whether to start ``server`` is to start mcpzip with this config, which would start it again."""
+    """Whether ``server`` is mcpzip with this same config, which would start itself again and again."""
     words = [os.path.basename(word.replace("\\", "/")).lower() for word in (server.command, *server.args)]
-    ours = next((at for at, word in enumerate(words) if _OURSELVES.fullmatch(word)), len(words))
-    if "serve" not in words[ours:]:
+    index = next((at for at, word in enumerate(words) if _MCPZIP_COMMAND.fullmatch(word)), len(words))
+    if "serve" not in words[index:]:
         return False
-    named = _option("--config", server.args)
-    if named is not None:
-        named = os.path.join(server.cwd or "", named)
-    its = config_path(named, {**source.env, **server.env})
-    return os.path.normcase(os.path.realpath(its)) == os.path.normcase(os.path.realpath(source.file))
+    path = _option("--config", server.args)
+    if path is not None:
+        path = os.path.join(server.cwd or "", path)
+    other = config_path(path, {**source.env, **server.env})
+    return os.path.normcase(os.path.realpath(other)) == os.path.normcase(os.path.realpath(source.file))
 
 
 def _option(name: str, args: Iterable[str]) -> str | None:

@@ -1,7 +1,6 @@
-"""The text of a config: JSON, and a precise word where it isn't.
+"""Parses the JSON text of a config.
 
-The rule: a person wrote this file by hand, so an error says the line, the column, and which of the usual
-slips it is.
+The rule: people write this file by hand, so an error gives the line, the column and the kind of mistake.
 """
 
 import json
@@ -10,13 +9,12 @@ from collections import Counter
 from mcpzip.model.errors import ConfigError
 
 EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
-"""The smallest config that does something."""
+"""The smallest useful config."""
 
 
 def decode(data: bytes, file: str) -> object:
-    """The JSON value in ``data``. A byte order mark, and the UTF-16 some editors write, are read.
-
-    Raises ConfigError for what isn't JSON, and for an object that has the same key twice.
+    """The JSON value in ``data``: UTF-8, or UTF-16 or UTF-32 as some editors write, with or without a byte
+    order mark. Raises ConfigError for invalid JSON, and for an object with a repeated key.
     """
     try:
         text = data.decode(json.detect_encoding(data)).removeprefix("\ufeff")
@@ -27,27 +25,27 @@ def decode(data: bytes, file: str) -> object:
         raise ConfigError(file, "", "the file is empty", f"write at least {EXAMPLE}")
     try:
         document: object = json.loads(text, object_pairs_hook=_Object)
-        _refuse_repeated(document, "", file)
+        _check_repeated(document, "", file)
     except json.JSONDecodeError as error:
-        at, found, remedy = _slip(text, error)
+        at, found, remedy = _diagnosis(text, error)
         where = f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
         raise ConfigError(file, "", f"not JSON at {where}: {found}", remedy) from error
     except RecursionError as error:
-        raise ConfigError(file, "", "it is nested too deeply", "take some of the brackets away") from error
+        raise ConfigError(file, "", "it is nested too deeply", "remove some brackets") from error
     except ValueError as error:
         raise ConfigError(file, "", "a number has too many digits", "write a shorter one") from error
     return document
 
 
 def member(path: str, key: str) -> str:
-    """The key path of a member: ``mcpServers.slack``. A key with odd characters is quoted."""
+    """The key path of a member: ``mcpServers.slack``. A key with special characters is quoted."""
     plain = bool(key) and all(c.isalnum() or c in "_-.$" for c in key)
     shown = key if plain else json.dumps(key, ensure_ascii=False)
     return f"{path}.{shown}" if path else shown
 
 
 class _Object(dict[str, object]):
-    """A JSON object, and the keys it had more than once."""
+    """A JSON object, and its repeated keys."""
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
@@ -55,29 +53,27 @@ class _Object(dict[str, object]):
         self.repeated = [key for key, count in counts.items() if count > 1]
 
 
-def _refuse_repeated(value: object, path: str, file: str) -> None:
+def _check_repeated(value: object, path: str, file: str) -> None:
     if isinstance(value, _Object):
         for key in value.repeated:
             where = member(path, key)
-            raise ConfigError(
-                file, where, "the key stands there more than once", "keep one and rename or remove the rest"
-            )
+            raise ConfigError(file, where, "the key is repeated", "keep one and rename or remove the rest")
         for key, inner in value.items():
-            _refuse_repeated(inner, member(path, key), file)
+            _check_repeated(inner, member(path, key), file)
     elif isinstance(value, list):
         for at, inner in enumerate(value):
-            _refuse_repeated(inner, f"{path}[{at}]", file)
+            _check_repeated(inner, f"{path}[{at}]", file)
 
 
 _QUOTES = "'‘’“”„«»`"
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 
 
-def _slip(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
-    """Where the slip is, what it is, and what would do. The telling signs are looked for before the vague."""
+def _diagnosis(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
+    """The offset of the mistake, its kind and the remedy. The most specific kinds are checked first."""
     at = error.pos + len(text[error.pos :]) - len(text[error.pos :].lstrip())
     here, before = text[at:], text[:at].rstrip()
-    # Python 3.13 stops at a trailing comma, earlier ones behind it.
+    # Python 3.13 reports the position of a trailing comma, earlier versions the one after it.
     comma, after = (at, here[1:].lstrip()) if here.startswith(",") else (len(before) - 1, here)
     if text[comma : comma + 1] == "," and after[:1] in ("}", "]"):
         return comma, f"a comma before the closing '{after[0]}'", "remove the comma"
@@ -90,14 +86,14 @@ def _slip(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
             return at, word, f"write {json_word}"
     if not here:
         return at, "the file ends too early", "close the brackets and quotes that are open"
-    for message, (found, remedy) in _SAID.items():
+    for message, (found, remedy) in _BY_MESSAGE.items():
         if error.msg.startswith(message):
             return at, found, remedy
-    # Only its first letter is shown: it may be a key that someone forgot to quote.
+    # Only the first letter is shown, because the text may be an unquoted secret.
     return at, f"something that begins with {here[0]!r}", "write a string in double quotes, or a number"
 
 
-_SAID = {
+_BY_MESSAGE = {
     "Invalid \\": ("a backslash that escapes nothing", "double it, as in C:\\\\Users\\\\me"),
     "Invalid control character": (
         "a line break or a tab inside a string",

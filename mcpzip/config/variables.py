@@ -1,10 +1,10 @@
-"""``${NAME}`` in the strings of a config.
+"""Replaces ``${NAME}`` in the strings of a config.
 
-    ${NAME}             the variable; when it is unset, what uses it can't be used
+    ${NAME}             the variable; when it is unset, the string can't be used
     ${NAME:-default}    the variable, or the default when it is unset or empty (as in POSIX sh, XCU 2.6.2)
     $${NAME}            the text ${NAME}
 
-The rule: whatever else has a ``$`` or a brace in it is left as it is.
+The rule: any other ``$`` or brace stays unchanged.
 """
 
 import re
@@ -34,12 +34,12 @@ def expand(text: str, env: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
 
 
 def used(text: str, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that `expand` replaces in ``text``, with what they hold."""
+    """The variables that `expand` replaces in ``text``, with their values."""
     found = _VARIABLE.finditer(text) if "${" in text else ()
     return {each[2]: env[each[2]] for each in found if not each[1] and env.get(each[2])}
 
 
 def foreign(text: str) -> str | None:
-    """The first reference written as another program has it, such as ``${env:NAME}``; None without one."""
+    """The first reference in another program's syntax, such as ``${env:NAME}``; None without one."""
     found = _FOREIGN.search(text) if "${" in text else None
     return found[0] if found else None

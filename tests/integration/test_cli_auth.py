@@ -265,7 +265,7 @@ def test_a_server_that_wants_no_login(
     server = fake_mcp(name="open", tools=[GREET], transport="http")
     monkeypatch.setenv("MCPZIP_CONFIG", str(write_config(tmp_path, server)))
     done = say("auth", "login", "open")
-    assert (done.code, done.out) == (0, "open wants no login: it can be used as it is.\n")
+    assert (done.code, done.out) == (0, "open needs no login: it can be used as it is.\n")
     assert say("refresh").code == 0
     (one,) = status(say)
     assert (one["state"], one["command"]) == ("not signed in", None)

@@ -134,8 +134,8 @@ MACHINE = {"grant": "client_credentials", "client_id": "c", "client_secret": "s3
 ERRORS = [
     ({"auth": "oauth"}, "auth", "found a string", "write false for none, or an object"),
     ({"oauth": []}, "oauth", "found a list", "write false for none, or an object"),
-    ({"auth": {}, "oauth": {}}, "", '"auth" and "oauth" are one key', "keep one of them"),
-    ({"auth": {"scope": "a", "scopes": "b"}}, "auth", '"scope" and "scopes" are one key', "keep one"),
+    ({"auth": {}, "oauth": {}}, "", '"auth" and "oauth" mean the same key', "keep one of them"),
+    ({"auth": {"scope": "a", "scopes": "b"}}, "auth", '"scope" and "scopes" mean the same key', "keep one"),
     ({"auth": {"client_id": 7}}, "auth.client_id", "found a number", "write a string"),
     ({"auth": {"scope": 7}}, "auth.scope", "found a number", 'such as "read write", or a list'),
     ({"auth": {"scope": [7]}}, "auth.scope[0]", "found a number", "in double quotes"),
@@ -179,7 +179,7 @@ ERRORS = [
     ({"headersHelper": {}}, "headersHelper", "found an object", "write the program and its arguments"),
     ({"headersCommand": ["a", 1]}, "headersCommand[1]", "found a number", "in double quotes"),
     ({"headersCommand": "a 'b"}, "headersCommand", "a quote that is not closed", "close it, or write a list"),
-    ({"headersCommand": "a", "headersHelper": "b"}, "", "are one key", "keep one of them"),
+    ({"headersCommand": "a", "headersHelper": "b"}, "", "mean the same key", "keep one of them"),
 ]
 
 
@@ -209,15 +209,21 @@ PROBLEMS = [
         {"auth": {"client_id": "c", "client_secret": "${NOPE}"}},
         "auth.client_secret: the environment variable",
     ),
-    ({"auth": {"issuer": "as.example"}}, "auth.issuer: no authorization server is called so"),
-    ({"auth": {"client_metadata_url": "http://x.example/c"}}, "auth.client_metadata_url: no client metadata"),
-    ({"auth": {"client_metadata_url": "https://x.example/"}}, "auth.client_metadata_url: no client metadata"),
-    ({"auth": {"scope": 'a"b'}}, "auth.scope: no scope can be so"),
+    ({"auth": {"issuer": "as.example"}}, "auth.issuer: not the URL of an authorization server"),
+    (
+        {"auth": {"client_metadata_url": "http://x.example/c"}},
+        "auth.client_metadata_url: not the URL of a client metadata",
+    ),
+    (
+        {"auth": {"client_metadata_url": "https://x.example/"}},
+        "auth.client_metadata_url: not the URL of a client metadata",
+    ),
+    ({"auth": {"scope": 'a"b'}}, "auth.scope: not a valid scope"),
     ({"headersCommand": ""}, "headersCommand: the command is empty"),
     ({"headersCommand": []}, "headersCommand: the command is empty"),
     ({"headersCommand": [" "]}, "headersCommand: the command is empty"),
     ({"headersCommand": "${NOPE} x"}, "headersCommand: the environment variable NOPE"),
-    ({"headersCommand": ["x", "\0"]}, "headersCommand: no argument can be so"),
+    ({"headersCommand": ["x", "\0"]}, "headersCommand: not a valid argument"),
 ]
 
 
@@ -231,9 +237,9 @@ def test_what_cannot_be_used_is_a_problem_of_this_server_alone(keys, problem):
 
 
 WARNINGS = [
-    ({"auth": {"client_idd": "c"}}, "a.auth.client_idd: unknown key, passed over; 'client_id' may be meant."),
-    ({"oauth": {"zzz": 1}}, "a.oauth.zzz: unknown key, passed over; the keys here are algorithm, callback_"),
-    ({"atuh": {}}, "a.atuh: unknown key, passed over; 'auth' may be meant."),
+    ({"auth": {"client_idd": "c"}}, "a.auth.client_idd: unknown key, ignored; 'client_id' may be meant."),
+    ({"oauth": {"zzz": 1}}, "a.oauth.zzz: unknown key, ignored; the keys here are algorithm, callback_"),
+    ({"atuh": {}}, "a.atuh: unknown key, ignored; 'auth' may be meant."),
     (
         {"headers": {"Authorization": "x"}, "auth": {"client_id": "c"}},
         "a.auth: not used beside an Authorization header; remove one of the two.",
@@ -248,8 +254,11 @@ WARNINGS = [
         {"auth": {"client_id": "c", "private_key": "k"}},
         'a.auth.private_key: not used by the grant "authorization_code"; remove it, or change the grant.',
     ),
-    ({"headersHelper": "a | b"}, "a.headersHelper: no shell reads this; write a script and name it"),
-    ({"headersCommand": "a $(b)"}, "a.headersCommand: no shell reads this; write a script and name it"),
+    ({"headersHelper": "a | b"}, "a.headersHelper: this is not run by a shell; write a script and name it"),
+    (
+        {"headersCommand": "a $(b)"},
+        "a.headersCommand: this is not run by a shell; write a script and name it",
+    ),
 ]
 
 

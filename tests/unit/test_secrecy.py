@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcpzip.auth.grant import Grant
-from mcpzip.cli.call import _Refused
+from mcpzip.cli.call import _RpcError
 from mcpzip.config import Secret, parse
 from mcpzip.model import redaction
 from mcpzip.model.errors import ConfigError, LoginNeededError, McpzipError, UpstreamError, UpstreamRpcError
@@ -284,7 +284,7 @@ def test_errors_are_built_without_secrets():
 @pytest.mark.parametrize("data", [rb'"Q7\/9\u002B\u00C4x"', b'{"a": ["Q7%2F9%2b%c3%84x"]}'])
 def test_the_data_of_an_error_is_shown_without_secrets(data):
     register("Q7/9+Äx")
-    told = _Refused(UpstreamRpcError("s", -1, "no", data)).message
+    told = _RpcError(UpstreamRpcError("s", -1, "no", data)).message
     assert told.endswith(' no "…"' if data[:1] == b'"' else ' no {"a": ["…"]}')
 
 
