@@ -11,6 +11,16 @@ def retrieve_exception(future: "asyncio.Future[Any]") -> None:
         future.exception()
 
 
+async def cancel(future: "asyncio.Future[Any] | None") -> None:
+    """Cancels ``future`` and waits until it has ended; its result or exception is dropped."""
+    if future is None:
+        return
+    if not future.done():
+        future.cancel()
+        await asyncio.wait({future})
+    retrieve_exception(future)
+
+
 async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """``work``, which a cancellation doesn't break off: it is raised when that is done."""
     task = asyncio.ensure_future(work)

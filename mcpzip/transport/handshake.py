@@ -8,13 +8,15 @@ leads to `server/discover`. An upstream that exits on the request it doesn't kno
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from mcpzip.model.limits import SELF
 from mcpzip.model.quoting import quoted, shortened
-from mcpzip.system.tasks import retrieve_exception
+from mcpzip.system.tasks import cancel
 from mcpzip.transport.base import Channel, ChannelClosedError, Dialect, RpcFaultError
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
@@ -109,59 +111,19 @@ async def shake_hands(channel: Channel, capabilities: bytes, *, first: Era, sure
     timeout except the probe's: the caller limits the whole. Raises StartAgainError, RpcFaultError,
     ChannelClosedError.
     """
-    if first is Era.MODERN:
-        return await _probe(channel, capabilities, sure)
-    try:
-        return await _initialize(channel, capabilities)
-    except RpcFaultError as refusal:
-        try:
-            return await _discover(channel)
-        except RpcFaultError as other:
-            raise _more_specific(refusal, other) from None
-    except _OtherEraError as otherwise:
-        try:
-            return await _discover(channel)
-        except (RpcFaultError, ChannelClosedError):
-            raise otherwise from None
-    except ChannelClosedError as error:
-        if error.status is not None and error.status not in _ERA_INDEPENDENT:
-            return await _discover(channel)
-        if _may_have_exited(error) and not sure:
-            raise StartAgainError(Era.MODERN) from error
-        raise
-
-
-def _may_have_exited(error: ChannelClosedError) -> bool:
-    """Whether the request may have made the server exit or close the connection."""
-    return error.sent and error.status is None
-
-
-async def _probe(channel: Channel, capabilities: bytes, sure: bool) -> ServerInfo:
+    if first is Era.LEGACY:
+        initializing = _initialize(channel, capabilities)
+        return await _with_fallback(channel, initializing, lambda: _discover(channel), Era.MODERN, sure)
     discovering = asyncio.ensure_future(_discover(channel))
     try:
         await asyncio.wait({discovering}, timeout=PROBE_TIMEOUT)
         if discovering.done():
-            try:
-                return discovering.result()
-            except _OtherEraError as error:
-                return await _initialize_instead(channel, capabilities, error)
-            except RpcFaultError as fault:
-                if _names_our_version(fault.error):
-                    return await _discover(channel)
-                try:
-                    return await _initialize(channel, capabilities)
-                except RpcFaultError as other:
-                    raise _more_specific(other, fault) from None
-            except ChannelClosedError as error:
-                if error.status is not None and error.status not in _ERA_INDEPENDENT:
-                    return await _initialize(channel, capabilities)
-                if _may_have_exited(error) and not sure:
-                    raise StartAgainError(Era.LEGACY) from error
-                raise
+            initialize = partial(_initialize, channel, capabilities)
+            return await _with_fallback(channel, discovering, initialize, Era.LEGACY, sure)
         # No response yet: a legacy server that ignores unknown requests, or a server that is slow to start.
         # So `initialize` is sent too. A slow server first answers `server/discover`, or exits because of it.
         try:
-            return await _first_answer(
+            return await _first_result(
                 discovering, asyncio.ensure_future(_initialize(channel, capabilities)), channel
             )
         except ChannelClosedError as error:
@@ -169,22 +131,46 @@ async def _probe(channel: Channel, capabilities: bytes, sure: bool) -> ServerInf
                 raise StartAgainError(Era.LEGACY) from error
             raise
     finally:
-        await _cancel(discovering)
+        await cancel(discovering)
 
 
-def _more_specific(initialize: RpcFaultError, discover: RpcFaultError) -> RpcFaultError:
-    """The refusal to report: that of the handshake which the server knows."""
-    return discover if initialize.error.code == UNSUPPORTED_PROTOCOL_VERSION else initialize
-
-
-async def _initialize_instead(
-    channel: Channel, capabilities: bytes, otherwise: ChannelClosedError
+async def _with_fallback(
+    channel: Channel,
+    first: Awaitable[ServerInfo],
+    second: Callable[[], Awaitable[ServerInfo]],
+    era: Era,
+    sure: bool,
 ) -> ServerInfo:
-    """The legacy handshake, after a result of `server/discover` that lists no version we speak."""
+    """The result of the ``first`` handshake, else of the ``second``, which is that of ``era``."""
     try:
-        return await _initialize(channel, capabilities)
-    except (RpcFaultError, ChannelClosedError):
-        raise otherwise from None
+        return await first
+    except _OtherEraError as error:
+        try:
+            return await second()
+        except (RpcFaultError, ChannelClosedError):
+            raise error from None
+    except RpcFaultError as fault:
+        if _names_our_version(fault.error):
+            return await _discover(channel)
+        try:
+            return await second()
+        except RpcFaultError as other:
+            initialize, discover = (fault, other) if era is Era.MODERN else (other, fault)
+            # The server knows the handshake that it didn't refuse as unsupported.
+            raise (
+                discover if initialize.error.code == UNSUPPORTED_PROTOCOL_VERSION else initialize
+            ) from None
+    except ChannelClosedError as error:
+        if error.status is not None and error.status not in _ERA_INDEPENDENT:
+            return await second()
+        if _may_have_exited(error) and not sure:
+            raise StartAgainError(era) from error
+        raise
+
+
+def _may_have_exited(error: ChannelClosedError) -> bool:
+    """Whether the request may have made the server exit or close the connection."""
+    return error.sent and error.status is None
 
 
 def _names_our_version(error: RpcError) -> bool:
@@ -209,7 +195,7 @@ class _OtherEraError(ChannelClosedError):
     """A server answered the handshake of one era, but speaks no version of it that we speak."""
 
 
-async def _first_answer(
+async def _first_result(
     discovering: "asyncio.Future[ServerInfo]", initializing: "asyncio.Future[ServerInfo]", channel: Channel
 ) -> ServerInfo:
     try:
@@ -227,14 +213,7 @@ async def _first_answer(
         assert failure is not None
         raise failure
     finally:
-        await _cancel(initializing)
-
-
-async def _cancel(future: "asyncio.Future[ServerInfo]") -> None:
-    if not future.done():
-        future.cancel()
-        await asyncio.wait({future})
-    retrieve_exception(future)
+        await cancel(initializing)
 
 
 async def _discover(channel: Channel) -> ServerInfo:

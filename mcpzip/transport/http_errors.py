@@ -23,8 +23,8 @@ from mcpzip.wire.event_stream import EventTooLongError
 NOT_OURS = "its answer is not JSON-RPC"
 NEITHER = "it answered with something other than JSON or an event stream"
 LOST = "the connection was lost"
-FOLLOW = "If that is the right server, put its address into the config."
-UNREACHABLE = "Start the server, or mend 'url' in the config."
+_FOLLOW = "If that is the right server, put its address into the config."
+_UNREACHABLE = "Start the server, or mend 'url' in the config."
 
 NETWORK = (httpx.HTTPError, httpx.InvalidURL, McpzipError, BodyTooLongError, OSError, ValueError)
 """The errors of sending a request and reading its response: `TimeoutError` is an OSError, and
@@ -53,11 +53,11 @@ def failure(error: Exception, url: httpx.URL) -> ChannelClosedError:
         case ChannelClosedError():
             return error
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.PoolTimeout():
-            return ChannelClosedError(unreachable(url, error), sent=False, remedy=UNREACHABLE)
+            return ChannelClosedError(_unreachable(url, error), sent=False, remedy=_UNREACHABLE)
         case EventTooLongError(size_at_least=most):
-            return ChannelClosedError(too_long(most), sent=True, fatal=False)
+            return ChannelClosedError(_too_long(most), sent=True, fatal=False)
         case BodyTooLongError():
-            return ChannelClosedError(too_long(MESSAGE), sent=True, fatal=False)
+            return ChannelClosedError(_too_long(MESSAGE), sent=True, fatal=False)
         case ContentCodingError():
             return ChannelClosedError(str(error), sent=True, fatal=False)
         case httpx.TransportError():
@@ -79,7 +79,7 @@ def refused(response: httpx.Response, body: bytes, *, in_session: bool) -> Chann
     return ChannelClosedError(
         refusal(response, body),
         sent=status not in _NOT_EXECUTED,
-        remedy=remedy(status),
+        remedy=_REMEDIES.get(status, _SERVER_ERROR if status >= 500 else ""),
         fatal=status == 401 or (status == 400 and in_session),  # 400 may mean an expired session
         status=status,
     )
@@ -91,7 +91,7 @@ def redirected(response: httpx.Response, target: httpx.URL) -> ChannelClosedErro
     where = str(target.copy_with(userinfo=b""))
     reason = f"it redirects to {shortened(where)}, which is not followed"
     return ChannelClosedError(
-        reason, sent=status not in _NOT_EXECUTED, remedy=FOLLOW, fatal=False, status=status
+        reason, sent=status not in _NOT_EXECUTED, remedy=_FOLLOW, fatal=False, status=status
     )
 
 
@@ -109,7 +109,7 @@ def error_in(body: bytes) -> RpcError | None:
     return read_error(fields["error"])
 
 
-def unreachable(url: httpx.URL, error: Exception) -> str:
+def _unreachable(url: httpx.URL, error: Exception) -> str:
     """Why ``url`` could not be connected to."""
     detail = str(error).lower()
     where = f"{url.scheme}://{url.netloc.decode()}"
@@ -122,14 +122,9 @@ def unreachable(url: httpx.URL, error: Exception) -> str:
     return f"nothing accepts connections at {where}"
 
 
-def too_long(most: int) -> str:
+def _too_long(most: int) -> str:
     """Why a response of more than ``most`` bytes can't be used."""
     return f"the answer can't be read: a message of more than {most} bytes is too long"
-
-
-def remedy(status: int) -> str:
-    """What the user can do about an HTTP status, as a sentence, or ""."""
-    return _REMEDIES.get(status, _SERVER_ERROR if status >= 500 else "")
 
 
 def refusal(response: httpx.Response, body: bytes) -> str:

@@ -9,6 +9,7 @@ import httpx
 from mcpzip.http.bodies import beginning
 from mcpzip.http.events import Cursor, content_type, events, is_event_stream
 from mcpzip.model.quoting import quoted, shortened
+from mcpzip.system.tasks import cancel
 from mcpzip.transport.base import ChannelClosedError, Incoming, RpcFaultError, Signing
 from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, HttpChannel
 from mcpzip.transport.http_errors import LOST, failure
@@ -53,8 +54,7 @@ class SseChannel(HttpChannel):
             while not body.done() and self._rpc.is_open(number):
                 await asyncio.wait({body}, timeout=LINGER)
         finally:
-            body.cancel()
-            await asyncio.wait({body})
+            await cancel(body)
 
     async def _end_session(self) -> None:
         """Nothing to send: closing the stream ends the session."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpzip.system.backoff import Backoff
-from mcpzip.system.tasks import retrieve_exception
+from mcpzip.system.tasks import cancel
 from mcpzip.transport.base import Channel, ChannelClosedError, RpcFaultError
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.wire import REQUEST_CANCELLED, Era, join_object, quote, stamp_request
@@ -113,7 +113,7 @@ class SubscriptionStream:
         finally:
             self._over = True
             self._settled.set()  # releases `set_resources`
-            await _cancel(subscription)
+            await cancel(subscription)
 
     async def _replaced(self, old: "_Subscription | None") -> "_Subscription | None":
         """Opens the subscription that is wanted now, cancels ``old`` and returns the new one. When the server
@@ -129,8 +129,8 @@ class SubscriptionStream:
                 new = asyncio.ensure_future(self._channel.request("subscriptions/listen", stamped))
                 await _wait_for_either(new, self._acknowledged, timeout=_ACKNOWLEDGE_TIMEOUT)
         except asyncio.CancelledError:
-            await _cancel(new)
-            await _cancel(old)
+            await cancel(new)
+            await cancel(old)
             raise
         refusal = _refusal(new)
         if refusal is not None and resources != self._subscribed:
@@ -142,7 +142,7 @@ class SubscriptionStream:
                 self._resources = self._subscribed = frozenset()
                 return await self._replaced(old)
         self._subscribed = resources
-        await _cancel(old)
+        await cancel(old)
         return new
 
 
@@ -158,15 +158,6 @@ async def _wait_for_either(
         await asyncio.wait(awaited, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         happening.cancel()
-
-
-async def _cancel(subscription: "_Subscription | None") -> None:
-    if subscription is None:
-        return
-    if not subscription.done():
-        subscription.cancel()
-        await asyncio.wait({subscription})
-    retrieve_exception(subscription)
 
 
 def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
