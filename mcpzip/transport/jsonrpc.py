@@ -115,9 +115,7 @@ class JsonRpcConnection:
             case Notification(method=method, params=params):
                 self._incoming.notified(method, params)
             case Request(id=id_) if self.gone is not None or self._full():
-                self.peer.error(
-                    id_, INTERNAL_ERROR, ""
-                )  # no response: the server does not read what it was sent
+                self.peer.error(id_, INTERNAL_ERROR, "")  # not sent: the server doesn't read its input
             case Request(id=id_) if len(self._answering) >= limits.ASKED:
                 self._send(self.peer.error(id_, INTERNAL_ERROR, _TOO_MANY_REQUESTS))
             case Request(id=id_, method=method, params=params):
