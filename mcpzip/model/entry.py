@@ -80,7 +80,7 @@ class Entry:
         return cast(JsonObject, msgspec.json.decode(self.raw))
 
     def input_schema(self) -> JsonObject:
-        """The decoded ``inputSchema``; ``{}`` if it is missing or no object."""
+        """The decoded ``inputSchema``; ``{}`` if it is missing or not a JSON object."""
         return _object(self.definition().get("inputSchema"))
 
 

@@ -43,7 +43,9 @@ def owner_of(name: str, named: Collection[str]) -> str | None:
 
 
 def may_misspell(name: str, servers: Iterable[str]) -> bool:
-    """Whether ``name`` begins with the name of one of ``servers`` but for one slip of a letter."""
+    """Whether ``name`` begins with a misspelling of the name of one of ``servers``: one letter is wrong,
+    missing, added or swapped with the next.
+    """
     key = folded(name)
     for server in map(folded, servers):
         if len(server) >= SHORTEST_MISSPELT:

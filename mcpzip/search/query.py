@@ -45,8 +45,8 @@ class Filters:
 class TermGroup:
     """Alternative terms for a word of the query. A document's score for the group is that of its best term.
 
-    weight: of the word, 0…1. counted: whether the group counts towards `keyword.max_score`; False for another
-    spelling of words that have their own groups.
+    weight: the weight of the word, 0…1. counted: whether the group adds to `keyword.max_score`; False for a
+    variant of words that have their own groups (``pullrequest`` beside ``pull`` and ``request``).
     """
 
     terms: tuple[int, ...]

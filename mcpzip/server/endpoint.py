@@ -77,8 +77,8 @@ class FaultError(Exception):
 
 
 class Greeting:
-    """The results of `initialize` and `server/discover`, as JSON texts. They follow from the config; in
-    ``transparent``, from the upstream.
+    """The results of `initialize` and `server/discover`, as JSON texts: made from the config, or,
+    where the config says ``"expose": "transparent"``, from the one server's own.
     """
 
     def __init__(self, capabilities: bytes, info: bytes, instructions: str | None, ttl: int) -> None:

@@ -269,7 +269,7 @@ class Connection:
             await self._wait_for_owner()
 
     def _stamped(self, params: bytes | None, origin: Origin) -> bytes | None:
-        """``params`` with the metadata that the connection's era requires."""
+        """``params`` with the ``_meta`` that a modern server requires; unchanged for a legacy one."""
         assert self.server_info is not None
         dialect = self.server_info.dialect
         if dialect.era is Era.LEGACY:

@@ -45,9 +45,9 @@ class JsonRpcConnection:
         full: Callable[[], bool],
         junk: Callable[[bytes], None] = lambda data: None,
     ) -> None:
-        """incoming: handles the server's notifications and requests. send: called with each response to the
-        server, one line. full: whether too many responses are unsent; the server's requests are then dropped.
-        junk: called with input that is no message.
+        """incoming: handles the server's notifications and requests. send: called with each of our responses,
+        one line of bytes. full: tells whether too many responses are unsent; while it does, requests of the
+        server are dropped unanswered. junk: called with input that is no JSON-RPC message.
         """
         self.peer = Peer(role=Role.CLIENT)
         self.gone: str | None = None

@@ -60,8 +60,8 @@ def test_an_address_of_another_machine() -> None:
 @pytest.mark.parametrize(
     ("number", "port", "told"),
     [
-        (errno.EACCES, 80, "port 80 is not ours to take; choose one above 1023."),
-        (errno.EACCES, 8931, "port 8931 is not ours to take; choose another."),
+        (errno.EACCES, 80, "port 80 needs more rights than mcpzip has; choose one above 1023."),
+        (errno.EACCES, 8931, "port 8931 needs more rights than mcpzip has; choose another."),
         (errno.EADDRINUSE, 8931, "port 8931 of 127.0.0.1 is in use; end what listens there, or choose"),
         (errno.ENOMEM, 8931, f"port 8931 of 127.0.0.1 can't be had ({os.strerror(errno.ENOMEM)}); choose"),
     ],

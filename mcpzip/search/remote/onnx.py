@@ -45,7 +45,7 @@ class _Session(Protocol):
 
 
 class Transformer:
-    """The model, which the first call loads. See `embeddings.Embedder`."""
+    """An `embeddings.Embedder` that runs a local transformer. Its first call loads the model."""
 
     method = "onnx"
     identity = "all-MiniLM-L6-v2 int8 128"

@@ -1,4 +1,4 @@
-"""Where to listen for HTTP, and which clients are admitted.
+"""The address of the HTTP server, its errors, and which clients are admitted.
 
 By default only this machine can connect. An address that others can reach needs a token, and the names of the
 hosts it is reached by. Host and Origin are checked on loopback as well, because any web page can send
@@ -61,9 +61,9 @@ class Address:
 class Access:
     """Which clients are admitted.
 
-    token: the bearer token, None for none. hosts, origins: the allowed values of these headers, in lower
-    case; one that ends in ``:*`` stands for every port. pages: the origins whose web pages may read responses
-    (CORS): those of --allow-origin.
+    token: the bearer token, None for none. hosts, origins: the allowed values of the headers ``Host`` and
+    ``Origin``, in lower case; a value that ends in ``:*`` allows every port. pages: the origins of
+    --allow-origin, which also get CORS headers, so that their web pages can read responses.
     """
 
     token: bytes | None
@@ -134,7 +134,7 @@ def _not_to_be_had(address: Address, number: int) -> ConfigError:
             found = f"{address.host} is no address of this machine"
             remedy = f"listen on {LOOPBACK} or on one that it has"
         case errno.EACCES:
-            found = f"port {address.port} is not ours to take"
+            found = f"port {address.port} needs more rights than mcpzip has"
             remedy = "choose one above 1023" if address.port < 1024 else "choose another"
         case _:
             found = f"port {address.port} of {address.host} can't be had ({os.strerror(number)})"

@@ -38,7 +38,7 @@ _UNREADABLE = RpcError(INVALID_PARAMS, "The arguments can't be compared with the
 
 
 def unsupported_version(request: HttpRequest) -> RpcError | None:
-    """Why the version in the header isn't supported; None when it is."""
+    """The reason why the version in ``MCP-Protocol-Version`` is refused; None if it is supported."""
     version = request.header("mcp-protocol-version") or ""
     return None if version in MODERN_VERSIONS else unsupported_version_error(version)
 
