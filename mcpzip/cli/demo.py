@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 from typing import cast
@@ -76,9 +77,10 @@ def demo(svg: str | None) -> int:
     with console.save_svg(svg, "mcpzip demo"), ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpzip-demo-")))
         config = home / "config.json"
-        with console.spinner("starting fake Slack (stdio), Todoist (Streamable HTTP) and GitHub (SSE) …"):
+        transports = _transports()
+        with console.spinner("starting fake Slack, Todoist and GitHub servers …"):
             servers = {
-                name: stack.enter_context(_fake(name, transport)) for name, transport in SERVERS.items()
+                name: stack.enter_context(_fake(name, transport)) for name, transport in transports.items()
             }
         config.write_text(json.dumps({"mcpServers": servers}))
         with _agent(config) as agent:
@@ -204,6 +206,22 @@ def _counter() -> tuple[Callable[[str], int], str]:
         return lambda text: len(text.encode()), "bytes (install the extra 'dev' to count tokens)"
     encoding = bpe_openai.get_encoding("o200k_base")
     return lambda text: len(encoding.encode(text)), "tokens (o200k_base)"
+
+
+def _transports() -> dict[str, str]:
+    """The transport of each fake server. Over HTTP they need the package mcp (the extra ``fakes``): without
+    it all of them use stdio.
+    """
+    try:
+        installed = version("mcp")
+    except PackageNotFoundError:
+        installed = ""
+    if installed.startswith("2.3."):
+        return dict(SERVERS)
+    console.note(
+        "All three servers use stdio here. With mcpzip[fakes] installed, two of them use HTTP and SSE."
+    )
+    return dict.fromkeys(SERVERS, "stdio")
 
 
 @contextmanager
