@@ -55,7 +55,7 @@ def lowest(session: nox.Session) -> None:
     python = session.env.get("VIRTUAL_ENV") or session.virtualenv.location
     to = ("--python", f"{python}/bin/python" if os.name != "nt" else f"{python}/Scripts/python.exe")
     session.run("uv", "pip", "install", "-q", *to, "--resolution", "lowest-direct", "-e", ".[dev]")
-    smoke = ("test_cli_commands", "test_http_serve", "test_transport_http", "test_oauth_flow")
+    smoke = ("cli/test_commands", "http_server/test_serve", "transport/test_http", "auth/test_token_refresh")
     files = ("tests/unit", *(f"tests/integration/{name}.py" for name in smoke))
     session.run("python", "-m", "pytest", *(session.posargs or files))
 

@@ -26,7 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 LONGEST_TURNS = "MCPZIP_TEST_LONGEST_TURNS"
-"""Names the file in which `tests/integration/turns.py` keeps the longest turns of the event loop."""
+"""Names the file in which `helpers/event_loop_watchdog.py` keeps the longest turns of the event loop."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
-import inspector
 import pytest
 from anyio.from_thread import start_blocking_portal
-from json_client import Json, connected, transport_of
-from lines import Line, Real
-from real_world import NODE_MODULES, NPM_CI, RealWorld
-from refereed import Referee, refereed
+from helpers import inspector
+from helpers.inspector_targets import Referee, refereed
+from helpers.json_client import Json, connected, transport_of
+from helpers.real_servers import NODE_MODULES, NPM_CI, RealWorld
+from helpers.sync_client import Line, Real
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def _cannot_run(why: str) -> NoReturn:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
     """One Chromium for the file; without one the test is skipped, on CI it fails."""
-    from chromium import MissingError, launched  # brings playwright
+    from helpers.chromium import MissingError, launched  # brings playwright
 
     with ExitStack() as stack:
         try:

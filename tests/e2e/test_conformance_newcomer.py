@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from helpers.doc_commands import ROOT
 from mcpzip_fakes.launch import importable
-from shell_blocks import ROOT
 
 PAGE = ROOT / "docs" / "conformance-subjects.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

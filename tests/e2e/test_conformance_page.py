@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from chromium import Browser, Locator, Page
+from helpers.chromium import Browser, Locator, Page
 from mcpzip_conformance.report import as_html
 from mcpzip_conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from shell_blocks import EXIT_CODES, NOT_RUN, REAL, ROOT, Command, blocks, commands, pages
+from helpers.doc_commands import EXIT_CODES, NOT_RUN, REAL, ROOT, Command, blocks, commands, pages
 
 BIN = Path(sys.executable).parent
 DEMO_SERVERS = ("slack", "todoist", "github")

@@ -7,7 +7,7 @@ other command does (`test_inspector_connection`), or the SDK's client (`test_rea
 import json
 
 import pytest
-from refereed import EVERY_KIND, RESOURCE, Referee, columns
+from helpers.inspector_targets import EVERY_KIND, RESOURCE, Referee, columns
 
 pytestmark = pytest.mark.npm
 

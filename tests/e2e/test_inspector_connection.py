@@ -6,9 +6,9 @@ import json
 import os
 
 import pytest
-from inspector import PATIENCE, Connection, Json
+from helpers.inspector import PATIENCE, Connection, Json
+from helpers.inspector_targets import KNOCK, RESOURCE, ROOT, Referee, columns
 from mcpzip_fakes.record import Record
-from refereed import KNOCK, RESOURCE, ROOT, Referee, columns
 
 pytestmark = pytest.mark.npm
 

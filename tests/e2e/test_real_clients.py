@@ -6,24 +6,17 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from helpers.client_answers import Person
+from helpers.sdk_modes import PINNED, SPOKEN, TIMED_OUT, every_mode, execute, text_of
 from mcp import Client, MCPError, StdioServerParameters
-from mcp_types import CallToolResult, TextContent
 from mcpzip_fakes.launch import FakeServer
-from person import Person
 
 FakeMcp = Callable[..., FakeServer]
 
-PINNED = "2026-07-28"
-SPOKEN = {"legacy": "2025-11-25", "auto": "2026-07-28", PINNED: PINNED}
-"""The client's modes, and the version each comes to speak."""
 ERAS = ("legacy", "modern")
-TIMED_OUT = -32001
 INVALID_PARAMS = -32602
-
-every_mode = pytest.mark.parametrize("mode", SPOKEN)
 
 
 class Serve:
@@ -50,19 +43,9 @@ def serve(mcpzip: str, tmp_path: Path) -> Serve:
     return Serve(mcpzip, tmp_path)
 
 
-def text_of(result: CallToolResult) -> str:
-    assert len(result.content) == 1
-    assert isinstance(result.content[0], TextContent)
-    return result.content[0].text
-
-
 async def refresh(client: Client) -> str:
     """Lists every server anew, however long its start takes here."""
     return text_of(await client.call_tool("execute_tool", {"name": "proxy_refresh", "timeout": 50}))
-
-
-async def execute(client: Client, name: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
-    return await client.call_tool("execute_tool", {"name": name, "arguments": arguments}, **options)
 
 
 @every_mode

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import httpx2
 import pytest
-from http_endpoint import listening
+from helpers.client_answers import PATIENCE, Person
+from helpers.inspector_targets import TOKEN, TOOLS
+from helpers.sdk_modes import SPOKEN, TIMED_OUT, every_mode, execute, text_of
+from helpers.serve_http import listening
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcpzip_fakes.launch import Fakes, FakeServer
 from mcpzip_fakes.record import Record
 from mcpzip_fakes.scenario import Scenario
-from person import PATIENCE, Person
-from refereed import TOKEN, TOOLS
-from test_real_clients import SPOKEN, TIMED_OUT, every_mode, execute, text_of
 
 _TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 

@@ -16,14 +16,14 @@ from typing import Any
 import httpx2
 import mcp_types as t
 import pytest
-from http_endpoint import listening
-from json_client import Json
+from helpers.client_answers import PATIENCE, Person
+from helpers.json_client import Json
+from helpers.real_servers import node_entry
+from helpers.serve_http import listening
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 from mcp_types.version import LATEST_MODERN_VERSION
-from person import PATIENCE, Person
-from real_world import node_entry
 
 pytestmark = pytest.mark.npm
 

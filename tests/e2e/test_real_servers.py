@@ -14,9 +14,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from json_client import Answer, Json
-from lines import Line, Real
-from real_calls import CALLS, Call
+from helpers.json_client import Answer, Json
+from helpers.real_server_calls import CALLS, Call
+from helpers.sync_client import Line, Real
 
 pytestmark = pytest.mark.npm
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from at_the_browser import PATIENCE, Desk, Tab
-from chromium import Browser
-from driver import until, write_config
-from granted import kept_at
+from helpers.browser_login import PATIENCE, Desk, Tab
+from helpers.chromium import Browser
+from helpers.driver import until, write_config
+from helpers.grants import kept_at
 from mcpzip_fakes.launch import FakeServer
 from mcpzip_fakes.oauth.controls import AuthControls
 from msgspec.structs import replace

@@ -3,7 +3,7 @@
 The rule: this is an agent's side only. The suite's server is the one upstream of a config, `mcpzip serve`
 stands before it on stdio, names untouched, and what the suite sees on the wire is mcpzip's doing. Which
 scenario is on, and what it hands along, the suite says in the environment. Where mcpzip says that a person
-has to sign in, one does (`at_the_login`), and the same mcpzip goes on.
+has to sign in, one does (`sign_in`), and the same mcpzip goes on.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import at_the_login
+import sign_in
 
 Json = dict[str, Any]
 
@@ -185,7 +185,7 @@ def _call_signed_in(sign_in: Callable[[list[str]], None], agent: Agent) -> None:
         failed = [result["content"][0]["text"] for result in results if result.get("isError")]
         if not failed:
             return
-        told = at_the_login.told_to_sign_in(failed[0])
+        told = sign_in.told_to_sign_in(failed[0])
         if told is None or logins == _LOGINS:
             raise RuntimeError(f"after {logins} logins: {failed[0]}")
         sign_in(told)
@@ -235,7 +235,7 @@ def main() -> None:
         environment = {**os.environ, "HOME": home, "PYTHONPATH": str(ROOT)}
         conduct = _CONDUCT.get(scenario, _call_everything)
         if scenario.startswith("auth/"):
-            conduct = partial(_call_signed_in, partial(at_the_login.sign_in, mcpzip, environment))
+            conduct = partial(_call_signed_in, partial(sign_in.sign_in, mcpzip, environment))
         with subprocess.Popen(
             [*mcpzip, "serve", "--config", str(config)],
             stdin=subprocess.PIPE,

@@ -1,0 +1,37 @@
+"""What a start imports: as little as it needs, for each import costs every start its time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_importing_the_paths_imports_nothing_more():
+    program = (
+        "import sys; before = set(sys.modules); import mcpzip.config.paths;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["mcpzip", "mcpzip.config", "mcpzip.config.paths"]
+
+
+def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
+    code = "import sys; import mcpzip.cli.main, mcpzip.server.early_handshake; print(*sorted(sys.modules))"
+    root = str(Path(__file__).resolve().parents[3])
+    found = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    heavy = {
+        "asyncio",
+        "typing",
+        "dataclasses",
+        "msgspec",
+        "subprocess",
+        "logging",
+        "mcp",
+        "click",
+        "hashlib",
+    }
+    assert not heavy & set(found.stdout.split())

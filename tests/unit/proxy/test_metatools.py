@@ -1,0 +1,73 @@
+"""What every client carries on every message: short, stable, and enough to know when to search."""
+
+import json
+
+from helpers.tokenizer import tokens
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpzip.proxy.metatools import INSTRUCTIONS_BYTES, definitions, instructions
+
+SERVER_NAMES = st.from_regex(r"[A-Za-z0-9.-]([A-Za-z0-9_.-]{0,200}[A-Za-z0-9.-])?", fullmatch=True)
+
+
+def tools_list(default_limit: int) -> bytes:
+    """The result of `tools/list` as JSON text."""
+    return json.dumps(
+        {"tools": definitions(default_limit)}, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+
+
+def test_there_are_three_tools_in_the_order_they_are_used() -> None:
+    assert [tool["name"] for tool in definitions(5)] == ["search_tools", "describe_tool", "execute_tool"]
+
+
+def test_every_schema_is_one_that_strict_clients_take() -> None:
+    for tool in definitions(5):
+        schema = tool["inputSchema"]
+        assert isinstance(schema, dict)
+        assert schema["type"] == "object"
+        assert set(schema["required"]) <= set(schema["properties"])
+
+
+def test_the_list_is_the_same_bytes_every_time() -> None:
+    assert tools_list(5) == tools_list(5)
+    assert tools_list(5) == json.dumps(json.loads(tools_list(5)), separators=(",", ":")).encode()
+
+
+def test_the_list_costs_no_more_than_350_tokens() -> None:
+    assert tokens(tools_list(5).decode()) <= 350
+
+
+def test_asking_better_is_explained() -> None:
+    search = definitions(5)[0]
+    said = json.dumps(search)
+    assert all(part in said for part in ("server:", "-word", "a phrase", "read_only", "several"))
+
+
+def test_the_default_limit_is_the_configs() -> None:
+    (search, *_) = json.loads(tools_list(7))["tools"]
+    assert search["inputSchema"]["properties"]["limit"]["default"] == 7
+
+
+@given(st.lists(SERVER_NAMES, max_size=60, unique=True))
+def test_instructions_name_the_servers_in_no_more_than_two_kibibytes(names: list[str]) -> None:
+    text = instructions(names)
+    assert len(text.encode()) <= INSTRUCTIONS_BYTES
+    assert text == instructions(list(reversed(names)))
+    shown = [name for name in sorted(names) if name in text]
+    assert "search_tools" in text
+    if len(shown) < len(names):
+        assert "more" in text
+
+
+def test_instructions_say_when_to_search_and_how_many_are_left_out() -> None:
+    few = instructions(["slack", "github"])
+    assert few.endswith("Servers: github, slack.")
+    many = instructions([f"server-number-{n}" for n in range(1000)])
+    assert " and " in many
+    assert many.endswith(" more.")
+
+
+def test_without_servers_that_is_said() -> None:
+    assert "No servers" in instructions([])

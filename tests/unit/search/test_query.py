@@ -1,0 +1,215 @@
+"""A query, understood: every word of it leads somewhere, or is said to lead nowhere."""
+
+from pathlib import Path
+
+import pytest
+from helpers.search_tools import (
+    catalogs,
+    concepts,
+    filters,
+    found,
+    index_of,
+    queries,
+    searcher,
+    table_of,
+    tool,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpzip.model.entry import Entry
+from mcpzip.search import Filters
+from mcpzip.search.index import Index
+from mcpzip.search.query import (
+    CORRECTED_WEIGHT,
+    MAX_WORDS,
+    RELATED_WEIGHT,
+    TRANSLATED_WEIGHT,
+    QueryAnalysis,
+    analyze_query,
+    parse_truncated,
+)
+from mcpzip.search.query_syntax import parse_query
+from mcpzip.search.tokenizer import content_words, fold, is_bigram, words
+
+KNOWN = index_of(
+    tool("slack", "send_message", "Send a message to a channel"),
+    tool("slack", "delete_message", "Delete a message"),
+    tool("identity", "who_am_i", "The user"),
+    tool("calendar", "list_events", "Upcoming events"),
+    tool("files", "read_file", "Read a file", annotations={"readOnlyHint": True}),
+    tool("todo", "add", "To a todo list"),
+)
+
+
+def said(query: str, index: Index = KNOWN, wanted: Filters | None = None) -> QueryAnalysis:
+    return analyze_query(query, wanted or Filters(), index)
+
+
+def meant(query: str, index: Index = KNOWN) -> dict[str, float]:
+    """The terms a query leads to, and what each counts for."""
+    spelled = {number: term for term, number in index.terms.items()}
+    return {spelled[term]: group.weight for group in said(query, index).plan.groups for term in group.terms}
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("send a message", {"send": 1.0, "messag": 1.0}),
+        ("sending messages", {"send": 1.0, "messag": 1.0}),
+        ("mesage", {"messag": CORRECTED_WEIGHT}),
+        ("todolist", {"todo": CORRECTED_WEIGHT, "list": CORRECTED_WEIGHT}),
+        ("Nachricht", {"messag": TRANSLATED_WEIGHT}),
+        ("datei lesen", {"file": TRANSLATED_WEIGHT, "read": TRANSLATED_WEIGHT}),
+        ("文件", {"file": TRANSLATED_WEIGHT}),
+        ("xylophone", {}),
+        ("", {}),
+    ],
+)
+def test_words_lead_to_terms(query: str, terms: dict[str, float]) -> None:
+    assert meant(query) == terms
+
+
+def test_a_verb_that_stands_nowhere_leads_to_its_family() -> None:
+    assert meant("remove") == {"delet": RELATED_WEIGHT}
+    assert meant("browse") == {"list": RELATED_WEIGHT}
+
+
+@pytest.mark.parametrize(
+    ("query", "unknown", "corrected"),
+    [
+        ("send xylophone", ("xylophone",), ()),
+        ("zebra mesage quokka", ("zebra", "quokka"), (("mesage", "message"),)),
+        ("todolist", (), (("todolist", "todo list"),)),
+        ("calender evnts", (), (("calender", "calendar"), ("evnts", "events"))),
+        ("send the message", (), ()),
+    ],
+)
+def test_what_is_told_of_words(
+    query: str, unknown: tuple[str, ...], corrected: tuple[tuple[str, str], ...]
+) -> None:
+    assert (said(query).unknown, said(query).corrected) == (unknown, corrected)
+
+
+@given(catalogs, queries, filters)
+def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
+    made: list[Entry], query: str, wanted: Filters
+) -> None:
+    understood = analyze_query(query, wanted, index_of(*made))
+    led = {word for _, said_as in understood.words for word in said_as}
+    for word, _ in content_words(words(parse_query(query).text))[:MAX_WORDS]:
+        if word.isascii():
+            assert word in led or word in understood.unknown or word in dict(understood.corrected)
+    assert led.isdisjoint(understood.unknown)
+    assert understood.plan.unknown == len(understood.unknown)
+    assert set(understood.plan.groups) == {group for group, _ in understood.words}
+
+
+@given(catalogs, queries)
+def test_a_plan_is_the_same_again(made: list[Entry], query: str) -> None:
+    index = index_of(*made)
+    assert analyze_query(query, Filters(), index) == analyze_query(query, Filters(), index)
+    assert hash(analyze_query(query, Filters(), index).plan) == hash(
+        analyze_query(query, Filters(), index).plan
+    )
+
+
+@given(st.text() | st.text(st.sampled_from("aAsS_ 天é'1-\":\u0301\ud800")), filters)
+def test_never_raises(query: str, wanted: Filters) -> None:
+    assert len(analyze_query(query, wanted, KNOWN).plan.groups) >= 0
+    assert analyze_query(query, wanted, Index()).plan.groups == ()
+
+
+def test_a_document_is_read_so_far() -> None:
+    understood = said(" ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(500)))
+    assert len(understood.unknown) <= 2 * MAX_WORDS
+
+
+def test_a_bigram_that_stands_nowhere_is_no_unknown_word() -> None:
+    index = index_of(tool("tianqi", "查询天气", "按城市查询天气预报"))
+    assert is_bigram("气查")
+    assert said("天气查询", index).unknown == ()
+    assert said("天气预报", index).unknown == ()
+
+
+def test_a_word_with_a_meaning_of_its_own_keeps_it_when_repaired(tmp_path: Path) -> None:
+    table = table_of(tmp_path, concepts("massage"))
+    understood = analyze_query("massage mesage", Filters(), KNOWN, table)
+    assert understood.plan.embedding_words == ("massage", "message")
+
+
+def test_stop_words_count_only_in_names() -> None:
+    assert said("who is the user").plan.stop_word_terms
+    assert not said("the user").plan.stop_word_terms
+    assert found(searcher(tool("a", "who_am_i"), tool("b", "users")), "who am I")[0] == "a__who_am_i"
+
+
+# Filters.
+
+
+def test_filters() -> None:
+    made = searcher(
+        tool("a", "read_file", annotations={"readOnlyHint": True}),
+        tool("a", "write_file"),
+        tool("b", "read_file", annotations={"readOnlyHint": True}),
+    )
+    assert found(made, "file", filters=Filters(server="a")) == ["a__read_file", "a__write_file"]
+    assert found(made, "file", filters=Filters(read_only=True)) == ["a__read_file", "b__read_file"]
+    assert found(made, "file", filters=Filters(read_only=False)) == ["a__write_file"]
+    assert found(made, "a__read_file", filters=Filters(server="b")) == ["b__read_file"]
+    assert found(made, "a__write_file", filters=Filters(read_only=True))[0] == "a__read_file"
+    assert made.search("file", 9, Filters(server="a", read_only=True)).searched == 1
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda server, name, text, reads: tool(
+                server, name, f"{text} of {server}", annotations={"readOnlyHint": reads}
+            ),
+            st.sampled_from(["git", "slack"]),
+            st.sampled_from(["get_user", "list_users", "send_message", "user_file"]),
+            st.sampled_from(["users", "messages and files", "the id"]),
+            st.booleans(),
+        ),
+        max_size=8,
+        unique_by=lambda entry: entry.name,
+    ),
+    queries,
+    st.sampled_from([None, "git", "slack", "nowhere"]),
+    st.sampled_from([None, True, False]),
+)
+def test_filters_leave_the_rest_in_order(
+    made: list[Entry], query: str, server: str | None, read_only: bool | None
+) -> None:
+    known = searcher(*made)
+    wanted = Filters(server, read_only)
+    left = [
+        hit
+        for hit in known.search(query, 50).hits
+        if (server is None or hit.entry.server == server)
+        and (read_only is None or hit.entry.read_only == read_only)
+    ]
+    assert list(known.search(query, 50, wanted).hits) == left
+
+
+def test_a_server_is_meant_by_its_name_or_a_word_of_it() -> None:
+    index = index_of(tool("mail-box", "a"), tool("Mail", "b"), tool("my_calendar", "c"))
+
+    def servers(name: str) -> tuple[str, ...] | None:
+        return said("x", index, Filters(server=name)).plan.servers
+
+    assert servers("Mail") == ("Mail",)
+    assert servers("mail") == ("Mail",)
+    assert servers("calendar") == ("my_calendar",)
+    assert servers("box") == ("mail-box",)
+    assert servers("fax") == ()
+    assert said("x server:Mail server:box", index).plan.servers == ("Mail", "mail-box")
+    assert said("x server:Mail", index, Filters(server="mail-box")).plan.servers == ()
+    assert said("x", index).plan.servers is None
+
+
+def test_a_query_is_cut_after_it_has_grown_too() -> None:
+    """A query of 60 KB became 360,000 characters to look up, 18 for each of its own."""
+    assert len(fold(parse_truncated("\ufdfa" * 20_000).text)) <= 20_000
+    assert parse_truncated("a" * 20_001).text == "a" * 20_000
