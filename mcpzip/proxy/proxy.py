@@ -20,10 +20,10 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
-from mcpzip.proxy.ability import shows_all
 from mcpzip.proxy.audience import Audience
-from mcpzip.proxy.calls import SETTING, Caller
-from mcpzip.proxy.counterpart import Counterpart, RefusedError, anybody
+from mcpzip.proxy.call import RefusedError
+from mcpzip.proxy.client_binding import ClientBinding, any_client
+from mcpzip.proxy.client_capabilities import covers
 from mcpzip.proxy.doctor import mend_name
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
@@ -33,6 +33,7 @@ from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.keeper import Keeper
 from mcpzip.proxy.owners import may_mean, not_fully_known
 from mcpzip.proxy.passing import Passing
+from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result
 from mcpzip.proxy.search import Pending, Question
@@ -79,8 +80,8 @@ class Proxy:
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.remember(name, rest)
-        self._caller = Caller(self._pool)
-        self.passing = Passing(config, self, self._pool, self._caller, self.audience)
+        self._pipeline = CallPipeline(self._pool)
+        self.passing = Passing(config, self, self._pool, self._pipeline, self.audience)
         self._first_listings = FirstListings(self._enabled, self._keeper, self._refresher, self._pool)
         self._handlers = handlers(self)
 
@@ -104,9 +105,9 @@ class Proxy:
         one there can be, if there is only one: its connections are used for that.
         """
         if client is None:
-            self._home = anybody()
+            self._home = any_client()
         elif client.era is not None:
-            self._home = self._caller.origin(client)
+            self._home = self._pipeline.origin(client)
         indexing = self._keeper.index_soon()
         self._finder.index(self.catalog)
         self._refresher.keep_trying()
@@ -130,7 +131,7 @@ class Proxy:
 
     async def left(self, client: Client) -> None:
         """``client`` is gone: what was kept for it ends."""
-        await self._caller.left(client)
+        await self._pipeline.left(client)
         await self.passing.forget(client)
 
     def known_greeting(self) -> tuple[bytes, bytes, str | None] | None:
@@ -149,26 +150,26 @@ class Proxy:
 
     async def speaks(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``. Raises UpstreamUnavailableError."""
-        return await self._caller.speaks(client, server)
+        return await self._pipeline.upstream_era(client, server)
 
     async def set_level(self, client: Client, level: str) -> None:
         """From now on ``client`` wants log messages from ``level`` on."""
         client.log_level = level
-        await self._caller.set_level(self._caller.counterpart(client), SETTING)
+        await self._pipeline.set_level(client)
 
     async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
         """Hands a notification of ``client`` on to every server it has a connection of its own to."""
-        if not self._caller.knows(client):
+        if not self._pipeline.knows(client):
             return
-        counterpart = self._caller.counterpart(client)
-        telling = (self._pool.tell(name, counterpart, method, params) for name in self._enabled)
+        binding = self._pipeline.binding(client)
+        telling = (self._pool.tell(name, binding, method, params) for name in self._enabled)
         await asyncio.gather(*telling)
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
         home = self._home
         if origin.era is Era.MODERN:
             self._refresher.changed(server, replace(home, era=Era.MODERN))
-        elif origin.partner is not None and shows_all(origin.partner.capabilities, home.capabilities):
+        elif origin.partner is not None and covers(origin.partner.capabilities, home.capabilities):
             self._refresher.changed(server, origin)
         else:  # what one client can't be asked is no reason to show the others less
             self._refresher.changed(server)
@@ -181,7 +182,7 @@ class Proxy:
             self.audience.changed(which)
 
     def _resource_updated(self, server: str, partner: Partner | None, params: bytes) -> None:
-        only = partner.client if isinstance(partner, Counterpart) else None
+        only = partner.client if isinstance(partner, ClientBinding) else None
         self.audience.updated(server, params, only, unasked=self.exposure.through is not None)
 
     async def close(self) -> None:
@@ -197,7 +198,7 @@ class Proxy:
         await self._keeper.stop_indexing()
         await self._refresher.close()
         await self.passing.close()
-        await self._caller.close()
+        await self._pipeline.close()
         await self._pool.close()
         await self._finder.close()
         await self._keeper.close()
@@ -327,7 +328,7 @@ class Proxy:
         """fields: the members of the params, as JSON texts."""
         request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
         with execute.outcome_told(entry):
-            result = await self._caller.send(exchange, request)
+            result = await self._pipeline.send(exchange, request)
         self.passing.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._keeper.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)

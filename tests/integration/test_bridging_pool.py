@@ -37,10 +37,10 @@ def living(bridge: Bridge) -> int:
 def kept(bridge: Bridge) -> Json:
     """What is kept for clients."""
     proxy = bridge.proxy
-    caller, audience = proxy._caller, proxy.audience
+    pipeline, audience = proxy._pipeline, proxy.audience
     return {
-        "counterparts": len(caller._counterparts),
-        "parked": len(caller._parked),
+        "bindings": len(pipeline._bindings),
+        "parked": len(pipeline.parked),
         "clients": len(audience._clients),
         "own": len(audience._own),
         "subscriptions": len(audience._subscriptions),
@@ -48,7 +48,7 @@ def kept(bridge: Bridge) -> Json:
     }
 
 
-NOTHING = dict.fromkeys(("counterparts", "parked", "clients", "own", "subscriptions", "lines"), 0)
+NOTHING = dict.fromkeys(("bindings", "parked", "clients", "own", "subscriptions", "lines"), 0)
 
 
 async def subscribe(client: Wire | SessionOf, uri: str, verb: str = "subscribe") -> Json:

@@ -13,7 +13,7 @@ from driver import comes_true, pool_of
 from fakes.launch import FakeServer
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
-from mcpzip.proxy.counterpart import Counterpart
+from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.exchange import Client
 from mcpzip.system.process import Guardian
 from mcpzip.transport.base import ChannelClosedError, Incoming, Origin
@@ -114,7 +114,7 @@ async def test_connections_of_ones_own_have_an_end(
         async def call(origin: Origin) -> bytes:
             return await pool.request("shop", "tools/call", b'{"name":"pay"}', timeout=30, origin=origin)
 
-        partners = [Counterpart(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
+        partners = [ClientBinding(Client(Era.LEGACY, b'{"roots":{}}')) for _ in range(4)]
         for partner in partners:
             assert b"paid" in await call(Origin(Era.LEGACY, partner))
             assert len(slot.lines) <= 2

@@ -11,7 +11,7 @@ from session_talk import HELLO, Talk, Upstreams
 
 from mcpzip.model import limits
 from mcpzip.proxy.audience import Audience
-from mcpzip.proxy.counterpart import RefusedError
+from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.outlet import Outlet

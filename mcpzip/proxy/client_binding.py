@@ -1,0 +1,133 @@
+"""A client and its upstream connections: which it has to itself, and what comes from an upstream on those.
+
+The rule: on a legacy connection nothing says which call a message belongs to. So a client that can be asked
+anything has connections of its own, and what comes on one goes to the newest of that client's calls there.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Hashable
+from itertools import count
+
+from mcpzip.proxy.call import Call, CallEndedError, ask_client
+from mcpzip.proxy.call_states import Event
+from mcpzip.proxy.client_capabilities import ALL_CAPABILITIES
+from mcpzip.proxy.exchange import Client
+from mcpzip.proxy.log_levels import is_wanted
+from mcpzip.system.tasks import looked_at
+from mcpzip.transport.base import Origin, RpcFaultError
+from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError, without_members
+
+_ABOUT_NO_CALL = ("roots/list",)
+"""What servers ask on their own account, whatever is under way."""
+_NUMBERS = count(1)
+
+
+class ClientBinding:
+    """A client as legacy upstreams see it (`transport.base.Partner`).
+
+    gone: whether it has left; nothing is opened for it any more. subscriptions: the resources that it
+    subscribed to on connections of its own, by server.
+    """
+
+    def __init__(self, client: Client, key: Hashable = None) -> None:
+        self.client = client
+        self.gone = False
+        self.subscriptions: dict[str, set[str]] = defaultdict(set)
+        self._key = key
+        self._number = next(_NUMBERS)
+        self._calls: dict[str, list[Call]] = defaultdict(list)
+        self._asking: dict[str, set[asyncio.Task[bytes]]] = defaultdict(set)
+
+    # --- what the client can do ---
+
+    @property
+    def key(self) -> Hashable:
+        """None where it can share: nothing is asked of it, and nothing it said concerns a connection."""
+        if self.gone:
+            return None
+        if self._key is not None:
+            return self._key
+        client = self.client
+        if not (client.alone or (client.lasting and (client.answers or client.log_level is not None))):
+            return None
+        # A modern client says with each request what it can be asked; a legacy server hears it once.
+        return ("client", self._number, client.capabilities if client.era is Era.MODERN else b"")
+
+    @property
+    def passing(self) -> bool:
+        return not self.client.lasting
+
+    @property
+    def capabilities(self) -> bytes:
+        """What a legacy upstream is told that it can ask."""
+        return without_members(self.client.capabilities, ("tasks",))
+
+    @property
+    def log_level(self) -> str | None:
+        return self.client.log_level
+
+    def watched(self, server: str) -> Collection[str]:
+        return self.subscriptions.get(server, ())
+
+    def leave(self) -> None:
+        """Its client has left."""
+        self.gone = True
+        self.subscriptions.clear()
+
+    # --- its calls ---
+
+    def begin(self, call: Call) -> None:
+        """``call`` is under way upstream from now on."""
+        self._calls[call.request.server].append(call)
+
+    def end(self, call: Call, event: Event) -> None:
+        """It no longer is, by RESULT or LOSS. After a LOSS its client need not answer its questions."""
+        server = call.request.server
+        calls = self._calls[server]
+        calls.remove(call)
+        if event is Event.LOSS and not calls:
+            for asking in self._asking[server]:
+                asking.cancel()
+
+    # --- what an upstream sends ---
+
+    def notified(self, server: str, method: str, params: bytes | None) -> None:
+        if calls := self._calls.get(server):
+            calls[-1].notify(method, params)
+        elif method != "notifications/message" or is_wanted(params, self.client, None):
+            self.client.tell(method, params)
+
+    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
+        while calls := self._calls.get(server):
+            # Preferably not a call whose client is away: it would have to come back first.
+            call = next((one for one in reversed(calls) if one.exchange is not None), calls[-1])
+            try:
+                return await self._asked_during(call, method, params)
+            except CallEndedError:
+                pass
+        return await ask_client(self.client.ask, self.client.capabilities, method, params)
+
+    async def _asked_during(self, call: Call, method: str, params: bytes | None) -> bytes:
+        if call.client.era is Era.MODERN or method in _ABOUT_NO_CALL:
+            return await call.ask(method, params)
+        asking = asyncio.create_task(call.ask(method, params))
+        asking.add_done_callback(looked_at)
+        others = self._asking[call.request.server]
+        others.add(asking)
+        try:
+            await asyncio.wait({asking})
+        finally:
+            others.discard(asking)
+            asking.cancel()
+        if asking.cancelled():
+            raise RpcFaultError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
+        return asking.result()
+
+
+def any_client() -> Origin:
+    """On whose behalf servers are listed where clients come and go: some list the tools that ask something
+    only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
+    """
+    client = Client(capabilities=ALL_CAPABILITIES, lasting=False)
+    return Origin(partner=ClientBinding(client, "any client"), capabilities=ALL_CAPABILITIES)
