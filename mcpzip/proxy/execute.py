@@ -10,13 +10,15 @@ from contextlib import contextmanager
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
-from mcpzip.proxy.client_binding import Request
+from mcpzip.proxy.call import UpstreamRequest
 
 
-def request(entry: Entry, fields: dict[str, bytes], timeout: float) -> Request:
+def request(entry: Entry, fields: dict[str, bytes], timeout: float) -> UpstreamRequest:
     """The call of a tool. fields: the members of the params, as JSON texts. timeout: seconds."""
     repeatable = entry.read_only or entry.idempotent
-    return Request(entry.server, "tools/call", fields, timeout, repeatable=repeatable, definition=entry.raw)
+    return UpstreamRequest(
+        entry.server, "tools/call", fields, timeout, repeatable=repeatable, definition=entry.raw
+    )
 
 
 @contextmanager

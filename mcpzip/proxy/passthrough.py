@@ -16,11 +16,11 @@ from mcpzip.config import Config
 from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
 from mcpzip.model.names import join_uri
-from mcpzip.proxy.calls import Caller
-from mcpzip.proxy.client_binding import RefusedError, Request
+from mcpzip.proxy.call import RefusedError, UpstreamRequest
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.notifier import Notifier, Place
+from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
@@ -41,9 +41,11 @@ class Shown(Protocol):
 class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
-    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, notifier: Notifier) -> None:
+    def __init__(
+        self, config: Config, shown: Shown, pool: Pool, pipeline: CallPipeline, notifier: Notifier
+    ) -> None:
         self._config, self._shown, self._pool = config, shown, pool
-        self._caller, self._notifier = caller, notifier
+        self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
         self.mentions = UriSources(sum(not server.disabled for server in config.servers.values()))
 
@@ -102,7 +104,7 @@ class Passthrough:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            kept = self._caller.binding(client).resources[server]
+            kept = self._pipeline.binding(client).subscriptions[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
             self._notifier.watch(client, place, shown, own=own)
@@ -159,9 +161,9 @@ class Passthrough:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        if not client.lasting or self._caller.binding(client).key is None:
+        if not client.lasting or self._pipeline.binding(client).key is None:
             return False
-        greeting = await self._pool.server_info(server, self._caller.origin(client))
+        greeting = await self._pool.server_info(server, self._pipeline.origin(client))
         return greeting.dialect.era is Era.LEGACY
 
     async def _watch(self, server: str) -> dict[str, UpstreamError]:
@@ -172,12 +174,12 @@ class Passthrough:
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        had = self._caller.binding(client).resources[server]
+        had = self._pipeline.binding(client).subscriptions[server]
         wanted = self._notifier.watched_by(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
-                origin = self._caller.origin(client)
+                origin = self._pipeline.origin(client)
                 try:
                     await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
                 except UpstreamRpcError:
@@ -210,8 +212,10 @@ class Passthrough:
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         timeout = self._config.servers[server].timeout or self._config.call_timeout
-        request = Request(server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call")
-        return await self._caller.send(exchange, request)
+        request = UpstreamRequest(
+            server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"
+        )
+        return await self._pipeline.send(exchange, request)
 
 
 def _too_many() -> RefusedError:

@@ -21,10 +21,10 @@ from mcpzip.model.errors import (
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.argument_repair import repair_name
-from mcpzip.proxy.calls import SETTING, Caller
+from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.catalog_state import CatalogState
-from mcpzip.proxy.client_binding import ClientBinding, RefusedError, anybody
-from mcpzip.proxy.client_capabilities import shows_all
+from mcpzip.proxy.client_binding import ClientBinding, any_client
+from mcpzip.proxy.client_capabilities import covers
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
@@ -32,6 +32,7 @@ from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.notifier import Notifier
 from mcpzip.proxy.owners import may_mean, not_fully_known
 from mcpzip.proxy.passthrough import Passthrough
+from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result
 from mcpzip.proxy.search import Pending, Question
@@ -79,8 +80,8 @@ class Proxy:
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.remember(name, rest)
-        self._caller = Caller(self._pool)
-        self.passthrough = Passthrough(config, self, self._pool, self._caller, self.notifier)
+        self._pipeline = CallPipeline(self._pool)
+        self.passthrough = Passthrough(config, self, self._pool, self._pipeline, self.notifier)
         self._first_listings = FirstListings(self._enabled, self._catalog_state, self._refresher, self._pool)
         self._handlers = handlers(self)
 
@@ -104,9 +105,9 @@ class Proxy:
         one there can be, if there is only one: its connections are used for that.
         """
         if client is None:
-            self._home = anybody()
+            self._home = any_client()
         elif client.era is not None:
-            self._home = self._caller.origin(client)
+            self._home = self._pipeline.origin(client)
         indexing = self._catalog_state.index_soon()
         self._finder.index(self.catalog)
         self._refresher.keep_trying()
@@ -130,7 +131,7 @@ class Proxy:
 
     async def left(self, client: Client) -> None:
         """``client`` is gone: what was kept for it ends."""
-        await self._caller.left(client)
+        await self._pipeline.left(client)
         await self.passthrough.forget(client)
 
     def known_greeting(self) -> tuple[bytes, bytes, str | None] | None:
@@ -149,18 +150,18 @@ class Proxy:
 
     async def speaks(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``. Raises UpstreamUnavailableError."""
-        return await self._caller.speaks(client, server)
+        return await self._pipeline.upstream_era(client, server)
 
     async def set_level(self, client: Client, level: str) -> None:
         """From now on ``client`` wants log messages from ``level`` on."""
         client.log_level = level
-        await self._caller.set_level(self._caller.binding(client), SETTING)
+        await self._pipeline.set_level(client)
 
     async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
         """Hands a notification of ``client`` on to every server it has a connection of its own to."""
-        if not self._caller.knows(client):
+        if not self._pipeline.knows(client):
             return
-        binding = self._caller.binding(client)
+        binding = self._pipeline.binding(client)
         telling = (self._pool.notify(name, binding, method, params) for name in self._enabled)
         await asyncio.gather(*telling)
 
@@ -168,9 +169,7 @@ class Proxy:
         home = self._home
         if origin.era is Era.MODERN:
             self._refresher.changed(server, replace(home, era=Era.MODERN))
-        elif origin.bound_client is not None and shows_all(
-            origin.bound_client.capabilities, home.capabilities
-        ):
+        elif origin.bound_client is not None and covers(origin.bound_client.capabilities, home.capabilities):
             self._refresher.changed(server, origin)
         else:  # what one client can't be asked is no reason to show the others less
             self._refresher.changed(server)
@@ -199,7 +198,7 @@ class Proxy:
         await self._catalog_state.stop_indexing()
         await self._refresher.close()
         await self.passthrough.close()
-        await self._caller.close()
+        await self._pipeline.close()
         await self._pool.close()
         await self._finder.close()
         await self._catalog_state.close()
@@ -329,7 +328,7 @@ class Proxy:
         """fields: the members of the params, as JSON texts."""
         request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
         with execute.outcome_told(entry):
-            result = await self._caller.send(exchange, request)
+            result = await self._pipeline.send(exchange, request)
         self.passthrough.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._catalog_state.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)

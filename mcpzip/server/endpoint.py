@@ -20,10 +20,11 @@ from mcpzip.model.errors import (
     UpstreamRpcError,
 )
 from mcpzip.model.quoting import shortened
-from mcpzip.proxy.calls import asks
-from mcpzip.proxy.client_binding import LOG_LEVELS, RefusedError
+from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
@@ -195,7 +196,7 @@ class Endpoint:
         """``result`` as the client's era has it."""
         if exchange.client.era is not Era.MODERN or method == "server/discover":
             return result
-        if method not in _CACHEABLE or (method == "resources/read" and asks(result)):
+        if method not in _CACHEABLE or (method == "resources/read" and is_input_required(result)):
             return stamp_result(result, server_info=self._info)
         fixed = method == "tools/list" and self._proxy.exposure.fixed
         return self._stamped(result, LISTING_TTL if fixed else NO_TTL)

@@ -10,7 +10,7 @@ from driver import Json, executed, proxy_of, said_by, text_of
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.model.errors import UnknownResourceError, UpstreamRpcError
-from mcpzip.proxy.client_binding import RefusedError
+from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.wire import Era
 

@@ -22,7 +22,7 @@ from session_talk import (
 )
 
 from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
-from mcpzip.proxy.client_binding import Call, Request
+from mcpzip.proxy.call import Call, UpstreamRequest
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
 from mcpzip.server.endpoint import Endpoint
@@ -207,7 +207,7 @@ async def test_an_unknown_tool_found_late_is_an_error() -> None:
 @pytest.mark.parametrize("token", [7, 0, "abc", "ü", 12345678901234567890])
 async def test_progress_goes_under_the_clients_token_and_before_the_result(token: object) -> None:
     async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
-        call = Call(exchange, Request("shop", "tools/call", {}, timeout=1))
+        call = Call(exchange, UpstreamRequest("shop", "tools/call", {}, timeout=1))
         for step in (1, 2, 3):
             call.progress(b'{"progressToken":99,"progress":%d,"total":3.0,"extra":[1.0]}' % step)
         return text_result("done")

@@ -10,7 +10,7 @@ import pytest
 from session_talk import HELLO, Talk, Upstreams
 
 from mcpzip.model import limits
-from mcpzip.proxy.client_binding import RefusedError
+from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.notifier import Notifier
 from mcpzip.server.endpoint import Endpoint
