@@ -11,14 +11,21 @@ from itertools import count
 
 import msgspec
 
-from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.call_states import TRANSITIONS, Event, IllegalEventError, State
 from mcpzip.proxy.client_capabilities import CapabilityPath, has_capability, required_capability
 from mcpzip.proxy.exchange import Ask, Exchange
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.base import RpcFaultError
-from mcpzip.wire import METHOD_NOT_FOUND, REQUEST_KEYS, Era, NotAnObject, RpcError, join_object, with_members
+from mcpzip.wire import (
+    METHOD_NOT_FOUND,
+    REQUEST_KEYS,
+    Era,
+    JsonRpcError,
+    NotAnObject,
+    RpcError,
+    join_object,
+    with_members,
+)
 
 _HOP_BY_HOP = ("progressToken", *REQUEST_KEYS)
 """Keys of ``_meta`` between the client and us: the upstream gets our own."""
@@ -52,14 +59,6 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
             return True
         known = _canonical(self.fields)
         return known is not None and known == _canonical(other.fields)
-
-
-class RefusedError(McpzipError):
-    """A request of the client's that is answered with this error."""
-
-    def __init__(self, error: RpcError) -> None:
-        self.error = error
-        super().__init__(error.message)
 
 
 class CallEndedError(Exception):
@@ -116,7 +115,7 @@ class Call:
             exchange.tell("notifications/progress", renamed)
 
     async def ask(self, method: str, params: bytes | None) -> bytes:
-        """Asks the client, and returns its answer (JSON text). Raises RpcFaultError, CallEndedError."""
+        """Asks the client, and returns its answer (JSON text). Raises JsonRpcError, CallEndedError."""
         way = (self.exchange.ask if self.exchange else None) or self.client.ask
         return await ask_client(way, self.capabilities, method, params)
 
@@ -227,18 +226,18 @@ class ModernCall(Call):
 
 async def ask_client(way: Ask | None, capabilities: bytes, method: str, params: bytes | None) -> bytes:
     """Sends a client with these ``capabilities`` a request by this ``way``, None where it has none. Raises
-    RpcFaultError.
+    JsonRpcError.
     """
     capability = required_capability(method, params)
     if capability is not None and not has_capability(capabilities, capability[:1]):
         raise _not_offered(method)
     if way is None:
-        raise RpcFaultError(RpcError(METHOD_NOT_FOUND, "The client can't be asked anything."))
+        raise JsonRpcError(RpcError(METHOD_NOT_FOUND, "The client can't be asked anything."))
     return await way(method, params)
 
 
-def _not_offered(method: str) -> RpcFaultError:
-    return RpcFaultError(RpcError(METHOD_NOT_FOUND, f"{_NOT_OFFERED} {method}."))
+def _not_offered(method: str) -> JsonRpcError:
+    return JsonRpcError(RpcError(METHOD_NOT_FOUND, f"{_NOT_OFFERED} {method}."))
 
 
 def _canonical(fields: Mapping[str, bytes]) -> str | None:

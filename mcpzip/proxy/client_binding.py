@@ -15,8 +15,14 @@ from mcpzip.proxy.client_capabilities import ALL_CAPABILITIES
 from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.base import Origin, RpcFaultError
-from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError, without_members
+from mcpzip.transport.base import Origin
+from mcpzip.wire import (
+    REQUEST_CANCELLED,
+    Era,
+    JsonRpcError,
+    RpcError,
+    without_members,
+)
 
 _ABOUT_NO_CALL = ("roots/list",)
 """What servers ask on their own account, whatever is under way."""
@@ -121,7 +127,7 @@ class ClientBinding:
             others.discard(asking)
             asking.cancel()
         if asking.cancelled():
-            raise RpcFaultError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
+            raise JsonRpcError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
         return asking.result()
 
 

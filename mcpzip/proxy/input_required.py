@@ -5,8 +5,10 @@ basic/patterns/mrtr), and a legacy server's errors as a modern client knows them
 from collections.abc import Mapping
 
 from mcpzip.model import limits
-from mcpzip.model.errors import UpstreamError, UpstreamRpcError
-from mcpzip.proxy.call import Call, Question, RefusedError
+from mcpzip.model.errors import (
+    UpstreamError,
+)
+from mcpzip.proxy.call import Call, Question
 from mcpzip.proxy.client_capabilities import (
     URL_ELICITATION,
     has_capability,
@@ -18,6 +20,7 @@ from mcpzip.wire import (
     INVALID_PARAMS,
     RESOURCE_NOT_FOUND,
     URL_ELICITATION_REQUIRED,
+    JsonRpcError,
     NotAnObject,
     RpcError,
     join_object,
@@ -47,7 +50,7 @@ def input_required(questions: Mapping[str, Question], state: str) -> bytes:
 
 
 def input_requests(call: Call, raw: bytes) -> dict[str, tuple[str, bytes | None]]:
-    """Method and params of each question in the `inputRequests` of a server, by its key. Raises RefusedError
+    """Method and params of each question in the `inputRequests` of a server, by its key. Raises JsonRpcError
     for one that the client of ``call`` cannot be asked, UpstreamError for what is none, or for too many.
     """
     server = call.request.server
@@ -70,22 +73,22 @@ def _input_request(call: Call, raw: bytes) -> tuple[str, bytes | None]:
         raise UpstreamError(call.request.server, "it asked for input in a way that makes no sense") from None
     capability = required_capability(method, params)
     if capability is not None and not has_capability(call.capabilities, capability[:1]):
-        raise RefusedError(missing_capability(capability))
+        raise JsonRpcError(missing_capability(capability))
     return method, params
 
 
-def for_modern_client(error: UpstreamRpcError, call: Call) -> bytes | None:
+def for_modern_client(error: RpcError, call: Call) -> bytes | None:
     """The result with which a modern client is answered in place of a legacy server's ``error``; None where
-    the error is to be passed on. Raises RefusedError where its era has another error for it.
+    the error is to be passed on. Raises JsonRpcError where its era has another error for it.
     """
     if error.code == RESOURCE_NOT_FOUND and call.request.method == "resources/read":
         uri = call.request.fields.get("uri", b'""')
         data = join_object({"uri": uri} | members(error.data))
-        raise RefusedError(RpcError(INVALID_PARAMS, error.message, data, error.more)) from error
+        raise JsonRpcError(RpcError(INVALID_PARAMS, error.message, data, error.more))
     if error.code != URL_ELICITATION_REQUIRED:
         return None
     if not has_capability(call.capabilities, URL_ELICITATION):
-        raise RefusedError(missing_capability(URL_ELICITATION)) from error
+        raise JsonRpcError(missing_capability(URL_ELICITATION))
     try:
         elicitations = elements_of(members(error.data).get("elicitations", b"[]"), limits.ASKED)
     except ValueError:

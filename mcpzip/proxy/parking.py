@@ -9,10 +9,15 @@ import secrets
 
 from mcpzip.model import limits
 from mcpzip.model.quoting import shortened
-from mcpzip.proxy.call import ModernCall, RefusedError, UpstreamRequest
+from mcpzip.proxy.call import ModernCall, UpstreamRequest
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.input_required import input_required
-from mcpzip.wire import INVALID_PARAMS, RpcError, unquote
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    JsonRpcError,
+    RpcError,
+    unquote,
+)
 
 PARKING_TIME = 600.0
 """Seconds a call is parked at most."""
@@ -51,18 +56,18 @@ class ParkedCalls:
         return input_required(questions, handle)
 
     def resumed(self, exchange: Exchange, request: UpstreamRequest) -> ModernCall:
-        """The call to whose questions ``exchange`` brings answers. Raises RefusedError."""
+        """The call to whose questions ``exchange`` brings answers. Raises JsonRpcError."""
         handle = unquote(exchange.fields["requestState"])
         call, timer = self._calls.get(handle, (None, None))
         # Whoever can't have been asked learns nothing, not even that there was a question.
         if call is None or timer is None or not _may_answer(exchange.client, call, request):
-            raise RefusedError(NOT_PARKED)
+            raise JsonRpcError(NOT_PARKED)
         responses = members(exchange.fields.get("inputResponses"))
         answers = {key: responses[key] for key in call.unanswered if key in responses}
         for key, answer in answers.items():
             if not answer.startswith(b"{"):
                 reason = f"inputResponses.{shortened(key)} must be an object."
-                raise RefusedError(RpcError(INVALID_PARAMS, reason))
+                raise JsonRpcError(RpcError(INVALID_PARAMS, reason))
         del self._calls[handle]
         timer.cancel()
         call.resume(exchange, answers)

@@ -14,9 +14,12 @@ import msgspec
 
 from mcpzip.config import Config
 from mcpzip.model import limits
-from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
+from mcpzip.model.errors import (
+    McpzipError,
+    UpstreamError,
+)
 from mcpzip.model.names import join_uri
-from mcpzip.proxy.call import RefusedError, UpstreamRequest
+from mcpzip.proxy.call import UpstreamRequest
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.notifier import Notifier, Place
@@ -24,7 +27,17 @@ from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    Era,
+    JsonRpcError,
+    RpcError,
+    UpstreamRpcError,
+    join_object,
+    quote,
+    unquote,
+    with_members,
+)
 from mcpzip.wire.json_iter import TooManyError, elements_of
 
 WATCHING = 10.0
@@ -54,7 +67,7 @@ class Passthrough:
         return await self._ask(method, exchange, server, {})
 
     async def prompt(self, exchange: Exchange) -> bytes:
-        """The answer to `prompts/get`. Raises RefusedError, UnknownPromptError, UpstreamError."""
+        """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
         exposure, asked = self._shown.exposure, _text(exchange, "name")
         server, name = await looked_up(exposure, lambda: exposure.route_prompt(asked))
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
@@ -73,18 +86,15 @@ class Passthrough:
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
     async def resource(self, exchange: Exchange) -> bytes:
-        """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
+        """The answer to `resources/read`. Raises JsonRpcError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
         server, uri = await self._whose(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
-            data = _told_of(error.data, uri, shown)
-            raise UpstreamRpcError(server, error.code, error.message, data, error.more) from error
-        except RefusedError as refused:
-            said = refused.error
-            told = RpcError(said.code, said.message, _told_of(said.data, uri, shown), said.more)
-            raise RefusedError(told) from refused
+            raise UpstreamRpcError(server, _with_shown_uri(error.error, uri, shown)) from error
+        except JsonRpcError as error:
+            raise JsonRpcError(_with_shown_uri(error.error, uri, shown)) from error
         if shown == uri:
             self.mentions.heard(exchange.client, server, "resources/read", result)
             return result
@@ -218,9 +228,9 @@ class Passthrough:
         return await self._pipeline.send(exchange, request)
 
 
-def _too_many() -> RefusedError:
+def _too_many() -> JsonRpcError:
     most = f"Up to {limits.SUBSCRIPTIONS:,} resources can be subscribed to at once; unsubscribe from others."
-    return RefusedError(RpcError(INVALID_PARAMS, most))
+    return JsonRpcError(RpcError(INVALID_PARAMS, most))
 
 
 def _text(exchange: Exchange, key: str) -> str:
@@ -233,7 +243,7 @@ def _unquoted(raw: bytes | None, key: str) -> str:
             return unquote(raw)
     except ValueError:
         pass
-    raise RefusedError(RpcError(INVALID_PARAMS, f"{key!r} is missing, or is not a string."))
+    raise JsonRpcError(RpcError(INVALID_PARAMS, f"{key!r} is missing, or is not a string."))
 
 
 def _texts(raw: bytes | None) -> list[str]:
@@ -248,11 +258,12 @@ def _ours(server: str, own: str, asked: str, shown: str) -> str:
     return shown if own == asked else join_uri(server, own)
 
 
-def _told_of(data: bytes | None, uri: str, shown: str) -> bytes | None:
-    """``data`` of an error, in which the resource at ``uri`` is called what the client calls it."""
-    if data is None or shown == uri or members(data).get("uri") != quote(uri):
-        return data
-    return with_members(data, {"uri": quote(shown)})
+def _with_shown_uri(error: RpcError, uri: str, shown: str) -> RpcError:
+    """``error`` whose data name the resource by the URI that the client knows, ``shown``."""
+    if error.data is None or shown == uri or members(error.data).get("uri") != quote(uri):
+        return error
+    data = with_members(error.data, {"uri": quote(shown)})
+    return RpcError(error.code, error.message, data, error.more)
 
 
 def _renamed(server: str, result: bytes, rename: Callable[[str], str]) -> bytes:

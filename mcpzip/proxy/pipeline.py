@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mcpzip.model.errors import UpstreamError, UpstreamRpcError
-from mcpzip.proxy.call import Call, ModernCall, RefusedError, UpstreamRequest
+from mcpzip.model.errors import (
+    UpstreamError,
+)
+from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import missing_capability
@@ -20,9 +22,14 @@ from mcpzip.proxy.input_required import for_modern_client, input_requests, is_in
 from mcpzip.proxy.log_levels import LogLevelSetter
 from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
 from mcpzip.system.backoff import Backoff
-from mcpzip.transport.base import Origin, RpcFaultError
+from mcpzip.transport.base import Origin
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import Era, join_object
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+    UpstreamRpcError,
+    join_object,
+)
 
 ROUNDS = 10
 """How often an upstream may ask before its call is given up; the SDK's client has the same limit."""
@@ -88,7 +95,7 @@ class CallPipeline:
     async def send(self, exchange: Exchange, request: UpstreamRequest) -> bytes:
         """Makes ``request`` and returns the upstream's result, untouched, or the question that it asks.
 
-        Raises UpstreamError and its kinds, RefusedError.
+        Raises UpstreamError and its kinds, JsonRpcError.
         """
         client = exchange.client
         if client.era is Era.MODERN:
@@ -199,13 +206,15 @@ class CallPipeline:
         except UpstreamRpcError as error:
             if self._pool.speaks(call.request.server, Era.MODERN) is Era.MODERN:
                 raise  # it knows its era's errors itself
-            if (translated := for_modern_client(error, call)) is not None:
+            response = error.error
+            if (translated := for_modern_client(response, call)) is not None:
                 return translated
-            if call.unmet and call.fails_for_unmet(error.code, error.message.encode("utf-8", "replace")):
-                raise RefusedError(missing_capability(call.unmet)) from error
+            message = response.message.encode("utf-8", "replace")
+            if call.unmet and call.fails_for_unmet(response.code, message):
+                raise JsonRpcError(missing_capability(call.unmet)) from error
             raise
         if call.unmet and call.fails_for_unmet(None, result) and members(result).get("isError") == b"true":
-            raise RefusedError(missing_capability(call.unmet))
+            raise JsonRpcError(missing_capability(call.unmet))
         return result
 
     async def _connected(self, call: ModernCall, exchange: Exchange) -> bytes:
@@ -215,7 +224,7 @@ class CallPipeline:
         client, server, timeout = exchange.client, call.request.server, call.request.timeout
         continuation = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
         if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
-            raise RefusedError(NOT_PARKED)  # the server never gave it out: this would be another call
+            raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
         if client.lasting:
             binding = self.binding(client)
             await self._levels.lower(client, binding, exchange.log_level, server)
@@ -230,20 +239,10 @@ class CallPipeline:
 
 
 async def _answers(call: Call, questions: Mapping[str, tuple[str, bytes | None]]) -> bytes:
-    """What the client answers, by the keys of the questions. Raises UpstreamRpcError with its error."""
-
-    async def answer(method: str, params: bytes | None) -> bytes:
-        try:
-            return await call.ask(method, params)
-        except RpcFaultError as fault:
-            error = fault.error
-            raise UpstreamRpcError(
-                call.request.server, error.code, error.message, error.data, error.more
-            ) from fault
-
+    """The client's answers to ``questions``, by their keys. Raises JsonRpcError."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = {key: group.create_task(answer(*question)) for key, question in questions.items()}
+            tasks = {key: group.create_task(call.ask(*question)) for key, question in questions.items()}
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return join_object({key: task.result() for key, task in tasks.items()})

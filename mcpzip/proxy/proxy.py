@@ -15,13 +15,11 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     McpzipError,
     UnknownToolError,
-    UpstreamRpcError,
     UpstreamUnavailableError,
 )
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.argument_repair import repair_name
-from mcpzip.proxy.call import RefusedError
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_binding import ClientBinding, any_client
 from mcpzip.proxy.client_capabilities import covers
@@ -43,7 +41,12 @@ from mcpzip.search import Results, Searcher
 from mcpzip.transport.base import NOBODY, BoundClient, Origin
 from mcpzip.transport.health import FAILING, Rest
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import Era, quote
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+    UpstreamRpcError,
+    quote,
+)
 from mcpzip.wire.client_info import CLIENT_INFO
 
 FRESH = 30.0
@@ -207,7 +210,7 @@ class Proxy:
         """The `CallToolResult` (JSON text) of `tools/call`.
 
         What went wrong is a result the model can read. Raises only what must be a JSON-RPC error:
-        UpstreamRpcError (the upstream's own, passed on), RefusedError, and UnknownToolError for a ``name``
+        UpstreamRpcError (the upstream's own, passed on), JsonRpcError, and UnknownToolError for a ``name``
         that isn't one of those `tools/list` shows.
         """
         shown = self.exposure
@@ -226,7 +229,7 @@ class Proxy:
                 return await self._direct(entry, exchange)
             if shown.through is not None:
                 return await self.passthrough.through("tools/call", exchange, shown.through)
-        except (UpstreamRpcError, RefusedError):
+        except (UpstreamRpcError, JsonRpcError):
             raise
         except McpzipError as error:
             return error_result(str(error))
@@ -313,7 +316,7 @@ class Proxy:
     ) -> bytes:
         """Calls a tool for a client and returns the upstream's result, untouched, or what it asks first.
 
-        arguments: JSON text of an object. timeout: seconds, None for the configured one. Raises RefusedError,
+        arguments: JSON text of an object. timeout: seconds, None for the configured one. Raises JsonRpcError,
         UpstreamError and its kinds; the text of an error that leaves the outcome open says so.
         """
         result = await self._called(

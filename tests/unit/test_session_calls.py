@@ -21,11 +21,14 @@ from session_talk import (
     settled,
 )
 
-from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
+from mcpzip.model.errors import (
+    UnknownToolError,
+)
 from mcpzip.proxy.call import Call, UpstreamRequest
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
 from mcpzip.server.endpoint import Endpoint
+from mcpzip.wire import RpcError, UpstreamRpcError
 
 
 async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None:
@@ -175,7 +178,7 @@ async def test_meta_that_is_no_object_means_nothing(meta: object, passed: bytes 
 
 async def test_an_upstreams_error_keeps_code_message_and_data() -> None:
     async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
-        raise UpstreamRpcError("shop", -31999, "no “money”", b'{"a":1.0}')
+        raise UpstreamRpcError("shop", RpcError(-31999, "no “money”", b'{"a":1.0}'))
 
     talk = Talk(Upstreams(behave)).begun()
     del talk.lines[:]
