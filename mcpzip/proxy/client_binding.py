@@ -123,9 +123,12 @@ class ClientBinding:
         others.add(asking)
         try:
             await asyncio.wait({asking})
+        except asyncio.CancelledError:
+            asking.cancel()
+            await asyncio.wait({asking})
+            raise
         finally:
             others.discard(asking)
-            asking.cancel()
         if asking.cancelled():
             raise JsonRpcError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
         return asking.result()

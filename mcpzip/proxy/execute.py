@@ -5,11 +5,8 @@ twice does no harm (``readOnlyHint`` or ``idempotentHint``, spec: server/tools `
 have run without an answer, that is said.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
+from mcpzip.model.errors import UpstreamError
 from mcpzip.proxy.call import UpstreamRequest
 
 
@@ -21,24 +18,8 @@ def request(entry: Entry, fields: dict[str, bytes], timeout: float) -> UpstreamR
     )
 
 
-@contextmanager
-def outcome_told(entry: Entry) -> Iterator[None]:
-    """The text of an UpstreamError that leaves the outcome of a call of ``entry`` open says so."""
-    try:
-        yield
-    except UpstreamTimeoutError as error:
-        raise _open_outcome(entry, error) from error
-    except UpstreamLostError as error:
-        if error.may_have_run:
-            raise _open_outcome(entry, error) from error
-        raise
-
-
-def _open_outcome(entry: Entry, error: UpstreamError) -> UpstreamError:
+def unknown_outcome(entry: Entry, reason: str) -> UpstreamError:
+    """The error for a call of ``entry`` that failed for ``reason`` after it may have run."""
     if entry.read_only:
-        return UpstreamError(entry.server, error.reason, "It only reads: calling it again is safe.")
-    return UpstreamError(
-        entry.server,
-        error.reason,
-        f"{entry.tool} may have run: check before calling it again.",
-    )
+        return UpstreamError(entry.server, reason, "It only reads: calling it again is safe.")
+    return UpstreamError(entry.server, reason, f"{entry.tool} may have run: check before calling it again.")

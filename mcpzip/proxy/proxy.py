@@ -5,7 +5,7 @@ The rule: nothing waits for an upstream that the request at hand doesn't need.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mcpzip.auth.sign_ins import SignIns
@@ -15,6 +15,8 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     McpzipError,
     UnknownToolError,
+    UpstreamLostError,
+    UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
 from mcpzip.model.limits import ASKED_NAME
@@ -33,13 +35,13 @@ from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result
-from mcpzip.proxy.search import Pending, Question
-from mcpzip.proxy.status import ServerStatus, statuses
+from mcpzip.proxy.search import Pending, Question, SearchReport
+from mcpzip.proxy.status import ServerStatus, failures, statuses
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.workers import computed
-from mcpzip.search import Results, Searcher
+from mcpzip.search import Searcher
 from mcpzip.transport.base import NOBODY, BoundClient, Origin
-from mcpzip.transport.health import FAILING, Rest
+from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import (
     Era,
@@ -251,13 +253,31 @@ class Proxy:
         fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         return await self._called(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
-    async def search(self, question: Question) -> Results:
+    async def search(self, question: Question) -> SearchReport:
         """Searches the catalog, waiting a moment for servers that were never listed."""
         await self._first_listings.for_search(question.filters.server)
         self._refresh_expired()
         searcher = await self._catalog_state.searcher()
-        failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
-        return await self._finder.find(question, searcher, self.catalog, failing)
+        catalog, health = self.catalog, self._health(self._enabled)
+        pending = self._pending(health)
+        troubles = failures(catalog, health) | dict.fromkeys(pending.starting, "it is still starting")
+        failing = frozenset(name for name, one in health.items() if one.state in FAILING)
+        results = await self._finder.find(question, searcher, catalog, failing)
+        return SearchReport(results, catalog, troubles, pending)
+
+    def _health(self, servers: Iterable[str]) -> dict[str, Health]:
+        return {name: self._pool.health(name) for name in servers}
+
+    def _pending(self, health: Mapping[str, Health]) -> Pending:
+        """The servers whose tools will be found in a moment. health: of all that are enabled."""
+        starting = (
+            name
+            for name in self._enabled
+            if self._first_listings.never(name)
+            and self._refresher.listing(name) is not None
+            and health[name].state not in FAILING  # has a reason, which is shown while it is tried again
+        )
+        return Pending(tuple(starting), tuple(self._catalog_state.unindexed()))
 
     async def settled(self) -> None:
         """When all that search can ask has taken in the catalog: for whoever has time."""
@@ -306,10 +326,15 @@ class Proxy:
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
-        record = self.catalog.servers.get(server)
-        why = self.troubles().get(server)
-        if why and (record is None or record.fetched_at is None):
-            raise UpstreamUnavailableError(server, why)
+        catalog = self.catalog
+        record = catalog.servers.get(server)
+        if record is not None and record.fetched_at is not None:
+            return
+        health = self._health(self._enabled)
+        if server in self._pending(health).starting:
+            raise UpstreamUnavailableError(server, "it is still starting")
+        if reason := failures(catalog, {server: self._pool.health(server)}).get(server):
+            raise UpstreamUnavailableError(server, reason)
 
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
@@ -330,8 +355,12 @@ class Proxy:
     ) -> bytes:
         """fields: the members of the params, as JSON texts."""
         request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
-        with execute.outcome_told(entry):
+        try:
             result = await self._pipeline.send(exchange, request)
+        except (UpstreamTimeoutError, UpstreamLostError) as error:
+            if isinstance(error, UpstreamLostError) and not error.may_have_run:
+                raise
+            raise execute.unknown_outcome(entry, error.reason) from error
         self.passthrough.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._catalog_state.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
@@ -361,27 +390,5 @@ class Proxy:
 
     def status(self) -> list[ServerStatus]:
         """How every configured server is doing."""
-        health = {name: self._pool.health(name) for name in self.config.servers}
-        return statuses(self.config.servers, self.catalog, health, self._catalog_state.in_brief())
-
-    def troubles(self, pending: Pending | None = None) -> dict[str, str]:
-        """Why a server's tools could not be searched live, by name; servers that are fine are not in it.
-
-        pending: what `pending` says, for whoever has asked it.
-        """
-        failing = {one.name: one.reason for one in self.status() if one.state in FAILING}
-        starting = (self.pending() if pending is None else pending).starting
-        return failing | dict.fromkeys(starting, "it is still starting")
-
-    def pending(self) -> Pending:
-        """Whose tools will be there in a moment."""
-        starting = (
-            name
-            for name in self._enabled
-            if self._first_listings.never(
-                name
-            )  # of one that failed it is told why, also while it is tried again
-            and self._refresher.listing(name) is not None
-            and self._pool.health(name).state not in FAILING
-        )
-        return Pending(tuple(starting), tuple(self._catalog_state.unindexed()))
+        servers = self.config.servers
+        return statuses(servers, self.catalog, self._health(servers), self._catalog_state.in_brief())
