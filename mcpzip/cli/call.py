@@ -9,12 +9,21 @@ from mcpzip.cli import console
 from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.entry import JsonObject
-from mcpzip.model.errors import InvalidArgumentsError, UpstreamRpcError
+from mcpzip.model.errors import (
+    InvalidArgumentsError,
+)
 from mcpzip.model.limits import SHOWN_LINE
 from mcpzip.model.redaction import redact
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.wire import NotAnObject, is_json, join_object, quote, split_object
+from mcpzip.wire import (
+    NotAnObject,
+    UpstreamRpcError,
+    is_json,
+    join_object,
+    quote,
+    split_object,
+)
 
 
 @click.command()
@@ -58,8 +67,9 @@ class _RpcError(click.ClickException):
     exit_code = 1
 
     def __init__(self, error: UpstreamRpcError) -> None:
-        data = f" {error.data[:_DATA_LENGTH].decode('utf-8', 'replace')}" if error.data else ""
-        message = f"{error.server} answered with JSON-RPC error {error.code}: {error.message}{data}"
+        response = error.error
+        data = f" {response.data[:_DATA_LENGTH].decode('utf-8', 'replace')}" if response.data else ""
+        message = f"{error.server} answered with JSON-RPC error {response.code}: {response.message}{data}"
         super().__init__(sanitize.one_line(redact(message), SHOWN_LINE))
 
 

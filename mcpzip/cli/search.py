@@ -22,9 +22,9 @@ from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
-from mcpzip.proxy.search import Question, reply
+from mcpzip.proxy.search import Pending, Question, SearchReport, reply
 from mcpzip.proxy.tool_search import ToolSearch, new_searcher
-from mcpzip.search import Filters, Results, Searcher
+from mcpzip.search import Filters, Searcher
 from mcpzip.search.remote import remote_tiers
 
 
@@ -100,13 +100,10 @@ async def _search_config(config: str | None, semantic: SemanticConfig | None, re
         with console.spinner("embedding the catalog", aside=True):
             await proxy.settled()
         question = request.question(proxy.config.search.default_limit)
-        results = await proxy.search(question)
-        troubles = proxy.troubles()
-        code = _show(
-            request, question, results, await proxy.searcher(), proxy.catalog, proxy.config, troubles
-        )
+        found = await proxy.search(question)
+        code = _show(request, question, found, await proxy.searcher(), proxy.config)
         if not request.as_model:
-            for name, reason in sorted(troubles.items()):
+            for name, reason in sorted(found.troubles.items()):
                 console.note(sanitize.one_line(f"{name}: {reason}"))
         return code
 
@@ -117,26 +114,22 @@ async def _search_file(
     async with _open_file(path, config, semantic) as file:
         question = request.question(file.config.search.default_limit)
         results = await file.finder.find(question, file.searcher, file.catalog)
-        return _show(request, question, results, file.searcher, file.catalog, file.config, {})
+        found = SearchReport(results, file.catalog, {}, Pending())
+        return _show(request, question, found, file.searcher, file.config)
 
 
 def _show(
-    request: _Request,
-    question: Question,
-    results: Results,
-    searcher: Searcher,
-    catalog: Catalog,
-    config: Config,
-    troubles: dict[str, str],
+    request: _Request, question: Question, found: SearchReport, searcher: Searcher, config: Config
 ) -> int:
+    results, catalog = found.results, found.catalog
     if request.as_model:
-        result = reply(question, results, catalog, troubles, time.time(), config.search.max_tokens)
+        most = config.search.max_tokens
+        result = reply(question, results, catalog, found.troubles, time.time(), most, found.pending)
         text = json.loads(result)["content"][0]["text"]
         console.say(text)
     elif request.as_json:
         explainer = searcher if request.explain else None
-        found = explain.as_json(question, results, explainer)
-        console.data(found)
+        console.data(explain.as_json(question, results, explainer))
     elif request.explain:
         explain.explain(question, results, searcher, catalog)
     else:

@@ -14,18 +14,18 @@
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
-    ├── RefusedError             (proxy.client_binding) a request is refused with a JSON-RPC error: read it
+    ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
         ├── UpstreamUnavailableError   there is no connection, nothing was sent: check the server's config
         │   └── LoginNeededError       run the command in its text to sign in
         ├── UpstreamTimeoutError       no answer in time, a call may have run: check before you repeat it
         ├── UpstreamListError          a list of the server is over a limit: make the server list less
         ├── UpstreamLostError          the connection ended during a request: repeat it if it can't have run
-        └── UpstreamRpcError           the server answered with a JSON-RPC error: read its text
+        └── UpstreamRpcError           (wire.errors) the server answered with a JSON-RPC error: read its text
 
 A text is one or two sentences on one line of printable characters; it contains no secret, and ends with what
 to do. Text of a server inside it is in quotation marks and cut. A JSON-RPC error of a server is also passed
-on unchanged, by its ``code``, ``message``, ``data`` and ``more``.
+on unchanged.
 
 Exceptions that are caught inside mcpzip (`transport.base.ChannelClosedError`, `wire.NotAnObject` …) are
 defined where they are raised, and are no `McpzipError`.
@@ -34,7 +34,7 @@ defined where they are raised, and are no `McpzipError`.
 from collections.abc import Sequence
 
 from mcpzip.model.limits import ASKED_URI
-from mcpzip.model.quoting import names, one_line, quoted, shortened
+from mcpzip.model.quoting import names, one_line, shortened
 from mcpzip.model.redaction import redact
 from mcpzip.model.sanitize import spaced
 
@@ -189,13 +189,3 @@ class UpstreamLostError(UpstreamError):
     def __init__(self, server: str, reason: str, *, may_have_run: bool, remedy: str = "") -> None:
         self.may_have_run = may_have_run
         super().__init__(server, reason, remedy)
-
-
-class UpstreamRpcError(UpstreamError):
-    """A JSON-RPC error of the server. code, message, data, more: as in `wire.RpcError`."""
-
-    def __init__(
-        self, server: str, code: int, message: str, data: bytes | None = None, more: bytes | None = None
-    ) -> None:
-        self.code, self.message, self.data, self.more = code, message, data, more
-        super().__init__(server, f"{quoted(message)} ({code})")

@@ -9,12 +9,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mcpzip.model import limits
-from mcpzip.wire import Era, NotAnObject, progress_token_of, split_object
+from mcpzip.wire import (
+    Era,
+    NotAnObject,
+    progress_token_of,
+    split_object,
+)
 
 Tell = Callable[[str, bytes | None], None]
 """Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
 Ask = Callable[[str, bytes | None], Awaitable[bytes]]
-"""Sends the client a request and returns the result's JSON text. Raises transport.base.RpcFaultError when the
+"""Sends the client a request and returns the result's JSON text. Raises transport.base.JsonRpcError when the
 client answers with an error or can't be asked; cancelling it cancels the request.
 """
 

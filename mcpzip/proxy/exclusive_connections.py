@@ -15,74 +15,80 @@ from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.wire import Era
 
-MOST_CONNECTIONS = 16
+EXCLUSIVE_CONNECTIONS = 16
 """How many such connections a server gets."""
-YIELDING = 30.0
-"""Seconds for which a call whose client is away keeps its lane from one that wants it."""
+YIELD_AFTER = 30.0
+"""Seconds for which a call whose client is away keeps its connection from one that wants it."""
 
-Kind = tuple[bytes, str | None]
+Declared = tuple[bytes, str | None]
 """What a connection has been told of the client: its capabilities and its log level."""
 
 
 class ExclusiveConnections:
-    """The connections of that kind to all servers."""
+    """Those to all servers. ``len()``: how many there are, in use or free."""
 
     def __init__(
-        self, forget: Callable[[ClientBinding], Awaitable[None]], press: Callable[[str, float], None]
+        self,
+        forget: Callable[[ClientBinding], Awaitable[None]],
+        make_room: Callable[[str, float], None],
     ) -> None:
-        """forget: ends the connection of a lane. press: is called when a call to this server waits for a
-        lane, to end one whose client has been away for so many seconds.
+        """forget: ends the connection of a binding. make_room: is called when a call to this server waits for
+        a connection, to end one whose client has been away for so many seconds.
         """
-        self._forget, self._press = forget, press
+        self._forget, self._make_room = forget, make_room
         self._free: dict[str, list[ClientBinding]] = defaultdict(list)
-        self._taken: Counter[str] = Counter()
-        self._room: dict[str, asyncio.Semaphore] = {}
+        self._used: Counter[str] = Counter()
+        self._places: dict[str, asyncio.Semaphore] = {}
         self._numbers = count(1)
 
     def __len__(self) -> int:
-        return self._taken.total() + sum(map(len, self._free.values()))
+        return self._used.total() + sum(map(len, self._free.values()))
 
     @asynccontextmanager
-    async def lane(self, server: str, exchange: Exchange, timeout: float) -> AsyncIterator[ClientBinding]:
-        """A lane to ``server`` for ``exchange``, once there is one. Raises UpstreamUnavailableError when
-        there is none after ``timeout`` seconds.
+    async def connection(
+        self, server: str, exchange: Exchange, timeout: float
+    ) -> AsyncIterator[ClientBinding]:
+        """One to ``server`` for ``exchange``, once there is one. Raises UpstreamUnavailableError when there
+        is none after ``timeout`` seconds.
         """
-        room = self._room.setdefault(server, asyncio.Semaphore(MOST_CONNECTIONS))
-        await self._enter(room, server, timeout)
-        self._taken[server] += 1
-        lane: ClientBinding | None = None
+        places = self._places.setdefault(server, asyncio.Semaphore(EXCLUSIVE_CONNECTIONS))
+        await self._acquire(places, server, timeout)
+        self._used[server] += 1
+        binding: ClientBinding | None = None
         try:
-            lane = await self._found(server, (exchange.capabilities, exchange.log_level))
-            yield lane
+            binding = await self._binding(server, (exchange.capabilities, exchange.log_level))
+            yield binding
         finally:
-            self._taken[server] -= 1
-            if lane is not None:
-                self._free[server].append(lane)
-            room.release()
+            self._used[server] -= 1
+            if binding is not None:
+                self._free[server].append(binding)
+            places.release()
 
-    async def _enter(self, room: asyncio.Semaphore, server: str, timeout: float) -> None:
+    async def _acquire(self, places: asyncio.Semaphore, server: str, timeout: float) -> None:
         left = timeout
-        while room.locked():
-            self._press(server, YIELDING)
+        while places.locked():
+            self._make_room(server, YIELD_AFTER)
             try:
-                async with asyncio.timeout(min(YIELDING, left)):
-                    await room.acquire()
+                async with asyncio.timeout(min(YIELD_AFTER, left)):
+                    await places.acquire()
                 return
             except TimeoutError:
-                left -= YIELDING
+                left -= YIELD_AFTER
             if left <= 0:
-                reason = f"all {MOST_CONNECTIONS} connections for such clients were in use for {timeout:g} s"
-                raise UpstreamUnavailableError(server, f"{reason}, which is the timeout; nothing was sent")
-        await room.acquire()
+                reason = f"all {EXCLUSIVE_CONNECTIONS} connections for clients of this kind were in use"
+                raise UpstreamUnavailableError(
+                    server, f"{reason} for {timeout:g} s, which is the timeout; nothing was sent"
+                )
+        await places.acquire()
 
-    async def _found(self, server: str, kind: Kind) -> ClientBinding:
+    async def _binding(self, server: str, declared: Declared) -> ClientBinding:
         """One that was used for such a client before, or another."""
         free = self._free[server]
         for at in reversed(range(len(free))):
             client = free[at].client
-            if (client.capabilities, client.log_level) == kind:
+            if (client.capabilities, client.log_level) == declared:
                 return free.pop(at)
-        if free and len(free) + self._taken[server] > MOST_CONNECTIONS:
+        if free and len(free) + self._used[server] > EXCLUSIVE_CONNECTIONS:
             await self._forget(free.pop(0))
-        client = Client(Era.MODERN, kind[0], lasting=False, log_level=kind[1])
-        return ClientBinding(client, ("lane", next(self._numbers)))
+        client = Client(Era.MODERN, declared[0], lasting=False, log_level=declared[1])
+        return ClientBinding(client, ("exclusive", next(self._numbers)))

@@ -21,13 +21,15 @@ from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.owners import may_mean
 from mcpzip.proxy.reply import text_result
-from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
+from mcpzip.proxy.search import ADMIN_TOOLS, Question, SearchReport, read_question, reply
 from mcpzip.proxy.status import ServerStatus, as_text
 from mcpzip.proxy.workers import computed
-from mcpzip.search import Results
 
 REFRESHING = 10.0
 """Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
+
+_OURS = {folded(name): name for name in (metatools.STATUS, metatools.REFRESH)}
+"""Our own tools by their folded names."""
 
 T = TypeVar("T")
 Handler = Callable[[bytes | None, Exchange], Awaitable[bytes]]
@@ -42,7 +44,7 @@ class Tools(Protocol):
     @property
     def catalog(self) -> Catalog: ...
 
-    async def search(self, question: Question) -> Results: ...
+    async def search(self, question: Question) -> SearchReport: ...
 
     async def find(self, name: str) -> Entry: ...
 
@@ -51,10 +53,6 @@ class Tools(Protocol):
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
     ) -> bytes: ...
-
-    def pending(self) -> Pending: ...
-
-    def troubles(self, pending: Pending | None = None) -> dict[str, str]: ...
 
     def status(self) -> list[ServerStatus]: ...
 
@@ -78,12 +76,18 @@ class _Handlers:
     async def search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         proxy, search = self._proxy, self._proxy.config.search
         question = read_question(arguments, search.default_limit)
-        results = await proxy.search(question)
-        catalog, pending = proxy.catalog, proxy.pending()
-        troubles = proxy.troubles(pending)
-        # How long it takes to read the schemas of what was found is for those who wrote them to say.
+        found = await proxy.search(question)
+        # In a thread: how long the schemas are that the reply shows is up to the servers.
         return await computed(
-            lambda: reply(question, results, catalog, troubles, time.time(), search.max_tokens, pending),
+            lambda: reply(
+                question,
+                found.results,
+                found.catalog,
+                found.troubles,
+                time.time(),
+                search.max_tokens,
+                found.pending,
+            ),
             "reply",
         )
 
@@ -117,12 +121,10 @@ class _Handlers:
         """Which of our own tools is called ``name``, case and separators aside; None where that may be a
         server's. What a server calls its tools is no evidence that it was meant.
         """
-        ours = (metatools.STATUS, metatools.REFRESH)
-        if name in ours:
+        if name in _OURS.values():
             return name
-        if len(name) > ASKED_NAME or may_mean(name, self._proxy.config.servers):
-            return None
-        return next((own for own in ours if folded(own) == folded(name)), None)
+        own = _OURS.get(folded(name)) if len(name) <= ASKED_NAME else None
+        return None if own is None or may_mean(name, self._proxy.config.servers) else own
 
 
 async def _aside(entry: Entry, work: Callable[[], T], call: Call | None = None) -> T:

@@ -14,17 +14,30 @@ import msgspec
 
 from mcpzip.config import Config
 from mcpzip.model import limits
-from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamRpcError
+from mcpzip.model.errors import (
+    McpzipError,
+    UpstreamError,
+)
 from mcpzip.model.names import join_uri
-from mcpzip.proxy.calls import Caller
-from mcpzip.proxy.client_binding import RefusedError, Request
+from mcpzip.proxy.call import UpstreamRequest
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.notifier import Notifier, Place
+from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.proxy.workers import computed
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import INVALID_PARAMS, Era, RpcError, join_object, quote, unquote, with_members
+from mcpzip.wire import (
+    INVALID_PARAMS,
+    Era,
+    JsonRpcError,
+    RpcError,
+    UpstreamRpcError,
+    join_object,
+    quote,
+    unquote,
+    with_members,
+)
 from mcpzip.wire.json_iter import TooManyError, elements_of
 
 WATCHING = 10.0
@@ -41,9 +54,11 @@ class Shown(Protocol):
 class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
-    def __init__(self, config: Config, shown: Shown, pool: Pool, caller: Caller, notifier: Notifier) -> None:
+    def __init__(
+        self, config: Config, shown: Shown, pool: Pool, pipeline: CallPipeline, notifier: Notifier
+    ) -> None:
         self._config, self._shown, self._pool = config, shown, pool
-        self._caller, self._notifier = caller, notifier
+        self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
         self.mentions = UriSources(sum(not server.disabled for server in config.servers.values()))
 
@@ -52,7 +67,7 @@ class Passthrough:
         return await self._ask(method, exchange, server, {})
 
     async def prompt(self, exchange: Exchange) -> bytes:
-        """The answer to `prompts/get`. Raises RefusedError, UnknownPromptError, UpstreamError."""
+        """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
         exposure, asked = self._shown.exposure, _text(exchange, "name")
         server, name = await looked_up(exposure, lambda: exposure.route_prompt(asked))
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
@@ -71,18 +86,15 @@ class Passthrough:
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
     async def resource(self, exchange: Exchange) -> bytes:
-        """The answer to `resources/read`. Raises RefusedError, UnknownResourceError, UpstreamError."""
+        """The answer to `resources/read`. Raises JsonRpcError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
         server, uri = await self._whose(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
-            data = _told_of(error.data, uri, shown)
-            raise UpstreamRpcError(server, error.code, error.message, data, error.more) from error
-        except RefusedError as refused:
-            said = refused.error
-            told = RpcError(said.code, said.message, _told_of(said.data, uri, shown), said.more)
-            raise RefusedError(told) from refused
+            raise UpstreamRpcError(server, _with_shown_uri(error.error, uri, shown)) from error
+        except JsonRpcError as error:
+            raise JsonRpcError(_with_shown_uri(error.error, uri, shown)) from error
         if shown == uri:
             self.mentions.heard(exchange.client, server, "resources/read", result)
             return result
@@ -102,7 +114,7 @@ class Passthrough:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            kept = self._caller.binding(client).resources[server]
+            kept = self._pipeline.binding(client).subscriptions[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
             self._notifier.watch(client, place, shown, own=own)
@@ -159,9 +171,9 @@ class Passthrough:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        if not client.lasting or self._caller.binding(client).key is None:
+        if not client.lasting or self._pipeline.binding(client).key is None:
             return False
-        greeting = await self._pool.server_info(server, self._caller.origin(client))
+        greeting = await self._pool.server_info(server, self._pipeline.origin(client))
         return greeting.dialect.era is Era.LEGACY
 
     async def _watch(self, server: str) -> dict[str, UpstreamError]:
@@ -172,12 +184,12 @@ class Passthrough:
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        had = self._caller.binding(client).resources[server]
+        had = self._pipeline.binding(client).subscriptions[server]
         wanted = self._notifier.watched_by(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
-                origin = self._caller.origin(client)
+                origin = self._pipeline.origin(client)
                 try:
                     await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
                 except UpstreamRpcError:
@@ -210,13 +222,15 @@ class Passthrough:
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         timeout = self._config.servers[server].timeout or self._config.call_timeout
-        request = Request(server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call")
-        return await self._caller.send(exchange, request)
+        request = UpstreamRequest(
+            server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"
+        )
+        return await self._pipeline.send(exchange, request)
 
 
-def _too_many() -> RefusedError:
+def _too_many() -> JsonRpcError:
     most = f"Up to {limits.SUBSCRIPTIONS:,} resources can be subscribed to at once; unsubscribe from others."
-    return RefusedError(RpcError(INVALID_PARAMS, most))
+    return JsonRpcError(RpcError(INVALID_PARAMS, most))
 
 
 def _text(exchange: Exchange, key: str) -> str:
@@ -229,7 +243,7 @@ def _unquoted(raw: bytes | None, key: str) -> str:
             return unquote(raw)
     except ValueError:
         pass
-    raise RefusedError(RpcError(INVALID_PARAMS, f"{key!r} is missing, or is not a string."))
+    raise JsonRpcError(RpcError(INVALID_PARAMS, f"{key!r} is missing, or is not a string."))
 
 
 def _texts(raw: bytes | None) -> list[str]:
@@ -244,11 +258,12 @@ def _ours(server: str, own: str, asked: str, shown: str) -> str:
     return shown if own == asked else join_uri(server, own)
 
 
-def _told_of(data: bytes | None, uri: str, shown: str) -> bytes | None:
-    """``data`` of an error, in which the resource at ``uri`` is called what the client calls it."""
-    if data is None or shown == uri or members(data).get("uri") != quote(uri):
-        return data
-    return with_members(data, {"uri": quote(shown)})
+def _with_shown_uri(error: RpcError, uri: str, shown: str) -> RpcError:
+    """``error`` whose data name the resource by the URI that the client knows, ``shown``."""
+    if error.data is None or shown == uri or members(error.data).get("uri") != quote(uri):
+        return error
+    data = with_members(error.data, {"uri": quote(shown)})
+    return RpcError(error.code, error.message, data, error.more)
 
 
 def _renamed(server: str, result: bytes, rename: Callable[[str], str]) -> bytes:

@@ -5,7 +5,7 @@ The rule: nothing waits for an upstream that the request at hand doesn't need.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mcpzip.auth.sign_ins import SignIns
@@ -15,16 +15,16 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import (
     McpzipError,
     UnknownToolError,
-    UpstreamRpcError,
+    UpstreamLostError,
+    UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy import execute, metatools
 from mcpzip.proxy.argument_repair import repair_name
-from mcpzip.proxy.calls import SETTING, Caller
 from mcpzip.proxy.catalog_state import CatalogState
-from mcpzip.proxy.client_binding import ClientBinding, RefusedError, anybody
-from mcpzip.proxy.client_capabilities import shows_all
+from mcpzip.proxy.client_binding import ClientBinding, any_client
+from mcpzip.proxy.client_capabilities import covers
 from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
@@ -32,17 +32,23 @@ from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.notifier import Notifier
 from mcpzip.proxy.owners import may_mean, not_fully_known
 from mcpzip.proxy.passthrough import Passthrough
+from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reply import error_result
-from mcpzip.proxy.search import Pending, Question
-from mcpzip.proxy.status import ServerStatus, statuses
+from mcpzip.proxy.search import Pending, Question, SearchReport
+from mcpzip.proxy.status import ServerStatus, failures, statuses
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.workers import computed
-from mcpzip.search import Results, Searcher
+from mcpzip.search import Searcher
 from mcpzip.transport.base import NOBODY, BoundClient, Origin
-from mcpzip.transport.health import FAILING, Rest
+from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
-from mcpzip.wire import Era, quote
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+    UpstreamRpcError,
+    quote,
+)
 from mcpzip.wire.client_info import CLIENT_INFO
 
 FRESH = 30.0
@@ -79,8 +85,8 @@ class Proxy:
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.remember(name, rest)
-        self._caller = Caller(self._pool)
-        self.passthrough = Passthrough(config, self, self._pool, self._caller, self.notifier)
+        self._pipeline = CallPipeline(self._pool)
+        self.passthrough = Passthrough(config, self, self._pool, self._pipeline, self.notifier)
         self._first_listings = FirstListings(self._enabled, self._catalog_state, self._refresher, self._pool)
         self._handlers = handlers(self)
 
@@ -104,9 +110,9 @@ class Proxy:
         one there can be, if there is only one: its connections are used for that.
         """
         if client is None:
-            self._home = anybody()
+            self._home = any_client()
         elif client.era is not None:
-            self._home = self._caller.origin(client)
+            self._home = self._pipeline.origin(client)
         indexing = self._catalog_state.index_soon()
         self._finder.index(self.catalog)
         self._refresher.keep_trying()
@@ -130,7 +136,7 @@ class Proxy:
 
     async def left(self, client: Client) -> None:
         """``client`` is gone: what was kept for it ends."""
-        await self._caller.left(client)
+        await self._pipeline.left(client)
         await self.passthrough.forget(client)
 
     def known_greeting(self) -> tuple[bytes, bytes, str | None] | None:
@@ -149,18 +155,18 @@ class Proxy:
 
     async def speaks(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``. Raises UpstreamUnavailableError."""
-        return await self._caller.speaks(client, server)
+        return await self._pipeline.upstream_era(client, server)
 
     async def set_level(self, client: Client, level: str) -> None:
         """From now on ``client`` wants log messages from ``level`` on."""
         client.log_level = level
-        await self._caller.set_level(self._caller.binding(client), SETTING)
+        await self._pipeline.set_level(client)
 
     async def tell_all(self, client: Client, method: str, params: bytes | None) -> None:
         """Hands a notification of ``client`` on to every server it has a connection of its own to."""
-        if not self._caller.knows(client):
+        if not self._pipeline.knows(client):
             return
-        binding = self._caller.binding(client)
+        binding = self._pipeline.binding(client)
         telling = (self._pool.notify(name, binding, method, params) for name in self._enabled)
         await asyncio.gather(*telling)
 
@@ -168,9 +174,7 @@ class Proxy:
         home = self._home
         if origin.era is Era.MODERN:
             self._refresher.changed(server, replace(home, era=Era.MODERN))
-        elif origin.bound_client is not None and shows_all(
-            origin.bound_client.capabilities, home.capabilities
-        ):
+        elif origin.bound_client is not None and covers(origin.bound_client.capabilities, home.capabilities):
             self._refresher.changed(server, origin)
         else:  # what one client can't be asked is no reason to show the others less
             self._refresher.changed(server)
@@ -199,7 +203,7 @@ class Proxy:
         await self._catalog_state.stop_indexing()
         await self._refresher.close()
         await self.passthrough.close()
-        await self._caller.close()
+        await self._pipeline.close()
         await self._pool.close()
         await self._finder.close()
         await self._catalog_state.close()
@@ -208,7 +212,7 @@ class Proxy:
         """The `CallToolResult` (JSON text) of `tools/call`.
 
         What went wrong is a result the model can read. Raises only what must be a JSON-RPC error:
-        UpstreamRpcError (the upstream's own, passed on), RefusedError, and UnknownToolError for a ``name``
+        UpstreamRpcError (the upstream's own, passed on), JsonRpcError, and UnknownToolError for a ``name``
         that isn't one of those `tools/list` shows.
         """
         shown = self.exposure
@@ -227,7 +231,7 @@ class Proxy:
                 return await self._direct(entry, exchange)
             if shown.through is not None:
                 return await self.passthrough.through("tools/call", exchange, shown.through)
-        except (UpstreamRpcError, RefusedError):
+        except (UpstreamRpcError, JsonRpcError):
             raise
         except McpzipError as error:
             return error_result(str(error))
@@ -249,13 +253,31 @@ class Proxy:
         fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
         return await self._called(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
 
-    async def search(self, question: Question) -> Results:
+    async def search(self, question: Question) -> SearchReport:
         """Searches the catalog, waiting a moment for servers that were never listed."""
         await self._first_listings.for_search(question.filters.server)
         self._refresh_expired()
         searcher = await self._catalog_state.searcher()
-        failing = frozenset(name for name in self._enabled if self._pool.health(name).state in FAILING)
-        return await self._finder.find(question, searcher, self.catalog, failing)
+        catalog, health = self.catalog, self._health(self._enabled)
+        pending = self._pending(health)
+        troubles = failures(catalog, health) | dict.fromkeys(pending.starting, "it is still starting")
+        failing = frozenset(name for name, one in health.items() if one.state in FAILING)
+        results = await self._finder.find(question, searcher, catalog, failing)
+        return SearchReport(results, catalog, troubles, pending)
+
+    def _health(self, servers: Iterable[str]) -> dict[str, Health]:
+        return {name: self._pool.health(name) for name in servers}
+
+    def _pending(self, health: Mapping[str, Health]) -> Pending:
+        """The servers whose tools will be found in a moment. health: of all that are enabled."""
+        starting = (
+            name
+            for name in self._enabled
+            if self._first_listings.never(name)
+            and self._refresher.listing(name) is not None
+            and health[name].state not in FAILING  # has a reason, which is shown while it is tried again
+        )
+        return Pending(tuple(starting), tuple(self._catalog_state.unindexed()))
 
     async def settled(self) -> None:
         """When all that search can ask has taken in the catalog: for whoever has time."""
@@ -304,17 +326,22 @@ class Proxy:
 
     def _ask_of(self, server: str) -> None:
         """Raises UpstreamUnavailableError when ``server`` has no tools because it could not be listed."""
-        record = self.catalog.servers.get(server)
-        why = self.troubles().get(server)
-        if why and (record is None or record.fetched_at is None):
-            raise UpstreamUnavailableError(server, why)
+        catalog = self.catalog
+        record = catalog.servers.get(server)
+        if record is not None and record.fetched_at is not None:
+            return
+        health = self._health(self._enabled)
+        if server in self._pending(health).starting:
+            raise UpstreamUnavailableError(server, "it is still starting")
+        if reason := failures(catalog, {server: self._pool.health(server)}).get(server):
+            raise UpstreamUnavailableError(server, reason)
 
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
     ) -> bytes:
         """Calls a tool for a client and returns the upstream's result, untouched, or what it asks first.
 
-        arguments: JSON text of an object. timeout: seconds, None for the configured one. Raises RefusedError,
+        arguments: JSON text of an object. timeout: seconds, None for the configured one. Raises JsonRpcError,
         UpstreamError and its kinds; the text of an error that leaves the outcome open says so.
         """
         result = await self._called(
@@ -328,8 +355,12 @@ class Proxy:
     ) -> bytes:
         """fields: the members of the params, as JSON texts."""
         request = execute.request(entry, fields, timeout or self._timeout_of(entry.server))
-        with execute.outcome_told(entry):
-            result = await self._caller.send(exchange, request)
+        try:
+            result = await self._pipeline.send(exchange, request)
+        except (UpstreamTimeoutError, UpstreamLostError) as error:
+            if isinstance(error, UpstreamLostError) and not error.may_have_run:
+                raise
+            raise execute.unknown_outcome(entry, error.reason) from error
         self.passthrough.mentions.heard(exchange.client, entry.server, "tools/call", result)
         if self._catalog_state.catalog.servers[entry.server].stale:  # it is back: see what it has now
             self._refresher.start(entry.server)
@@ -359,27 +390,5 @@ class Proxy:
 
     def status(self) -> list[ServerStatus]:
         """How every configured server is doing."""
-        health = {name: self._pool.health(name) for name in self.config.servers}
-        return statuses(self.config.servers, self.catalog, health, self._catalog_state.in_brief())
-
-    def troubles(self, pending: Pending | None = None) -> dict[str, str]:
-        """Why a server's tools could not be searched live, by name; servers that are fine are not in it.
-
-        pending: what `pending` says, for whoever has asked it.
-        """
-        failing = {one.name: one.reason for one in self.status() if one.state in FAILING}
-        starting = (self.pending() if pending is None else pending).starting
-        return failing | dict.fromkeys(starting, "it is still starting")
-
-    def pending(self) -> Pending:
-        """Whose tools will be there in a moment."""
-        starting = (
-            name
-            for name in self._enabled
-            if self._first_listings.never(
-                name
-            )  # of one that failed it is told why, also while it is tried again
-            and self._refresher.listing(name) is not None
-            and self._pool.health(name).state not in FAILING
-        )
-        return Pending(tuple(starting), tuple(self._catalog_state.unindexed()))
+        servers = self.config.servers
+        return statuses(servers, self.catalog, self._health(servers), self._catalog_state.in_brief())

@@ -80,6 +80,18 @@ class Pending:
 _NONE = Pending()
 
 
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """What a search found, and the state of the servers when it was made. troubles: why the tools of a server
+    could not be searched live, by its name.
+    """
+
+    results: Results
+    catalog: Catalog
+    troubles: Mapping[str, str]
+    pending: Pending
+
+
 class _Arguments(msgspec.Struct):
     query: str | None = None
     limit: int | None = None

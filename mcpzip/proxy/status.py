@@ -12,7 +12,7 @@ from mcpzip.model.limits import INDEXED_WORDS
 from mcpzip.model.names import join
 from mcpzip.model.quoting import one_line
 from mcpzip.model.redaction import redact
-from mcpzip.transport.health import Health, State
+from mcpzip.transport.health import FAILING, Health, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,7 @@ def statuses(
 
 def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: int) -> ServerStatus:
     record = catalog.servers.get(server.name)
-    failed = record.error if record is not None else None
-    state = health.state
-    if failed and state not in ("disabled", "needs login"):
-        state = "needs login" if failed.startswith(NEEDS_LOGIN) else "failing"
+    state, reason = _state_and_reason(record, health)
     return ServerStatus(
         name=server.name,
         transport=server.transport,
@@ -63,7 +60,7 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: in
         tools=len(record.entries) if record else 0,
         listed_at=record.fetched_at if record else None,
         protocol=record.protocol if record else None,
-        reason=one_line(redact(failed or health.reason)),
+        reason=reason,
         warnings=tuple(
             one_line(redact(warning))
             for warning in (*record.warnings, *_in_brief(in_brief), *_of_no_use(server, record, catalog))
@@ -71,6 +68,21 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: in
         if record
         else (),
     )
+
+
+def _state_and_reason(record: ServerRecord | None, health: Health) -> tuple[State, str]:
+    """The state of a server, which failed if its last listing did; and what is wrong, or ""."""
+    failed = record.error if record is not None else None
+    state = health.state
+    if failed and state not in ("disabled", "needs login"):
+        state = "needs login" if failed.startswith(NEEDS_LOGIN) else "failing"
+    return state, one_line(redact(failed or health.reason))
+
+
+def failures(catalog: Catalog, health: Mapping[str, Health]) -> dict[str, str]:
+    """Why the servers of ``health`` that can't be used now can't be, by name."""
+    states = {name: _state_and_reason(catalog.servers.get(name), one) for name, one in health.items()}
+    return {name: reason for name, (state, reason) in states.items() if state in FAILING}
 
 
 def _in_brief(tools: int) -> Iterator[str]:

@@ -139,10 +139,13 @@ class ToolSearch:
             return _cut(await search(wanted, ()), limit)
         self.index(catalog)
         text = parse_truncated(query).text
+        if not text or searcher.names_tool(query):
+            local = await search(wanted, ())
+            if not text or (local.hits and local.hits[0].score == LITERAL_SCORE):
+                return _cut(local, limit)
         near = await search(SHORTLIST, ())
-        by_name = near.hits and near.hits[0].score == LITERAL_SCORE
-        if by_name or not near.searched or not text:
-            return _cut(await search(wanted, ()), limit)
+        if not near.searched:
+            return _cut(near, limit)
         shortlist = [hit.entry for hit in near.hits]
         answers, absences = await self._elsewhere.ask(corrected(text, near), shortlist, limit)
         return _cut(await search(wanted, [*answers, *absences]), limit)

@@ -226,6 +226,11 @@ class Searcher:
             elsewhere=elsewhere,
         )
 
+    def names_tool(self, query: str) -> bool:
+        """Whether ``query`` is the name of a tool, character by character."""
+        names, parsed = self._catalog.index.names, parse_truncated(query)
+        return bool(names.literal(parsed.written) or names.literal(parsed.text))
+
     def by_field(self, query: str, filters: Filters, entry: Entry) -> dict[str, float]:
         """The keyword score of ``entry`` for ``query``, by field, without bonuses."""
         index = self._catalog.index

@@ -4,8 +4,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcpzip.transport.base import RpcFaultError
-from mcpzip.wire import INVALID_REQUEST, Error, Peer, PeerClosedError, Result, RpcError
+from mcpzip.wire import (
+    INVALID_REQUEST,
+    Error,
+    JsonRpcError,
+    Peer,
+    PeerClosedError,
+    Result,
+    RpcError,
+)
 
 Send = Callable[[bytes], None]
 """Sends frames to the client, in order."""
@@ -37,7 +44,7 @@ class ClientRequests:
         try:
             number, frame = self._peer.request(method, params)
         except PeerClosedError:
-            raise RpcFaultError(_GONE) from None
+            raise JsonRpcError(_GONE) from None
         pending = self._pending[number] = _Pending(frame, send, asyncio.get_running_loop().create_future())
         send(frame)
         try:
@@ -58,7 +65,7 @@ class ClientRequests:
         if isinstance(response, Result):
             pending.answer.set_result(response.result)
         else:
-            pending.answer.set_exception(RpcFaultError(response.error))
+            pending.answer.set_exception(JsonRpcError(response.error))
 
     def unanswered(self, send: Send) -> list[bytes]:
         """The frames that were sent by ``send`` and have no response, oldest first."""
@@ -72,4 +79,4 @@ class ClientRequests:
         """What was sent by ``send``, None for anything, will have no response: it fails."""
         for pending in self._pending.values():
             if send in (None, pending.send) and not pending.answer.done():
-                pending.answer.set_exception(RpcFaultError(_GONE))
+                pending.answer.set_exception(JsonRpcError(_GONE))

@@ -17,13 +17,12 @@ from mcpzip.model.errors import (
     UnknownResourceError,
     UnknownToolError,
     UpstreamError,
-    UpstreamRpcError,
 )
 from mcpzip.model.quoting import shortened
-from mcpzip.proxy.calls import asks
-from mcpzip.proxy.client_binding import LOG_LEVELS, RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, looked_up
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
@@ -33,7 +32,9 @@ from mcpzip.wire import (
     METHOD_NOT_FOUND,
     MODERN_VERSIONS,
     Era,
+    JsonRpcError,
     RpcError,
+    UpstreamRpcError,
     join_object,
     negotiate,
     quote,
@@ -66,14 +67,6 @@ _FOR_US = ("notifications/initialized", "notifications/cancelled", "notification
 _CACHEABLE = frozenset(
     {"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
 )
-
-
-class FaultError(Exception):
-    """A request to be answered with this error."""
-
-    def __init__(self, code: int, message: str, data: bytes | None = None, more: bytes | None = None) -> None:
-        self.error = RpcError(code, message, data, more)
-        super().__init__(message)
 
 
 class Greeting:
@@ -144,18 +137,20 @@ class Endpoint:
         await self._proxy.left(client)
 
     def begin(self, method: str, exchange: Exchange) -> PendingResult:
-        """The result, for `finished` to complete, or the work that brings it. Raises FaultError; cancelling
+        """The result, for `finished` to complete, or the work that brings it. Raises JsonRpcError; cancelling
         the work cancels the request upstream.
         """
         modern = exchange.client.era is Era.MODERN
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
-            raise FaultError(
-                METHOD_NOT_FOUND, f"There is no {shortened(method)} in this version of the protocol."
+            raise JsonRpcError(
+                RpcError(
+                    METHOD_NOT_FOUND, f"There is no {shortened(method)} in this version of the protocol."
+                )
             )
         try:
             return self._begin(method, exchange)
         except McpzipError as error:
-            raise fault_of(error) from error
+            raise JsonRpcError(error_response(error)) from error
 
     def _begin(self, method: str, exchange: Exchange) -> PendingResult:
         proxy, passing = self._proxy, self._proxy.passthrough
@@ -189,13 +184,13 @@ class Endpoint:
                 return passing.resource(exchange)
             case "completion/complete":
                 return passing.complete(exchange)
-        raise FaultError(METHOD_NOT_FOUND, f"mcpzip does not offer {shortened(method)}.")
+        raise JsonRpcError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {shortened(method)}."))
 
     def finished(self, method: str, exchange: Exchange, result: bytes) -> bytes:
         """``result`` as the client's era has it."""
         if exchange.client.era is not Era.MODERN or method == "server/discover":
             return result
-        if method not in _CACHEABLE or (method == "resources/read" and asks(result)):
+        if method not in _CACHEABLE or (method == "resources/read" and is_input_required(result)):
             return stamp_result(result, server_info=self._info)
         fixed = method == "tools/list" and self._proxy.exposure.fixed
         return self._stamped(result, LISTING_TTL if fixed else NO_TTL)
@@ -251,7 +246,7 @@ class Endpoint:
         capabilities = fields.get("capabilities", b"null")
         if capabilities != b"null":  # which some clients say for none
             if not capabilities.startswith(b"{"):
-                raise FaultError(INVALID_PARAMS, "'capabilities' is not an object.")
+                raise JsonRpcError(RpcError(INVALID_PARAMS, "'capabilities' is not an object."))
             exchange.client.capabilities = capabilities
         said = b'{"protocolVersion":' + quote(version) + b","
         if self._greeting is not None:
@@ -331,7 +326,7 @@ class Endpoint:
     async def _set_level(self, exchange: Exchange) -> bytes:
         level = _text(exchange.fields.get("level"))
         if level not in LOG_LEVELS:
-            raise FaultError(INVALID_PARAMS, f"'level' is none of {', '.join(LOG_LEVELS)}.")
+            raise JsonRpcError(RpcError(INVALID_PARAMS, f"'level' is none of {', '.join(LOG_LEVELS)}."))
         await self._proxy.set_level(exchange.client, level)
         return b"{}"
 
@@ -344,25 +339,19 @@ _PAGES: Mapping[str, Callable[[Exposure, str | None], bytes]] = {
 }
 
 
-def fault_of(error: Exception) -> FaultError:
-    """The answer to a request that failed with ``error``."""
+def error_response(error: Exception) -> RpcError:
+    """The response to a request that failed with ``error``."""
     match error:
-        case FaultError():
-            return error
-        case UpstreamRpcError(code=code, message=message, data=data, more=more):
-            return FaultError(code, message, data, more)
-        case RefusedError(error=refusal):
-            return FaultError(refusal.code, refusal.message, refusal.data, refusal.more)
+        case JsonRpcError(error=response) | UpstreamRpcError(error=response):
+            return response
         case UnknownResourceError(name=uri):
-            return FaultError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
+            return RpcError(INVALID_PARAMS, str(error), join_object({"uri": quote(uri)}))
         case UnknownToolError() | UnknownPromptError() | InvalidCursorError():
-            return FaultError(INVALID_PARAMS, str(error))
+            return RpcError(INVALID_PARAMS, str(error))
         case McpzipError():
-            return FaultError(INTERNAL_ERROR, str(error))
+            return RpcError(INTERNAL_ERROR, str(error))
         case _:  # a defect of ours must not leave the client waiting
-            return FaultError(
-                INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {shortened(str(error))}"
-            )
+            return RpcError(INTERNAL_ERROR, f"mcpzip failed: {type(error).__name__}: {shortened(str(error))}")
 
 
 def _without_unsupported_versions(result: bytes) -> bytes:
@@ -383,14 +372,14 @@ def _cursor(exchange: Exchange) -> str | None:
         return None
     cursor = _text(raw)
     if cursor is None:
-        raise FaultError(INVALID_PARAMS, "'cursor' is not a string.")
+        raise JsonRpcError(RpcError(INVALID_PARAMS, "'cursor' is not a string."))
     return cursor
 
 
 def _name(exchange: Exchange) -> str:
     name = _text(exchange.fields.get("name"))
     if name is None:
-        raise FaultError(INVALID_PARAMS, "tools/call needs the 'name' of a tool, as a string.")
+        raise JsonRpcError(RpcError(INVALID_PARAMS, "tools/call needs the 'name' of a tool, as a string."))
     return name
 
 

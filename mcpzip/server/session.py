@@ -12,9 +12,8 @@ from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.server.batch import NOT_IN_A_BATCH, BatchResponse
 from mcpzip.server.client_requests import CLIENT_STALLED, ClientRequests
-from mcpzip.server.endpoint import BUSY, Endpoint, FaultError
+from mcpzip.server.endpoint import BUSY, Endpoint
 from mcpzip.server.task_tracker import Outcome, TaskTracker
-from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     BATCHED_VERSION,
     INVALID_PARAMS,
@@ -28,12 +27,14 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
+    JsonRpcError,
     Notification,
     Opening,
     Peer,
     Request,
     Result,
     Role,
+    RpcError,
     negotiate,
     opening_of,
     unsupported_version_error,
@@ -145,9 +146,9 @@ class Session:
         id, send = request.id, self._send
         try:
             if self._tasks.full:
-                raise FaultError(BUSY.code, BUSY.message)
+                raise JsonRpcError(BUSY)
             exchange = self._exchange(request)
-        except FaultError as failure:
+        except JsonRpcError as failure:
             self._settled(id, send, failure.error)
             return
         self._opened.set()
@@ -184,25 +185,31 @@ class Session:
             self._peer.batches = negotiate(opening.version or "") == BATCHED_VERSION
         if opening is None:
             if era is None and method != "ping":
-                raise FaultError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")
+                raise JsonRpcError(
+                    RpcError(INVALID_REQUEST, "The conversation has not begun: send initialize first.")
+                )
             if era is Era.MODERN:
-                raise FaultError(
-                    INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28."
+                raise JsonRpcError(
+                    RpcError(INVALID_PARAMS, "The request lacks its _meta of protocol version 2026-07-28.")
                 )
             return
         if opening.era is Era.LEGACY and opening.version is None:
-            raise FaultError(INVALID_PARAMS, "initialize needs a 'protocolVersion'.")
+            raise JsonRpcError(RpcError(INVALID_PARAMS, "initialize needs a 'protocolVersion'."))
         if opening.era is Era.MODERN:
             if opening.version is None or not (opening.capabilities or b"").startswith(b"{"):
-                raise FaultError(
-                    INVALID_PARAMS,
-                    "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities.",
+                raise JsonRpcError(
+                    RpcError(
+                        INVALID_PARAMS,
+                        "_meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities.",
+                    )
                 )
             if opening.version not in MODERN_VERSIONS:
                 error = unsupported_version_error(opening.version)
-                raise FaultError(error.code, error.message, error.data, error.more)
+                raise JsonRpcError(error)
         if era not in (None, opening.era):
-            raise FaultError(INVALID_REQUEST, f"This connection already speaks {self._negotiated()}.")
+            raise JsonRpcError(
+                RpcError(INVALID_REQUEST, f"This connection already speaks {self._negotiated()}.")
+            )
         if era is None:
             self.client.era = opening.era
             if opening.era is Era.MODERN:
@@ -217,5 +224,5 @@ class Session:
 
     async def _ask(self, method: str, params: bytes | None) -> bytes:
         if self._full():
-            raise RpcFaultError(CLIENT_STALLED)
+            raise JsonRpcError(CLIENT_STALLED)
         return await self._client_requests.request(self._send, method, params)

@@ -12,7 +12,7 @@ from functools import partial
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.workers import ASKER, Asker
-from mcpzip.server.endpoint import Endpoint, PendingResult, fault_of
+from mcpzip.server.endpoint import Endpoint, PendingResult, error_response
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import RpcError
 
@@ -50,7 +50,7 @@ class TaskTracker:
             if isinstance(result, bytes):
                 result = endpoint.finished(method, exchange, result)
         except Exception as failure:
-            settled(fault_of(failure).error)
+            settled(error_response(failure))
             return None
         if isinstance(result, bytes):
             settled(result)
@@ -75,7 +75,7 @@ class TaskTracker:
         try:
             outcome = self._endpoint.finished(method, exchange, await work)
         except Exception as failure:
-            outcome = fault_of(failure).error
+            outcome = error_response(failure)
         settled(outcome)
 
     def _done(

@@ -9,22 +9,15 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from mcpzip.model.quoting import quoted
-from mcpzip.wire import Era, RpcError
+from mcpzip.wire import (
+    Era,
+)
 
 if TYPE_CHECKING:
     import httpx
 
 ProgressSink = Callable[[bytes], None]
 """Receives the params (JSON text) of each `notifications/progress` for one request, in order of arrival."""
-
-
-class RpcFaultError(Exception):
-    """The peer answered with a JSON-RPC error."""
-
-    def __init__(self, error: RpcError) -> None:
-        self.error = error
-        super().__init__(f"{quoted(error.message)} ({error.code})")
 
 
 class ChannelClosedError(Exception):
@@ -60,7 +53,7 @@ class Incoming(Protocol):
     async def asked(self, method: str, params: bytes | None) -> bytes:
         """Handles a request from the upstream and returns the result's JSON text.
 
-        Raises RpcFaultError with the error to answer with. Cancelled when the upstream cancels its request or
+        Raises JsonRpcError with the error to answer with. Cancelled when the upstream cancels its request or
         the channel closes.
         """
 
@@ -160,7 +153,7 @@ class Channel(Protocol):
         definition: of the called tool, as JSON text; its schema may require headers over HTTP.
         With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task
         cancels the request upstream (by `notifications/cancelled`, or by closing the HTTP stream) unless
-        ``cancellable`` is False. Raises RpcFaultError, ChannelClosedError.
+        ``cancellable`` is False. Raises JsonRpcError, ChannelClosedError.
         """
 
     async def notify(self, method: str, params: bytes | None = None) -> None:

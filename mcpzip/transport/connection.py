@@ -18,7 +18,6 @@ from mcpzip.model.errors import (
     McpzipError,
     UpstreamError,
     UpstreamLostError,
-    UpstreamRpcError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
@@ -33,14 +32,23 @@ from mcpzip.transport.base import (
     ChannelClosedError,
     Origin,
     ProgressSink,
-    RpcFaultError,
 )
 from mcpzip.transport.deadlines import Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
-from mcpzip.wire import METHOD_NOT_FOUND, Era, RpcError, join_object, quote, stamp_request, with_members
+from mcpzip.wire import (
+    METHOD_NOT_FOUND,
+    Era,
+    JsonRpcError,
+    RpcError,
+    UpstreamRpcError,
+    join_object,
+    quote,
+    stamp_request,
+    with_members,
+)
 from mcpzip.wire.client_info import CLIENT_INFO
 
 QUICK_GRACE = 0.4
@@ -191,8 +199,8 @@ class Connection:
             raise UpstreamTimeoutError(
                 name, f"no answer to {method} within {timeout:g} s; the request was cancelled"
             ) from None
-        except RpcFaultError as fault:
-            raise self._rpc_error(fault) from fault
+        except JsonRpcError as fault:
+            raise UpstreamRpcError(self.server.name, fault.error) from fault
         except ChannelClosedError as closed:
             if closed.fatal:
                 self._retire()
@@ -249,8 +257,9 @@ class Connection:
             try:
                 await stream.set_resources(self._subscribed | attempt)
                 self._subscribed |= attempt
-            except RpcFaultError as fault:
-                refused |= dict.fromkeys(attempt - self._subscribed, self._rpc_error(fault))
+            except JsonRpcError as fault:
+                error = UpstreamRpcError(self.server.name, fault.error)
+                refused |= dict.fromkeys(attempt - self._subscribed, error)
             if self._subscribed == wanted:
                 return {}
         return {uri: error for uri, error in refused.items() if uri not in self._subscribed}
@@ -277,10 +286,6 @@ class Connection:
         if origin.modern:
             params = with_members(params or b"{}", origin.modern)
         return stamp_request(params, dialect.version, CLIENT_INFO, origin.capabilities, origin.log_level)
-
-    def _rpc_error(self, fault: RpcFaultError) -> UpstreamRpcError:
-        error = fault.error
-        return UpstreamRpcError(self.server.name, error.code, error.message, error.data, error.more)
 
     def _request_error(self, closed: ChannelClosedError) -> UpstreamError:
         name, reason = self.server.name, closed.reason + self._diagnosis()
@@ -336,7 +341,7 @@ class Connection:
         for method, params in settings:
             try:
                 await channel.request(method, join_object(params))
-            except RpcFaultError:
+            except JsonRpcError:
                 pass  # the client got this error for its own request, or the server has changed since
 
     def _retire(self) -> None:
@@ -365,11 +370,11 @@ class Connection:
                 return LoginNeededError(self.server.name, reason, login, remedy)
             case ChannelClosedError(reason=reason, remedy=remedy):
                 pass
-            case McpzipError():
-                reason, remedy = str(cause).rstrip("."), ""
-            case RpcFaultError(error=error):
+            case JsonRpcError(error=error):
                 reason = f"it refused the handshake: {quoted(error.message)} ({error.code})"
                 remedy = "Check that it is an MCP server."
+            case McpzipError():
+                reason, remedy = str(cause).rstrip("."), ""
             case _:
                 reason, remedy = f"the transport failed ({type(cause).__name__}: {shortened(str(cause))})", ""
         if not remedy and self.server.transport == "stdio":
@@ -447,7 +452,7 @@ class _IncomingHandler:
         if method == "ping":
             return b"{}"
         if connection.bound_client is None or connection.modern:
-            raise RpcFaultError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
+            raise JsonRpcError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
         with connection._deadlines.stopped():
             return await connection.bound_client.asked(connection.server.name, method, params)
 

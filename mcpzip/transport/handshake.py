@@ -17,7 +17,7 @@ import msgspec
 from mcpzip.model.limits import SELF
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.tasks import cancel
-from mcpzip.transport.base import Channel, ChannelClosedError, Dialect, RpcFaultError
+from mcpzip.transport.base import Channel, ChannelClosedError, Dialect
 from mcpzip.wire import (
     LATEST_LEGACY_VERSION,
     LEGACY_VERSIONS,
@@ -25,6 +25,7 @@ from mcpzip.wire import (
     SERVER_INFO_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
     Era,
+    JsonRpcError,
     NotAnObject,
     RpcError,
     initialize_params,
@@ -108,7 +109,7 @@ async def shake_hands(channel: Channel, capabilities: bytes, *, first: Era, sure
 
     capabilities: of the client, JSON text; sent to a legacy upstream. first: the era to try first. sure:
     whether the upstream spoke that era last time; if it exits now, the era is not the cause. There is no
-    timeout except the probe's: the caller limits the whole. Raises StartAgainError, RpcFaultError,
+    timeout except the probe's: the caller limits the whole. Raises StartAgainError, JsonRpcError,
     ChannelClosedError.
     """
     if first is Era.LEGACY:
@@ -147,14 +148,14 @@ async def _with_fallback(
     except _OtherEraError as error:
         try:
             return await second()
-        except (RpcFaultError, ChannelClosedError):
+        except (JsonRpcError, ChannelClosedError):
             raise error from None
-    except RpcFaultError as fault:
+    except JsonRpcError as fault:
         if _names_our_version(fault.error):
             return await _discover(channel)
         try:
             return await second()
-        except RpcFaultError as other:
+        except JsonRpcError as other:
             initialize, discover = (fault, other) if era is Era.MODERN else (other, fault)
             # The server knows the handshake that it didn't refuse as unsupported.
             raise (

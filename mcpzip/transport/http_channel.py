@@ -21,13 +21,21 @@ from mcpzip.transport.base import (
     Dialect,
     Incoming,
     ProgressSink,
-    RpcFaultError,
     Signing,
 )
 from mcpzip.transport.http_errors import NETWORK, NOT_OURS, error_in, failure, redirected, refused
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 from mcpzip.transport.request_headers import request_headers, without_invalid_tools
-from mcpzip.wire import Era, Error, Event, Invalid, NotAMessage, Result, Unmatched
+from mcpzip.wire import (
+    Era,
+    Error,
+    Event,
+    Invalid,
+    JsonRpcError,
+    NotAMessage,
+    Result,
+    Unmatched,
+)
 from mcpzip.wire.envelope import ABSENT, Envelope, outline, read_error
 
 POST_HEADERS = (
@@ -197,7 +205,7 @@ class HttpChannel(ABC):
             return redirected(response, target)
         forgotten = in_session and response.status_code == 404
         if not forgotten and (rpc_error := error_in(body)) is not None:
-            return RpcFaultError(rpc_error)
+            return JsonRpcError(rpc_error)
         return refused(response, body, in_session=in_session)
 
     def _cancel(self, number: int, post: "asyncio.Task[None] | None", cancellable: bool) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.base import ChannelClosedError, Incoming, ProgressSink, RpcFaultError
+from mcpzip.transport.base import ChannelClosedError, Incoming, ProgressSink
 from mcpzip.wire import (
     INTERNAL_ERROR,
     Cancelled,
@@ -18,6 +18,7 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
+    JsonRpcError,
     NotAMessage,
     Notification,
     Peer,
@@ -108,7 +109,7 @@ class JsonRpcConnection:
                     answer.set_result(result)
             case Error(id=number, error=error, ours=ours):
                 unreadable = ChannelClosedError(error.message, sent=True, fatal=False)
-                self.fail(number, unreadable if ours else RpcFaultError(error))
+                self.fail(number, unreadable if ours else JsonRpcError(error))
             case Progress(id=number, params=params):
                 if sink := self._progress.get(number):
                     sink(params)
@@ -154,7 +155,7 @@ class JsonRpcConnection:
     async def _answer(self, id: bytes, method: str, params: bytes | None) -> None:
         try:
             result = await self._incoming.asked(method, params)
-        except RpcFaultError as fault:
+        except JsonRpcError as fault:
             error = fault.error
             line = self.peer.error(id, error.code, error.message, error.data, error.more)
         else:

@@ -11,13 +11,20 @@ import hashlib
 import msgspec
 
 from mcpzip.model import limits
-from mcpzip.model.errors import UpstreamError, UpstreamListError, UpstreamRpcError
+from mcpzip.model.errors import (
+    UpstreamError,
+    UpstreamListError,
+)
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.health import Rest
-from mcpzip.wire import METHOD_NOT_FOUND, quote
+from mcpzip.wire import (
+    METHOD_NOT_FOUND,
+    UpstreamRpcError,
+    quote,
+)
 from mcpzip.wire.json_iter import has_more_elements
 from mcpzip.wire.json_object import may_hold_surrogates, without_surrogates
 
@@ -124,7 +131,7 @@ async def all_the_rest(connection: Connection, timeout: float, origin: Origin) -
             async with asyncio.timeout(timeout):
                 return tuple((await all_pages(connection, method, key, timeout, origin, budget))[0])
         except UpstreamRpcError as error:
-            return () if error.code == METHOD_NOT_FOUND else None
+            return () if error.error.code == METHOD_NOT_FOUND else None
         except UpstreamListError as error:
             over.append(f"{connection.server.name!r} can't be listed whole: {error.reason}.")
             return None

@@ -10,9 +10,10 @@ from mcpzip.http.bodies import beginning
 from mcpzip.http.events import Cursor, content_type, events, is_event_stream
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.tasks import cancel
-from mcpzip.transport.base import ChannelClosedError, Incoming, RpcFaultError, Signing
+from mcpzip.transport.base import ChannelClosedError, Incoming, Signing
 from mcpzip.transport.http_channel import LINGER, STREAM_HEADERS, HttpChannel
 from mcpzip.transport.http_errors import LOST, failure
+from mcpzip.wire import JsonRpcError
 
 
 @asynccontextmanager
@@ -78,8 +79,8 @@ class SseChannel(HttpChannel):
 
     async def _read_events(self, response: httpx.Response) -> None:
         fault = await self._fault(response, in_session=False)
-        if isinstance(fault, RpcFaultError):
-            raise ValueError(str(fault))
+        if isinstance(fault, JsonRpcError):
+            raise ValueError(f"{quoted(fault.error.message)} ({fault.error.code})")
         if fault is not None:
             raise fault
         if not is_event_stream(response):

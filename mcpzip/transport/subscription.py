@@ -14,9 +14,16 @@ from typing import Any
 
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.tasks import cancel
-from mcpzip.transport.base import Channel, ChannelClosedError, RpcFaultError
+from mcpzip.transport.base import Channel, ChannelClosedError
 from mcpzip.transport.handshake import ServerInfo
-from mcpzip.wire import REQUEST_CANCELLED, Era, join_object, quote, stamp_request
+from mcpzip.wire import (
+    REQUEST_CANCELLED,
+    Era,
+    JsonRpcError,
+    join_object,
+    quote,
+    stamp_request,
+)
 from mcpzip.wire.client_info import CLIENT_INFO
 
 LIST_CHANGED = {
@@ -47,7 +54,7 @@ class SubscriptionStream:
         """The resources that are wanted."""
         self._subscribed: frozenset[str] = frozenset()
         """The resources of the present subscription."""
-        self._refusal: RpcFaultError | None = None
+        self._refusal: JsonRpcError | None = None
         self._over = False
         self._replace, self._acknowledged, self._settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -55,7 +62,7 @@ class SubscriptionStream:
         """Subscribes to updates of these resources instead of the present ones. Returns when the server has
         acknowledged it, or after a timeout.
 
-        Raises RpcFaultError when the server refuses; the subscription is then the same as before.
+        Raises JsonRpcError when the server refuses; the subscription is then the same as before.
         """
         if uris == self._resources or self._over:
             return
@@ -160,12 +167,12 @@ async def _wait_for_either(
         happening.cancel()
 
 
-def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
+def _refusal(subscription: "_Subscription | None") -> JsonRpcError | None:
     """The error with which the server refused; None when it did not."""
     if subscription is None or not subscription.done() or subscription.cancelled():
         return None
     match subscription.exception():
-        case RpcFaultError(error=error) as fault if error.code != REQUEST_CANCELLED:
+        case JsonRpcError(error=error) as fault if error.code != REQUEST_CANCELLED:
             return fault
     return None
 
@@ -173,7 +180,7 @@ def _refusal(subscription: "_Subscription | None") -> RpcFaultError | None:
 def _is_final(subscription: "_Subscription") -> bool:
     """Whether an ended subscription shows that the next one would fail too."""
     match subscription.exception():
-        case RpcFaultError(error=error):
+        case JsonRpcError(error=error):
             return error.code != REQUEST_CANCELLED  # changes are then found by the next refresh
         case ChannelClosedError(fatal=fatal):
             return fatal

@@ -59,6 +59,7 @@ from mcpzip.wire.error_codes import (
     UNSUPPORTED_PROTOCOL_VERSION,
     URL_ELICITATION_REQUIRED,
 )
+from mcpzip.wire.errors import JsonRpcError, UpstreamRpcError
 from mcpzip.wire.events import (
     Batch,
     Cancelled,
@@ -120,6 +121,7 @@ __all__ = [
     "Event",
     "FrameTooLong",
     "Invalid",
+    "JsonRpcError",
     "LineFramer",
     "NotAMessage",
     "NotAnObject",
@@ -133,6 +135,7 @@ __all__ = [
     "Role",
     "RpcError",
     "Unmatched",
+    "UpstreamRpcError",
     "initialize_params",
     "is_json",
     "join_object",

@@ -21,10 +21,13 @@ import mutations
 from mcpzip.http.connections import Connections
 from mcpzip.model import limits
 from mcpzip.transport import http_errors
-from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
+from mcpzip.transport.base import ChannelClosedError, Dialect
 from mcpzip.transport.http import StreamableHttpChannel
 from mcpzip.transport.signing import Unsigned
-from mcpzip.wire import Era
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+)
 
 STUCK = 20.0
 """Seconds without anything to do after which a request has no outcome any more."""
@@ -194,7 +197,7 @@ def _kind(outcome: bytes | BaseException) -> str:
         except RecursionError:
             pass
         return "HTTP: a result"
-    if isinstance(outcome, RpcFaultError):
+    if isinstance(outcome, JsonRpcError):
         return "HTTP: an error"
     if not isinstance(outcome, ChannelClosedError):
         raise outcome
@@ -294,7 +297,7 @@ def _at_length(kind: str, body: bytes) -> None:
     async def play(channel: StreamableHttpChannel) -> None:
         try:
             await channel.request("tools/call", b"{}")
-        except (ChannelClosedError, RpcFaultError):
+        except (ChannelClosedError, JsonRpcError):
             pass
 
     _played(answering, LEGACY, play)

@@ -182,8 +182,8 @@ async def bridged(folder: Path, *eras: str, **keys: Any) -> AsyncIterator[Bridge
 
 def give_up_the_parked(bridge: Bridge) -> None:
     """What happens when nobody comes back, in its time, for the one call that waits for its client."""
-    (handle,) = bridge.proxy._caller._parked
-    bridge.proxy._caller._give_up(handle)
+    (handle,) = bridge.proxy._pipeline.parked._calls
+    bridge.proxy._pipeline.parked._give_up(handle)
 
 
 def text_of(answer: Json) -> Any:
@@ -216,7 +216,7 @@ async def resumed(wire: Wire, do: object, asked: Json, *answers: Json) -> Json:
 
 
 def parked(bridge: Bridge) -> int:
-    return len(bridge.proxy._caller._parked)
+    return len(bridge.proxy._pipeline.parked)
 
 
 async def refused(wire: Wire, do: object, state: object, **more: object) -> Json:

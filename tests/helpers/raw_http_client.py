@@ -12,10 +12,10 @@ from typing import Any
 from helpers.driver import INITIALIZE, LEGACY, MODERN, PATIENCE, nothing_unheard
 
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.server.endpoint import FaultError
 from mcpzip.server.http.access import Access, access_to, read_address, take
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.server import HttpServer
+from mcpzip.wire import JsonRpcError, RpcError
 
 Json = dict[str, Any]
 Headers = dict[str, str]
@@ -283,7 +283,7 @@ class Script:
         if method == "initialize":
             return await self.initialize(exchange)
         if method != "tools/call":
-            raise FaultError(-32601, f"no {method}")
+            raise JsonRpcError(RpcError(-32601, f"no {method}"))
         name = json.loads(exchange.fields["name"])
         try:
             result = await self.tools[name](exchange)

@@ -27,7 +27,6 @@ from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.response import HttpResponse, error_message
 from mcpzip.server.http.send_queue import FinalMessage, QueueBudget, SendQueue
 from mcpzip.server.task_tracker import Outcome, TaskTracker
-from mcpzip.transport.base import RpcFaultError
 from mcpzip.wire import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -39,6 +38,7 @@ from mcpzip.wire import (
     Error,
     Event,
     Invalid,
+    JsonRpcError,
     Notification,
     Peer,
     Request,
@@ -356,9 +356,9 @@ class LegacySession:
             if opened is not None:
                 await _is_set(opened)
             if not queue.open or queue.abandoned:
-                raise RpcFaultError(_NO_STREAM)
+                raise JsonRpcError(_NO_STREAM)
             if queue.full:
-                raise RpcFaultError(CLIENT_STALLED)
+                raise JsonRpcError(CLIENT_STALLED)
             return await self._client_requests.request(queue.put, method, params, send_cancellation)
 
         return ask
@@ -369,4 +369,4 @@ async def _is_set(opened: asyncio.Event) -> None:
         async with asyncio.timeout(STREAM_TIME):
             await opened.wait()
     except TimeoutError:
-        raise RpcFaultError(_NO_STREAM) from None
+        raise JsonRpcError(_NO_STREAM) from None

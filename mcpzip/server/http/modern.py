@@ -8,7 +8,7 @@ from functools import partial
 
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.workers import Asker
-from mcpzip.server.endpoint import BUSY, STOPPED, Endpoint, FaultError
+from mcpzip.server.endpoint import BUSY, STOPPED, Endpoint
 from mcpzip.server.http.header_validation import argument_mismatch, header_mismatch, unsupported_version
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
@@ -27,6 +27,7 @@ from mcpzip.wire import (
     Cancelled,
     Era,
     Invalid,
+    JsonRpcError,
     Notification,
     Peer,
     Request,
@@ -112,7 +113,7 @@ class ModernRequests:
 
     async def _call(self, request: HttpRequest, method: str, exchange: Exchange) -> bytes:
         if error := await argument_mismatch(request, exchange, self._endpoint.mirrored):
-            raise FaultError(error.code, error.message, error.data, error.more)
+            raise JsonRpcError(error)
         result = self._endpoint.begin(method, exchange)
         return result if isinstance(result, bytes) else await result
 

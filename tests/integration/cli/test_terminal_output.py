@@ -24,8 +24,12 @@ from mcpzip.cli import console
 from mcpzip.config import snapshot_path
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import LoginError, McpzipError, UpstreamRpcError
+from mcpzip.model.errors import (
+    LoginError,
+    McpzipError,
+)
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.wire import RpcError, UpstreamRpcError
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -128,7 +132,7 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
             params = {"progress": progress, "total": total, "message": message, "progressToken": 1}
             exchange.tell("notifications/progress", json.dumps(params).encode())
         if failing:
-            raise UpstreamRpcError("evil", -1, text, json.dumps(text).encode())
+            raise UpstreamRpcError("evil", RpcError(-1, text, json.dumps(text).encode()))
         content = [{"type": "text", "text": text}, {"type": text, "mimeType": text, "data": "AA"}]
         return json.dumps({"content": content, "isError": error}, ensure_ascii=True).encode()
 

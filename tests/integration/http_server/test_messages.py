@@ -12,9 +12,8 @@ from helpers.driver import comes_true
 from helpers.raw_http_client import Json, Script, asking, echo, modern_message, progress, site
 
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.server.endpoint import FaultError
 from mcpzip.server.http.response import error_message
-from mcpzip.transport.base import RpcFaultError
+from mcpzip.wire import JsonRpcError, RpcError
 
 # Letters and numbers that a JSON library would write in another way, and one line break too many.
 ODD = (
@@ -98,10 +97,10 @@ async def test_params_are_the_bytes_they_were() -> None:
 
 async def test_errors_are_as_they_were() -> None:
     async def refusing(exchange: Exchange) -> bytes:
-        raise FaultError(-32099, "no \ud800é", b'{"x":1.0,"y":null}')
+        raise JsonRpcError(RpcError(-32099, "no \ud800é", b'{"x":1.0,"y":null}'))
 
     async def plain(exchange: Exchange) -> bytes:
-        raise FaultError(-32602, "no")
+        raise JsonRpcError(RpcError(-32602, "no"))
 
     async with site(Script(refusing=refusing, plain=plain)) as web:
         session = await web.session()
@@ -151,7 +150,7 @@ async def test_a_client_that_answers_with_an_error() -> None:
         assert exchange.ask is not None
         try:
             return await exchange.ask("roots/list", None)
-        except RpcFaultError as fault:
+        except JsonRpcError as fault:
             told = error_message(fault.error)
             return told.partition(b'"error":')[2][:-1]
 
@@ -177,7 +176,7 @@ async def test_a_client_that_hung_up_is_asked_nothing_more() -> None:
         for _ in range(2):
             try:
                 await exchange.ask("roots/list", None)
-            except RpcFaultError as fault:
+            except JsonRpcError as fault:
                 told.append(fault.error.message)
         await go_on.wait()
         return b"{}"

@@ -12,7 +12,7 @@ from helpers.driver import comes_true
 from helpers.raw_http_client import Connection, Json, Script, SessionOf, asking, echo, message, progress, site
 
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.transport.base import RpcFaultError
+from mcpzip.wire import JsonRpcError
 
 
 class Gate:
@@ -189,7 +189,7 @@ async def test_a_question_is_not_waited_for_long() -> None:
         for _ in range(2):
             try:
                 await exchange.ask("roots/list", None)
-            except RpcFaultError as fault:
+            except JsonRpcError as fault:
                 asked.append(fault.error.message)
         return b"{}"
 

@@ -13,9 +13,9 @@ from helpers.driver import comes_true
 from helpers.raw_http_client import Json, Script, Web, asking, echo, message, modern_message, progress, site
 
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.server.endpoint import FaultError
 from mcpzip.server.http.event_store import PLAIN_EVENTS
 from mcpzip.server.http.response import HttpResponse
+from mcpzip.wire import JsonRpcError, RpcError
 
 
 async def forever(exchange: Exchange) -> bytes:
@@ -54,7 +54,7 @@ async def test_a_session_nobody_opened(verb: str) -> None:
 
 async def test_an_initialize_that_fails_opens_nothing() -> None:
     async def broken(exchange: Exchange) -> bytes:
-        raise FaultError(-32603, "broken")
+        raise JsonRpcError(RpcError(-32603, "broken"))
 
     script = Script()
     async with site(script) as web:
@@ -74,7 +74,7 @@ async def test_an_initialize_that_fails_late_opens_nothing_either(monkeypatch: p
 
     async def slow(exchange: Exchange) -> bytes:
         await asyncio.sleep(0.1)
-        raise FaultError(-32603, "broken")
+        raise JsonRpcError(RpcError(-32603, "broken"))
 
     script = Script()
     async with site(script) as web:

@@ -30,7 +30,8 @@ from helpers.bridging import (
 )
 from helpers.driver import PATIENCE, Json, alive, comes_true, proxy_of
 
-from mcpzip.proxy import calls
+from mcpzip.proxy import parking
+from mcpzip.proxy.call_states import State
 
 FORM = ["ask", "f", "elicitation/create", {"mode": "form", "message": "?", "requestedSchema": {}}]
 ANSWER: Json = {"action": "accept", "content": {"n": 1}}
@@ -181,7 +182,7 @@ async def test_another_clients_handle_is_nobodys_on_a_stream(tmp_path: Path) -> 
 async def test_a_call_that_nobody_comes_back_for_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "PATIENCE", 0.2)
+    monkeypatch.setattr(parking, "PARKING_TIME", 0.2)
     async with bridged(tmp_path) as bridge:
         wire = bridge.modern(sampling={})
         asked = await wire.call([SAMPLE, WAIT])
@@ -243,7 +244,7 @@ async def test_an_upstream_that_dies_meanwhile(tmp_path: Path) -> None:
         wire = bridge.modern(sampling={})
         asked = await wire.call(do)
         go.touch()
-        ((call, _),) = bridge.proxy._caller._parked.values()
+        ((call, _),) = bridge.proxy._pipeline.parked._calls.values()
         await comes_true(lambda: call.task and call.task.done())
         answer = await resumed(wire, do, asked, SAID)
         assert answer["result"]["isError"]
@@ -255,7 +256,7 @@ async def test_an_upstream_that_dies_and_a_client_that_never_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody looked at why the call had failed: the event loop complained."""
-    monkeypatch.setattr(calls, "PATIENCE", 0.3)
+    monkeypatch.setattr(parking, "PARKING_TIME", 0.3)
     async with bridged(tmp_path) as bridge:
         wire = bridge.modern(sampling={})
         go = tmp_path / "go"
@@ -446,7 +447,7 @@ async def test_a_question_outlives_the_call_it_was_taken_to_be_of(tmp_path: Path
         wire = bridge.modern(sampling={})
         asking = wire.send_call([["await", str(go)], SAMPLE, WAIT])
         newest = wire.send_call([])
-        await comes_true(lambda: bridge.proxy._caller.binding(wire.session.client)._calls["up"][1:])
+        await comes_true(lambda: bridge.proxy._pipeline.binding(wire.session.client)._calls["up"][1:])
         go.touch()
         # Question and answer of the newest come in one piece, or nearly.
         first = await wire.answer(newest)
@@ -465,7 +466,7 @@ async def asked_in_one_that_ends(bridge: Bridge, tmp_path: Path) -> tuple[Wire, 
     wire = bridge.modern(sampling={})
     asking = wire.send_call([["await", str(ask)], SAMPLE, WAIT])
     newest = wire.send_call([["await", str(end)]])
-    under_way = bridge.proxy._caller.binding(wire.session.client)._calls["up"]
+    under_way = bridge.proxy._pipeline.binding(wire.session.client)._calls["up"]
     await comes_true(lambda: under_way[1:])
     ask.touch()
     asked = await wire.answer(newest)
@@ -519,8 +520,8 @@ async def test_a_question_that_is_taken_back_while_its_client_is_away_and_its_ca
         asked = await wire.call(steps)
         assert list(questions(asked))
         go_on.touch()
-        (handle,) = bridge.proxy._caller._parked
-        call, _ = bridge.proxy._caller._parked[handle]
-        await comes_true(lambda: call.over and not call.unanswered)
+        (handle,) = bridge.proxy._pipeline.parked._calls
+        call, _ = bridge.proxy._pipeline.parked._calls[handle]
+        await comes_true(lambda: call.state is State.KEPT and not call.unanswered)
         assert (await resumed(wire, steps, asked, SAID))["result"]["content"] == []
         assert [line for line in bridge.lines() if line.get("id") == "q"] == []

@@ -51,7 +51,7 @@ async def test_over_http_whoever_holds_the_handle_may_answer(tmp_path: Path) -> 
 async def test_over_http_more_questions_than_lanes_are_all_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exclusive_connections, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 3)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
 
         async def one(number: int) -> object:
@@ -69,7 +69,7 @@ async def test_over_http_calls_that_wait_hold_up_no_other_server_nor_a_modern_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All calls of clients that can be asked shared sixteen places, whatever they were for."""
-    monkeypatch.setattr(exclusive_connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 2)
     async with bridged(tmp_path, "legacy", "legacy", "modern") as bridge, bridge.web() as web:
         for _ in range(2):
             await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
@@ -83,8 +83,8 @@ async def test_over_http_a_call_that_waited_long_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients that never came back held every place for ten minutes."""
-    monkeypatch.setattr(exclusive_connections, "MOST_CONNECTIONS", 2)
-    monkeypatch.setattr(exclusive_connections, "YIELDING", 1.0)
+    monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 2)
+    monkeypatch.setattr(exclusive_connections, "YIELD_AFTER", 1.0)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         first, second = [await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None) for _ in range(2)]
         assert "result" in (await over_web(web, [], {"sampling": {}}, None)).last
@@ -98,7 +98,7 @@ async def test_over_http_a_call_that_waits_for_its_turn_has_its_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waited for as long as others held all places, whatever its timeout."""
-    monkeypatch.setattr(exclusive_connections, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 1)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
         monkeypatch.setattr(bridge.proxy, "_timeout_of", lambda server: 0.2)
@@ -111,11 +111,11 @@ async def test_over_http_nothing_is_kept_of_how_clients_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each set of capabilities had lanes of its own, for ever, and an upstream process for each."""
-    monkeypatch.setattr(exclusive_connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 2)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         for number in range(6):
             await over_web(web, [], {"sampling": {}, "extra": {"n": number}}, None)
-        assert len(bridge.proxy._caller._lanes) <= 2
+        assert len(bridge.proxy._pipeline._exclusive) <= 2
         pids = [line["started"] for line in bridge.lines() if "started" in line]
         await comes_true(lambda: sum(map(alive, pids)) <= 3)
 

@@ -37,13 +37,13 @@ def living(bridge: Bridge) -> int:
 def kept(bridge: Bridge) -> Json:
     """What is kept for clients."""
     proxy = bridge.proxy
-    caller, audience = proxy._caller, proxy.notifier
+    pipeline, notifier = proxy._pipeline, proxy.notifier
     return {
-        "bindings": len(caller._bindings),
-        "parked": len(caller._parked),
-        "clients": len(audience._clients),
-        "own": len(audience._own),
-        "subscriptions": len(audience._subscriptions),
+        "bindings": len(pipeline._bindings),
+        "parked": len(pipeline.parked),
+        "clients": len(notifier._clients),
+        "own": len(notifier._own),
+        "subscriptions": len(notifier._subscriptions),
         "lines": sum(place[1] is not None for slot in proxy._pool._states.values() for place in slot.entries),
     }
 

@@ -23,9 +23,9 @@ from helpers.driver import (
 )
 from mcpzip_fakes.launch import FakeServer
 
-from mcpzip.model.errors import UpstreamRpcError
 from mcpzip.proxy import first_listings
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.wire import UpstreamRpcError
 
 Fake = Callable[..., FakeServer]
 
@@ -427,8 +427,8 @@ async def test_an_error_keeps_code_message_and_data(
     async with proxy_of(tmp_path, shop) as proxy:
         with pytest.raises(UpstreamRpcError) as caught:
             await executed(proxy, "shop__pay")
-    assert (caught.value.code, caught.value.message) == (-31999, "no “money”")
-    assert (caught.value.data and json.loads(caught.value.data)) == (data and json.loads(data))
+    assert (caught.value.error.code, caught.value.error.message) == (-31999, "no “money”")
+    assert (caught.value.error.data and json.loads(caught.value.error.data)) == (data and json.loads(data))
 
 
 @pytest.mark.parametrize(

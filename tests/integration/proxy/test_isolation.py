@@ -9,10 +9,15 @@ import pytest
 from helpers.driver import Json, executed, proxy_of, said_by, text_of
 from mcpzip_fakes.launch import FakeServer
 
-from mcpzip.model.errors import UnknownResourceError, UpstreamRpcError
-from mcpzip.proxy.client_binding import RefusedError
+from mcpzip.model.errors import (
+    UnknownResourceError,
+)
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.wire import Era
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+    UpstreamRpcError,
+)
 
 Fake = Callable[..., FakeServer]
 
@@ -77,7 +82,7 @@ async def test_a_link_in_a_result_is_read_from_the_server_whose_result_it_was(
             for _ in range(2):
                 try:
                     read = await proxy.passthrough.resource(asking(client, uri=URI))
-                except (UpstreamRpcError, RefusedError):
+                except (UpstreamRpcError, JsonRpcError):
                     assert not files_lists
                 else:
                     assert b"honest" in read

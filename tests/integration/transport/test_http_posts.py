@@ -12,7 +12,8 @@ from helpers.raw_http_server import PAID, Asked, Say, Turn, event, head, raw_ser
 from mcpzip.http.connections import Connections
 from mcpzip.model import limits
 from mcpzip.transport import http, http_channel
-from mcpzip.transport.base import Dialect, RpcFaultError
+from mcpzip.transport.base import Dialect
+from mcpzip.wire import JsonRpcError
 
 TAKEN = head(202, "content-length: 0")
 NOTICE = "notifications/roots/list_changed"
@@ -279,6 +280,6 @@ async def test_an_error_may_be_long_and_is_whole() -> None:
         await say(head(500, "content-type: application/json", f"content-length: {len(body)}") + body)
 
     async with raw_server(pay=pay) as server, connected(server) as stage:
-        with pytest.raises(RpcFaultError) as caught:
+        with pytest.raises(JsonRpcError) as caught:
             await stage.call()
         assert len(caught.value.error.data or b"") == 2 * limits.REFUSAL + 2

@@ -10,8 +10,9 @@ from helpers.http_channel import NEW, STREAM, Held, answered, connected, soon, t
 from helpers.raw_http_server import OPENING, PAID, Asked, Say, Turn, event, head, polite, raw_server, reply
 
 from mcpzip.transport import http as module
-from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
+from mcpzip.transport.base import ChannelClosedError, Dialect
 from mcpzip.transport.http_errors import LOST, NEITHER, NOT_OURS
+from mcpzip.wire import JsonRpcError
 
 LISTS_CHANGED = "notifications/tools/list_changed"
 
@@ -274,7 +275,7 @@ async def test_a_failed_handshake_leaves_no_session() -> None:
 
     async with raw_server(initialize=refused) as server:
         async with connected(server) as stage:
-            with pytest.raises(RpcFaultError):
+            with pytest.raises(JsonRpcError):
                 await stage.channel.request("initialize", b"{}", cancellable=False)
             await stage.channel.notify("notifications/initialized")
             await stage.list_tools()
@@ -330,7 +331,7 @@ async def test_an_answer_is_to_what_it_came_for_whatever_its_id(
 
     async with raw_server(pay=pay, odd=odd) as server, connected(server, dialect) as stage:
         assert await stage.call() == PAID
-        with pytest.raises(RpcFaultError, match="what"):
+        with pytest.raises(JsonRpcError, match="what"):
             await stage.call("odd")
 
 

@@ -11,10 +11,15 @@ from helpers.driver import Json, pool_of
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.transport import subscription as listenings
-from mcpzip.transport.base import ChannelClosedError, Dialect, RpcFaultError
+from mcpzip.transport.base import ChannelClosedError, Dialect
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.transport.subscription import SubscriptionStream
-from mcpzip.wire import REQUEST_CANCELLED, Era, RpcError
+from mcpzip.wire import (
+    REQUEST_CANCELLED,
+    Era,
+    JsonRpcError,
+    RpcError,
+)
 
 Fake = Callable[..., FakeServer]
 PAY: Json = {"name": "pay"}
@@ -24,7 +29,7 @@ class Subscription:
     """A channel whose subscriptions end as the test says; the last answer is that there are none."""
 
     def __init__(self, ends: list[Exception | None]) -> None:
-        self._ends: Iterator[Exception | None] = iter([*ends, RpcFaultError(RpcError(-32601, "no"))])
+        self._ends: Iterator[Exception | None] = iter([*ends, JsonRpcError(RpcError(-32601, "no"))])
         self.asked: list[bytes | None] = []
 
     async def request(self, method: str, params: bytes | None) -> bytes:
@@ -106,8 +111,8 @@ async def test_a_subscription_that_lasted_is_opened_anew_soon(
 @pytest.mark.parametrize(
     ("end", "again"),
     [
-        (RpcFaultError(RpcError(REQUEST_CANCELLED, "we are shutting down")), True),
-        (RpcFaultError(RpcError(-32603, "oh")), False),
+        (JsonRpcError(RpcError(REQUEST_CANCELLED, "we are shutting down")), True),
+        (JsonRpcError(RpcError(-32603, "oh")), False),
         (ChannelClosedError("it exited", sent=True), False),
         (ChannelClosedError("it answered HTTP 429", sent=False, fatal=False), True),
     ],

@@ -14,11 +14,11 @@ from mcpzip.model.errors import (
     UnknownResourceError,
     UnknownToolError,
     UpstreamError,
-    UpstreamRpcError,
 )
 from mcpzip.model.limits import ECHO
 from mcpzip.model.quoting import named, one_line, quoted, shortened
 from mcpzip.model.redaction import register
+from mcpzip.wire import RpcError, UpstreamRpcError
 
 
 @given(st.text(max_size=600), st.integers(1, 300))
@@ -74,7 +74,7 @@ MAKERS = [
     lambda text: UnknownResourceError(text, [text, "a://b"]),
     lambda text: UpstreamError("s", text, text),
     lambda text: LoginNeededError("s", text, text, text),
-    lambda text: UpstreamRpcError("s", 1, text),
+    lambda text: UpstreamRpcError("s", RpcError(1, text)),
 ]
 
 

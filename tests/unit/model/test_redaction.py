@@ -15,8 +15,14 @@ from mcpzip.auth.grant import Grant
 from mcpzip.cli.call import _RpcError
 from mcpzip.config import Secret, parse
 from mcpzip.model import redaction
-from mcpzip.model.errors import ConfigError, LoginNeededError, McpzipError, UpstreamError, UpstreamRpcError
+from mcpzip.model.errors import (
+    ConfigError,
+    LoginNeededError,
+    McpzipError,
+    UpstreamError,
+)
 from mcpzip.model.redaction import MOST, SHORTEST, Secrets, looks_secret, redact, register, register_header
+from mcpzip.wire import RpcError, UpstreamRpcError
 
 SECRET = 'tök/en+"1'
 texts = st.text(st.sampled_from("ab…%+/\"\\\n é€𝄞'"), max_size=30) | st.text(max_size=30)
@@ -269,7 +275,7 @@ def test_errors_are_built_without_secrets():
         ConfigError("f", "p", f"found {SECRET}", f"not {SECRET}"),
         UpstreamError("s", f"it ended, saying “{SECRET}”", f"Ask {SECRET}."),
         LoginNeededError("s", f"because {SECRET}", "mcpzip auth login s"),
-        UpstreamRpcError("s", -1, f"no such {SECRET}"),
+        UpstreamRpcError("s", RpcError(-1, f"no such {SECRET}")),
     ]
     for error in errors:
         assert SECRET not in str(error) + repr(error) + str(error.args)
@@ -278,13 +284,15 @@ def test_errors_are_built_without_secrets():
     assert isinstance(told, UpstreamError)
     assert SECRET not in told.reason + told.remedy
     assert isinstance(passed_on, UpstreamRpcError)
-    assert passed_on.message == f"no such {SECRET}"  # its words are the server's, and pass byte for byte
+    assert (
+        passed_on.error.message == f"no such {SECRET}"
+    )  # its words are the server's, and pass byte for byte
 
 
 @pytest.mark.parametrize("data", [rb'"Q7\/9\u002B\u00C4x"', b'{"a": ["Q7%2F9%2b%c3%84x"]}'])
 def test_the_data_of_an_error_is_shown_without_secrets(data):
     register("Q7/9+Äx")
-    told = _RpcError(UpstreamRpcError("s", -1, "no", data)).message
+    told = _RpcError(UpstreamRpcError("s", RpcError(-1, "no", data))).message
     assert told.endswith(' no "…"' if data[:1] == b'"' else ' no {"a": ["…"]}')
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.search_tools import searcher, tool
@@ -94,6 +95,26 @@ async def test_where_there_is_nothing_to_choose_nobody_is_asked(query: str, filt
     elsewhere = Elsewhere()
     await found(ToolSearch({}, None, elsewhere), query, 5, filters)
     assert elsewhere.asked == []
+
+
+@pytest.mark.parametrize(
+    ("query", "searches"),
+    [("slack__send_message", 1), ("server:slack", 1), ("server:nobody message", 1), ("message", 2)],
+)
+async def test_the_catalog_is_searched_no_more_often_than_needed(
+    query: str, searches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second time only to rank with the answers of remote tiers."""
+    limits = []
+    search = Searcher.search
+
+    def counted(self: Searcher, query: str, limit: int, *others: Any) -> Results:
+        limits.append(limit)
+        return search(self, query, limit, *others)
+
+    monkeypatch.setattr(Searcher, "search", counted)
+    await found(ToolSearch({}, None, Elsewhere()), query)
+    assert len(limits) == searches
 
 
 async def test_elsewhere_is_told_of_each_catalog_once() -> None:

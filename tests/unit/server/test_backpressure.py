@@ -10,7 +10,6 @@ import pytest
 from helpers.session_client import HELLO, Talk, Upstreams
 
 from mcpzip.model import limits
-from mcpzip.proxy.client_binding import RefusedError
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.notifier import Notifier
 from mcpzip.server.endpoint import Endpoint
@@ -19,6 +18,7 @@ from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system import pipes
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import read_from, write_to
+from mcpzip.wire import JsonRpcError
 
 
 async def until(look: Callable[[], bool]) -> None:
@@ -203,5 +203,5 @@ async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.M
     assert not audience.may_watch(client, ("s", "a://3"))
     passthrough = Upstreams().passthrough
     listed = json.dumps({"notifications": {"resourceSubscriptions": ["a://1", "a://2", "a://3"]}})
-    with pytest.raises(RefusedError, match="2 resources"):
+    with pytest.raises(JsonRpcError, match="2 resources"):
         await passthrough.listen(Exchange(client, params=listed.encode()))

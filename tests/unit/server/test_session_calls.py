@@ -21,11 +21,14 @@ from helpers.session_client import (
     settled,
 )
 
-from mcpzip.model.errors import UnknownToolError, UpstreamRpcError
-from mcpzip.proxy.client_binding import Call, Request
+from mcpzip.model.errors import (
+    UnknownToolError,
+)
+from mcpzip.proxy.call import Call, UpstreamRequest
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.reply import text_result
 from mcpzip.server.endpoint import Endpoint
+from mcpzip.wire import RpcError, UpstreamRpcError
 
 
 async def test_calls_run_at_the_same_time_and_are_answered_as_they_end() -> None:
@@ -175,7 +178,7 @@ async def test_meta_that_is_no_object_means_nothing(meta: object, passed: bytes 
 
 async def test_an_upstreams_error_keeps_code_message_and_data() -> None:
     async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
-        raise UpstreamRpcError("shop", -31999, "no “money”", b'{"a":1.0}')
+        raise UpstreamRpcError("shop", RpcError(-31999, "no “money”", b'{"a":1.0}'))
 
     talk = Talk(Upstreams(behave)).begun()
     del talk.lines[:]
@@ -207,7 +210,7 @@ async def test_an_unknown_tool_found_late_is_an_error() -> None:
 @pytest.mark.parametrize("token", [7, 0, "abc", "ü", 12345678901234567890])
 async def test_progress_goes_under_the_clients_token_and_before_the_result(token: object) -> None:
     async def behave(arguments: bytes | None, exchange: Exchange) -> bytes:
-        call = Call(exchange, Request("shop", "tools/call", {}, timeout=1))
+        call = Call(exchange, UpstreamRequest("shop", "tools/call", {}, timeout=1))
         for step in (1, 2, 3):
             call.progress(b'{"progressToken":99,"progress":%d,"total":3.0,"extra":[1.0]}' % step)
         return text_result("done")

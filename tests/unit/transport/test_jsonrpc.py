@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model import limits
-from mcpzip.transport.base import ChannelClosedError, RpcFaultError
+from mcpzip.transport.base import ChannelClosedError
 from mcpzip.transport.jsonrpc import JsonRpcConnection
-from mcpzip.wire import INTERNAL_ERROR, RpcError
+from mcpzip.wire import (
+    INTERNAL_ERROR,
+    JsonRpcError,
+    RpcError,
+)
 
 Json = dict[str, object]
 
@@ -157,7 +161,7 @@ async def test_an_answer_goes_to_whom_it_answers() -> None:
     stage.hear(answer(2, "second"), answer("one"), answer(9))
     stage.hear({"jsonrpc": "2.0", "id": 3, "error": {"code": -7, "message": "no", "data": [1]}})
     assert (first.done(), await second) == (False, b'"second"')
-    with pytest.raises(RpcFaultError) as caught:
+    with pytest.raises(JsonRpcError) as caught:
         await third
     assert caught.value.error == RpcError(-7, "no", b"[1]")
     stage.rpc.forget(1)
@@ -225,7 +229,7 @@ async def test_requests_of_the_server_are_answered_side_by_side() -> None:
     async def reply(method: str) -> bytes:
         await gates[method].wait()
         if method == "b":
-            raise RpcFaultError(RpcError(-5, "no", b"[2]", b'{"more":1}'))
+            raise JsonRpcError(RpcError(-5, "no", b"[2]", b'{"more":1}'))
         return b'{"is":1}'
 
     stage.listener.answer = reply

@@ -1,0 +1,248 @@
+"""The way of a client's request to an upstream and of the answer back.
+
+The rule: what is done with a question in the middle of a call depends on the eras of both sides; the states
+that a call goes through are the table in `call_states`. On stdio a legacy upstream doesn't say in which call
+it asks: it is taken to be the newest.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mcpzip.model.errors import (
+    UpstreamError,
+)
+from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
+from mcpzip.proxy.call_states import Event
+from mcpzip.proxy.client_binding import ClientBinding
+from mcpzip.proxy.client_capabilities import missing_capability
+from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exclusive_connections import ExclusiveConnections
+from mcpzip.proxy.input_required import for_modern_client, input_requests, is_input_required
+from mcpzip.proxy.log_levels import LogLevelSetter
+from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
+from mcpzip.system.backoff import Backoff
+from mcpzip.transport.base import Origin
+from mcpzip.transport.pool import Pool
+from mcpzip.wire import (
+    Era,
+    JsonRpcError,
+    UpstreamRpcError,
+    join_object,
+)
+
+ROUNDS = 10
+"""How often an upstream may ask before its call is given up; the SDK's client has the same limit."""
+FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
+"""Seconds before a modern upstream is called again that asks for nothing else: doubling from one to the
+other.
+"""
+
+_NONE: Mapping[str, bytes] = MappingProxyType({})
+_CONTINUATION = ("inputResponses", "requestState")
+"""Members of the params with which a modern request is made again."""
+
+
+class CallPipeline:
+    """Makes the requests of clients to upstreams. Everything runs on one event loop."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._bindings: dict[Client, ClientBinding] = {}
+        self.parked = ParkedCalls()
+        self._exclusive = ExclusiveConnections(pool.forget, self.parked.make_room)
+        self._levels = LogLevelSetter(pool)
+
+    def binding(self, client: Client) -> ClientBinding:
+        """That of a client of more than one request."""
+        if client not in self._bindings:
+            self._bindings[client] = ClientBinding(client)
+        return self._bindings[client]
+
+    def knows(self, client: Client) -> bool:
+        """Whether anything was ever done for ``client``."""
+        return client in self._bindings
+
+    def origin(self, client: Client) -> Origin:
+        """On whose behalf what is not part of a request of ``client`` is done for it."""
+        binding = self.binding(client) if client.lasting else None
+        return Origin(client.era, binding, client, client.capabilities, client.log_level)
+
+    async def upstream_era(self, client: Client, server: str) -> Era:
+        """The era in which ``server`` is spoken to for ``client``, connecting if that isn't known. Raises
+        UpstreamUnavailableError.
+        """
+        known = self._pool.speaks(server, client.era)
+        return known or (await self._pool.server_info(server, self.origin(client))).dialect.era
+
+    async def set_level(self, client: Client) -> None:
+        """Tells the servers to which ``client`` has connections of its own which log messages it wants."""
+        await self._levels.set(self.binding(client))
+
+    async def left(self, client: Client) -> None:
+        """``client`` is gone: what waits for it ends, and so do connections of its own."""
+        self.parked.give_up_of(client)
+        if binding := self._bindings.pop(client, None):
+            await self._pool.forget(binding)
+            binding.leave()
+
+    async def close(self) -> None:
+        """Ends the calls that wait for clients to come back."""
+        tasks = self.parked.give_up_of()
+        await self._levels.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def send(self, exchange: Exchange, request: UpstreamRequest) -> bytes:
+        """Makes ``request`` and returns the upstream's result, untouched, or the question that it asks.
+
+        Raises UpstreamError and its kinds, JsonRpcError.
+        """
+        client = exchange.client
+        if client.era is Era.MODERN:
+            return await self._for_modern(exchange, request)
+        call, binding = Call(exchange, request), self.binding(client)
+        result = await self._upstream(call, binding, exchange, _NONE, request.timeout)
+        # One of the legacy era can't ask so: a long result of it is not looked through.
+        if self._pool.speaks(request.server, client.era) is Era.LEGACY or not is_input_required(result):
+            return result
+        return await self._ask_and_repeat(call, binding, exchange, result)
+
+    async def _upstream(
+        self,
+        call: Call,
+        binding: ClientBinding | None,
+        exchange: Exchange,
+        continuation: Mapping[str, bytes],
+        timeout: float,
+    ) -> bytes:
+        """Makes the request once. binding: whose connection it is made on in the legacy era, None for a
+        shared one. continuation: what is added to its params for a modern upstream. timeout: seconds.
+        """
+        client, request = call.client, call.request
+        call.happens(Event.SEND)
+        if binding is not None:
+            binding.begin(call)
+        outcome = Event.LOSS
+        try:
+            result = await self._pool.request(
+                request.server,
+                request.method,
+                request.params(exchange.meta_fields),
+                timeout=timeout,
+                on_progress=None if exchange.progress_token is None else call.progress,
+                repeatable=request.repeatable,
+                origin=Origin(
+                    client.era,
+                    binding,
+                    client if client.lasting else call,
+                    exchange.capabilities,
+                    exchange.log_level,
+                    continuation,
+                    call.notify,
+                ),
+                definition=request.definition,
+            )
+            outcome = Event.RESULT
+            return result
+        except UpstreamRpcError:
+            outcome = Event.RESULT
+            raise
+        finally:
+            if binding is not None:
+                binding.end(call, outcome)
+            call.ends(outcome)
+
+    # --- a legacy client, and a modern upstream that asks ---
+
+    async def _ask_and_repeat(
+        self, call: Call, binding: ClientBinding, exchange: Exchange, result: bytes
+    ) -> bytes:
+        """Asks the client what a modern upstream wants to know, and calls again, until that is content."""
+        request, backoff = call.request, Backoff(FIRST_PAUSE, LAST_PAUSE)
+        for _ in range(ROUNDS):
+            call.happens(Event.INPUT_REQUIRED)
+            asked = members(result)
+            continuation = {}
+            if questions := input_requests(call, asked.get("inputRequests", b"{}")):
+                continuation["inputResponses"] = await _answers(call, questions)
+            else:
+                await asyncio.sleep(backoff.next())
+            if "requestState" in asked:
+                continuation["requestState"] = asked["requestState"]
+            result = await self._upstream(call, binding, exchange, continuation, request.timeout)
+            if not is_input_required(result):
+                return result
+        raise UpstreamError(
+            request.server, f"it asked for more input {ROUNDS} times and is still not content"
+        )
+
+    # --- a modern client ---
+
+    async def _for_modern(self, exchange: Exchange, request: UpstreamRequest) -> bytes:
+        """The outcome of a new call, or of one that the client comes back to; or its questions."""
+        if self.parked.issued(exchange.fields.get("requestState", b"")):
+            call = self.parked.resumed(exchange, request)
+        else:
+            call = ModernCall(exchange, request)
+            call.start(self._modern_call(call, exchange))
+        task = call.task
+        assert task is not None
+        try:
+            while not (task.done() or call.unanswered):
+                call.news.clear()
+                await call.news.wait()
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        return task.result() if task.done() else self.parked.park(call)
+
+    async def _modern_call(self, call: ModernCall, exchange: Exchange) -> bytes:
+        """The upstream's result, and its errors as the client's era has them. Where the call fails for want
+        of what the client can't be asked, that is the error (spec 2026-07-28: basic/index "Error codes").
+        """
+        try:
+            result = await self._connected(call, exchange)
+        except UpstreamRpcError as error:
+            if self._pool.speaks(call.request.server, Era.MODERN) is Era.MODERN:
+                raise  # it knows its era's errors itself
+            response = error.error
+            if (translated := for_modern_client(response, call)) is not None:
+                return translated
+            message = response.message.encode("utf-8", "replace")
+            if call.unmet and call.fails_for_unmet(response.code, message):
+                raise JsonRpcError(missing_capability(call.unmet)) from error
+            raise
+        if call.unmet and call.fails_for_unmet(None, result) and members(result).get("isError") == b"true":
+            raise JsonRpcError(missing_capability(call.unmet))
+        return result
+
+    async def _connected(self, call: ModernCall, exchange: Exchange) -> bytes:
+        """Makes the request on the connection that the client is to have: see `docs/conversation.md`,
+        "Connections of one's own".
+        """
+        client, server, timeout = exchange.client, call.request.server, call.request.timeout
+        continuation = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
+        if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
+            raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
+        if client.lasting:
+            binding = self.binding(client)
+            await self._levels.lower(client, binding, exchange.log_level, server)
+            return await self._upstream(call, binding, exchange, continuation, timeout)
+        shares = exchange.log_level is None and not client.answers
+        if shares or await self.upstream_era(client, server) is Era.MODERN:
+            return await self._upstream(call, None, exchange, continuation, timeout)
+        now = asyncio.get_running_loop().time
+        until = now() + timeout  # the wait for a connection counts
+        async with self._exclusive.connection(server, exchange, timeout) as binding:
+            return await self._upstream(call, binding, exchange, continuation, until - now())
+
+
+async def _answers(call: Call, questions: Mapping[str, tuple[str, bytes | None]]) -> bytes:
+    """The client's answers to ``questions``, by their keys. Raises JsonRpcError."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {key: group.create_task(call.ask(*question)) for key, question in questions.items()}
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return join_object({key: task.result() for key, task in tasks.items()})
