@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 
 import click
@@ -12,20 +13,29 @@ from mcpzip.cli import console
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
-COMMANDS = ("auth", "call", "demo", "describe", "migrate", "refresh", "search", "serve", "servers", "usage")
-"""Each is in the module of its name, which is imported when the command is used."""
+_OF_CONFIG = ("add", "add-json", "disable", "edit", "enable", "remove", "rename")
+_OTHERS = ("auth", "call", "demo", "describe", "migrate", "refresh", "search", "serve", "servers", "usage")
+COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(_OF_CONFIG, "edit_config"),
+    **{name: name for name in _OTHERS},
+    "list": "servers",
+}
+"""The module of each command, which is imported when the command is used."""
 
 
 class _Commands(click.Group):
     """Imports the used command only: importing all of them would double the start-up time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"mcpzip.cli.{cmd_name}"), cmd_name)
+        module = import_module(f"mcpzip.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(
+            module, "servers" if cmd_name == "list" else cmd_name.replace("-", "_")
+        )
         return command
 
 
