@@ -88,3 +88,29 @@ def test_an_edited_config_is_checked(shell: Shell, tmp_path: Path) -> None:
         editor = tmp_path / "editor.py"
         editor.write_text(f"import sys; open(sys.argv[1], 'w').write({text!r})", "utf-8")
         assert said in shell("edit", VISUAL=f'"{sys.executable}" "{editor}"', code=code)
+
+
+def test_a_misspelt_command_is_named_with_the_nearest(shell: Shell) -> None:
+    assert "There is no command 'serach'. Did you mean search?" in shell("serach", "pay", code=2)
+    assert "There is no command 'xyz'. mcpzip --help lists all." in shell("xyz", code=2)
+
+
+def test_the_config_may_be_named_before_the_command(shell: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    shell("--config", str(other), "add", "x", "--no-check", "y")
+    assert json.loads(other.read_bytes()) == {"mcpServers": {"x": {"command": "y"}}}
+    assert not shell.config.exists()
+
+
+def test_all_tools_are_listed_without_padding(fake_mcp: Fake, shell: Shell) -> None:
+    shop = fake_mcp(name="shop", tools=[PAY, {"name": "refund", "description": "Pay back"}])
+    bank = fake_mcp(name="bank", tools=[{"name": "balance", "description": "What is left"}])
+    shell.config.write_text(json.dumps({"mcpServers": {"shop": shop.config, "bank": bank.config}}), "utf-8")
+    said = shell("tools").splitlines()
+    assert said[0] == "tool               description"
+    assert [line.split()[0] for line in said[1:4]] == ["bank__balance", "shop__pay_invoice", "shop__refund"]
+    assert all(line == line.rstrip() for line in said)
+    assert "3 tools of 2 servers." in said
+    found = json.loads(shell("tools", "bank", "--json"))
+    assert found == [{"name": "bank__balance", "description": "What is left"}]
+    assert "There is no server 'bnk'" in shell("tools", "bnk", code=2)
