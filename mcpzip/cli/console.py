@@ -159,8 +159,15 @@ class Table:
 
     def show(self) -> None:
         """Prints the table, if it has rows."""
-        if self._table.row_count:
+        if not self._table.row_count:
+            return
+        if _out.is_terminal or _out.record:
             _out.print(self._table)
+            return
+        with _out.capture() as printed:
+            _out.print(self._table)
+        for line in printed.get().splitlines():  # a program, or a file, has no use for the padding
+            _out.print(Text(line.rstrip()), soft_wrap=True)
 
 
 def panel(text: str) -> None:

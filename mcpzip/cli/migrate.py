@@ -13,7 +13,7 @@ from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, MigrationError, Plan, Stay, plan
 from mcpzip.clients.record import migrate as make
 from mcpzip.clients.record import rewritten, undo
-from mcpzip.config.paths import DEFAULT, config_path
+from mcpzip.config.paths import CONFIG_VARIABLE, DEFAULT, config_path
 from mcpzip.model.redaction import redact
 from mcpzip.system.terminal import is_interactive
 
@@ -99,7 +99,7 @@ def _ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
     if os.path.splitext(os.path.basename(program))[0] != "mcpzip" or not os.access(program, os.X_OK):
         program = shutil.which("mcpzip") or ""
     start = ["serve"] if program else ["-m", "mcpzip", "serve"]
-    here = config is not None or path != config_path(None, {**os.environ, "MCPZIP_CONFIG": DEFAULT})
+    here = config is not None or path != config_path(None, {**os.environ, CONFIG_VARIABLE: DEFAULT})
     return program or sys.executable, [*start, "--config", path] if here else start
 
 

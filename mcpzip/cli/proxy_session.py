@@ -13,7 +13,7 @@ import click
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.config import config_path, load, snapshot_path
+from mcpzip.config import Config, config_path, load, snapshot_path
 from mcpzip.config.paths import cache_folder
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
@@ -54,6 +54,13 @@ async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> Asy
     loaded = load(config, os.environ)
     if semantic is not None:
         loaded = replace(loaded, search=replace(loaded.search, semantic=semantic))
+    async with proxy_with(loaded) as proxy:
+        yield proxy
+
+
+@asynccontextmanager
+async def proxy_with(loaded: Config) -> AsyncIterator[Proxy]:
+    """A proxy with this config and its snapshot."""
     catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
     for warning in (*loaded.warnings, *warnings, *foreign_files(cache_folder(loaded.path))):
         warn(warning)

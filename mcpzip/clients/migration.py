@@ -108,7 +108,7 @@ def plan(
     """
     stays: list[Stay] = []
     sources = [source for client in clients for source in _sources(client, stays)]
-    before = _bytes(config_path)
+    before = read_file(config_path)
     config, existing = _config(config_path, before)
     entries = dict(existing)
     moves: list[Move] = []
@@ -142,7 +142,7 @@ def plan(
 
 def write(change: Change) -> None:
     """Puts ``change`` on disk. Raises MigrationError when the file is no longer what it was."""
-    if _bytes(change.path) != change.before:
+    if read_file(change.path) != change.before:
         raise MigrationError(
             f"{change.path} was changed meanwhile. Quit the program that uses it and try again."
         )
@@ -164,7 +164,8 @@ def _mode(change: Change) -> int:
     return os.stat(change.path).st_mode & 0o777 if os.path.exists(change.path) else 0o600
 
 
-def _bytes(path: str) -> bytes | None:
+def read_file(path: str) -> bytes | None:
+    """The bytes of a config file; None where there is none. Raises MigrationError."""
     try:
         return read_bytes_limited(path, limits.CLIENT_CONFIG)
     except FileNotFoundError:
@@ -178,7 +179,7 @@ def _sources(client: Client, stays: list[Stay]) -> list[Source]:
     found: list[Source] = []
     for path in client.files:
         try:
-            data = _bytes(path)
+            data = read_file(path)
             if data is None:
                 continue
             document = read(data, client.format)
@@ -293,7 +294,7 @@ def _of_projects(clients: Sequence[Client], sources: Sequence[Source], folder: s
         for name in client.project:
             path = os.path.join(folder, name)
             try:
-                data = _bytes(path)
+                data = read_file(path)
                 servers = {} if data is None else read(data, client.format).servers(client.servers)
             except (DocumentError, MigrationError) as error:
                 stays.append(Stay(client.title, path, "", str(error)))

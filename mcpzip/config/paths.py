@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 DEFAULT = "~/.config/compressed-mcp-proxy/config.json"
 """The path that the original uses, on every system."""
+CONFIG_VARIABLE = "MCPZIP_CONFIG"
+"""The environment variable that names another."""
 
 _HOME = {"\\": "USERPROFILE"}.get(os.sep, "HOME")
 
 
 def config_path(explicit: "str | None", env: "Mapping[str, str]") -> str:
     """The config's path, absolute: ``explicit`` (``--config``), else ``$MCPZIP_CONFIG``, else `DEFAULT`."""
-    path = explicit if explicit is not None else env.get("MCPZIP_CONFIG") or DEFAULT
+    path = explicit if explicit is not None else env.get(CONFIG_VARIABLE) or DEFAULT
     return os.path.abspath(expand_home(path, env))
 
 

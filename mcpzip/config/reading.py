@@ -122,7 +122,8 @@ def _text(node: Node | None) -> str | None:
 
 def _unreadable(path: str, error: OSError) -> ConfigError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return ConfigError(path, "", "there is no such file", f"write it, for example with {EXAMPLE}")
+        remedy = "move your clients' servers here with 'mcpzip migrate', or add one with 'mcpzip add'"
+        return ConfigError(path, "", "there is no such file", remedy)
     # Windows calls opening a folder "permission denied".
     if isinstance(error, IsADirectoryError) or os.path.isdir(path):
         return ConfigError(path, "", "this is a folder", "name the config file in it")

@@ -422,14 +422,14 @@ def test_what_is_right_draws_no_warning(document):
     assert config.servers["a"].problem is None
 
 
-def test_a_missing_file_is_named_and_an_example_given(tmp_path):
+def test_a_missing_file_is_named_with_the_commands_that_make_it(tmp_path):
     for path in (tmp_path / "none.json", tmp_path / "file" / "config.json"):
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(ConfigError) as raised:
             load(str(path), {})
         assert str(raised.value) == (
-            f'{path}: there is no such file; write it, for example with {{"mcpServers": {{"time": '
-            '{"command": "uvx", "args": ["mcp-server-time"]}}}.'
+            f"{path}: there is no such file; move your clients' servers here with 'mcpzip migrate', "
+            "or add one with 'mcpzip add'."
         )
 
 
