@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driver import Json, command, environment
+from helpers.driver import Json, command, environment
 from mcpzip_fakes.launch import FakeServer
 
 Fake = Callable[..., FakeServer]
