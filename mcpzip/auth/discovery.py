@@ -26,13 +26,13 @@ from mcpzip.auth.metadata import (
     same_issuer,
     server_metadata_urls,
 )
-from mcpzip.auth.url_policy import check_url, connection_guard
+from mcpzip.auth.url_policy import check_url, peer_check
 from mcpzip.http.bodies import BodyTooLongError, read_response, whole
 from mcpzip.http.client import Client
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import AUTH_ANSWER
 from mcpzip.model.quoting import shortened
-from mcpzip.system.network import environment_proxy, is_confidential
+from mcpzip.system.network import is_confidential
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION, MODERN_VERSIONS
 
 TIMEOUT = 30.0
@@ -106,14 +106,15 @@ async def send(request: httpx.Request, server_urls: Collection[str]) -> httpx.Re
             f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
         )
     check_url("what it names", url, server_urls)
-    trace = None
-    if environment_proxy(url) is None:  # else it is the proxy that finds out where it leads
-        trace = connection_guard(url, server_urls)
-    client = Client(url)
+    client, check = Client(url), peer_check(url, server_urls)
     try:
         async with asyncio.timeout(TIMEOUT):
             response = await client.send(
-                request.method, request.url, request.headers.raw, request.content, trace=trace
+                request.method,
+                request.url,
+                request.headers.raw,
+                request.content,
+                check_peer=check,
             )
             return read_response(response, await whole(response, AUTH_ANSWER))
     except TimeoutError as error:

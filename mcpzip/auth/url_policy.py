@@ -7,12 +7,13 @@ when it is connected to, by the address that it then has, before a byte is sent.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from mcpzip.http.connections import CheckPeer
 from mcpzip.model.errors import LoginError
 from mcpzip.model.limits import RESOLVE_TIME
 from mcpzip.model.quoting import shortened
@@ -84,29 +85,17 @@ async def check_resolved_url(what: str, url: str, server_urls: Collection[str]) 
             raise _refused(what, url, zone)
 
 
-def connection_guard(
-    url: str, server_urls: Collection[str]
-) -> Callable[[str, dict[str, Any]], Awaitable[None]]:
-    """For httpcore's ``trace`` extension of a request to ``url``: ends the connection if the server may not
-    send us to its address. Nothing has been sent by then.
-    """
+def peer_check(url: str, server_urls: Collection[str]) -> CheckPeer:
+    """For a request to ``url``: raises LoginError if the server may not send us to its address."""
 
-    async def look(event: str, info: dict[str, Any]) -> None:
-        if event != "connection.connect_tcp.complete" or _same_host(url, server_urls):
+    async def check(address: Any) -> None:
+        if _same_host(url, server_urls):
             return
-        stream = info["return_value"]
-        address = stream.get_extra_info("server_addr")
         zone = zone_of(address[0]) if isinstance(address, tuple) else Zone.PUBLIC
-        if zone is Zone.PUBLIC:
-            return
-        try:
-            if not _may(zone, await _around(server_urls)):
-                raise _refused("what it names", url, zone)
-        except BaseException:
-            await stream.aclose()
-            raise
+        if zone is not Zone.PUBLIC and not _may(zone, await _around(server_urls)):
+            raise _refused("what it names", url, zone)
 
-    return look
+    return check
 
 
 def _may(zone: Zone, around: Collection[Zone | None]) -> bool:

@@ -5,13 +5,13 @@ are sent back to the server that set them, up to a limit.
 """
 
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
 
 from mcpzip.http.bodies import beginning, read_response
-from mcpzip.http.connections import Connections
+from mcpzip.http.connections import CHECK_PEER, CheckPeer, Connections
 from mcpzip.model.limits import COOKIES, HEADERS
 from mcpzip.wire.content_coding import CODINGS, ContentCodingError
 
@@ -33,8 +33,6 @@ _OWN_HEADERS = (b"accept-encoding", b"content-length", b"transfer-encoding")
 """Header fields that the client sets itself."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
-Trace = Callable[[str, dict[str, Any]], Awaitable[None]]
-"""See httpcore's "trace" extension."""
 
 
 class Client:
@@ -56,15 +54,15 @@ class Client:
         headers: RawHeaders,
         content: bytes | None = None,
         *,
-        trace: Trace | None = None,
+        check_peer: CheckPeer | None = None,
     ) -> httpx.Response:
         """Sends a request and returns the response with its body unread; the caller closes it.
 
-        trace: is called with httpcore's events for the request. Raises httpx.TransportError,
+        check_peer: see `connections.CheckPeer`. Raises httpx.TransportError,
         ContentCodingError for too long a head or too many header fields, ValueError for a request that can't
         be sent, and what ``auth`` raises.
         """
-        request = self._request(method, url, headers, content, trace)
+        request = self._request(method, url, headers, content, check_peer)
         redirects_left = REDIRECTS
         while True:
             response = await self._send_signed(request)
@@ -76,17 +74,24 @@ class Client:
             redirects_left -= 1
             await response.aclose()
             without_host = [(name, value) for name, value in headers if name.lower() != b"host"]
-            request = self._request(method, target, without_host, content, trace)
+            request = self._request(method, target, without_host, content, check_peer)
 
     async def aclose(self) -> None:
         """Closes all connections, also those in use."""
         await self._connections.aclose()
 
     def _request(
-        self, method: str, url: httpx.URL, headers: RawHeaders, content: bytes | None, trace: Trace | None
+        self,
+        method: str,
+        url: httpx.URL,
+        headers: RawHeaders,
+        content: bytes | None,
+        check_peer: CheckPeer | None,
     ) -> httpx.Request:
         fields = [*(pair for pair in headers if pair[0].lower() not in _OWN_HEADERS), _ACCEPT_ENCODING]
-        extensions: dict[str, Any] = {"timeout": _TIMEOUTS} | ({} if trace is None else {"trace": trace})
+        extensions: dict[str, Any] = {"timeout": _TIMEOUTS}
+        if check_peer is not None:
+            extensions[CHECK_PEER] = check_peer
         request = httpx.Request(method, url, headers=fields, content=content, extensions=extensions)
         if url.userinfo and "authorization" not in request.headers:  # RFC 9110, 11.7.1; RFC 7617
             credentials = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()

@@ -1,21 +1,29 @@
-"""The HTTP connections to one server: a transport for `httpx` on `httpcore`'s connection pool.
+"""The HTTP connections to one server, as a transport for `httpx`."""
 
-httpcore skips interim responses (1xx; RFC 9110, 15.2) without a limit, and thousands of them without letting
-other tasks run. So `network` limits the bytes before a response, and reads few of them at a time.
-"""
-
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-import httpcore
 import httpx
 
-from mcpzip.http.network import Network, head_limited
+from mcpzip.http.connection import Connection
+from mcpzip.http.network import connect
+from mcpzip.http.proxies import Proxy
 from mcpzip.system.network import environment_proxy, tls_context
 
 _IDLE_CONNECTIONS = 20
 """Maximum idle connections that stay open."""
+_IDLE_TIME = 5.0
+"""Seconds after which an idle connection is not used again."""
+CHECK_PEER = "check_peer"
+"""The extension of a request that holds a `CheckPeer`."""
+
+CheckPeer = Callable[[Any], Awaitable[None]]
+"""Is called with the peer's address once a connection is made, before anything is sent; what it raises ends
+the connection and the request. Not called when the peer is a proxy."""
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_Origin = tuple[str, str, int]
 
 
 class Connections(httpx.AsyncBaseTransport):
@@ -26,75 +34,67 @@ class Connections(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, url: str) -> None:
-        self._pool = _pool(environment_proxy(url))
+        """Raises ValueError for an invalid proxy."""
+        proxy = environment_proxy(url)
+        self._proxy = None if proxy is None else Proxy(proxy)
+        self._busy: dict[Connection, _Origin] = {}
+        self._idle: dict[Connection, tuple[_Origin, float]] = {}
+        """Origin, and the event loop's time when it became idle; the longest idle first."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """As `httpx.AsyncHTTPTransport` does."""
-        url = request.url
-        outgoing = httpcore.Request(
-            method=request.method,
-            url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
-            content=cast(httpx.AsyncByteStream, request.stream),
-            extensions=request.extensions,
-        )
-        with head_limited(), _httpx_errors():
-            response = await self._pool.handle_async_request(outgoing)
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response.stream),
-            extensions=response.extensions,
-        )
+        url, body = request.url, await request.aread()
+        port = url.port or _DEFAULT_PORTS.get(url.scheme)
+        if port is None:
+            raise httpx.UnsupportedProtocol(f"{url.scheme!r} is not http or https")
+        origin = url.scheme, url.raw_host.decode("ascii"), port
+        timeouts = request.extensions.get("timeout", {})
+        connection = self._take(origin) or await self._open(origin, timeouts.get("connect"), request)
+        target, headers = url.raw_path, request.headers.raw
+        if self._proxy is not None and self._proxy.forwards(url.scheme):
+            target, headers = self._proxy.forwarded(url, headers)
+        self._busy[connection] = origin
+        return await connection.send(request.method.encode("ascii"), target, headers, body, timeouts)
 
     async def aclose(self) -> None:
         """Closes all connections, also those in use."""
-        await self._pool.aclose()
+        for connection in (*self._busy, *self._idle):
+            connection.stream.close()
+        self._idle.clear()
 
+    def _take(self, origin: _Origin) -> Connection | None:
+        """An idle connection to ``origin``, the last used. Closes those that are of no use any more."""
+        oldest = asyncio.get_running_loop().time() - _IDLE_TIME
+        for connection, (_, since) in list(self._idle.items()):
+            if since < oldest or not connection.stream.is_quiet:
+                del self._idle[connection]
+                connection.stream.close()
+        found = next((each for each in reversed(self._idle) if self._idle[each][0] == origin), None)
+        if found is not None:
+            del self._idle[found]
+        return found
 
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    async def _open(self, origin: _Origin, timeout: float | None, request: httpx.Request) -> Connection:
+        scheme, host, port = origin
+        if self._proxy is None:
+            stream = await connect(host, port, timeout)
+            try:
+                if (check := request.extensions.get(CHECK_PEER)) is not None:
+                    await cast(CheckPeer, check)(stream.peer)
+            except BaseException:
+                stream.close()
+                raise
+        else:
+            stream = await self._proxy.connect(scheme, host, port, timeout)
+        if scheme == "https":
+            await stream.start_tls(tls_context(), host, timeout)
+        return Connection(stream, self._ended)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _httpx_errors():
-            async for piece in self._inner:
-                yield piece
-
-    async def aclose(self) -> None:
-        with _httpx_errors():
-            await self._inner.aclose()
-
-
-def _pool(proxy: str | None) -> httpcore.AsyncConnectionPool:
-    """A pool without a limit on the connections in use. Raises ValueError for an invalid proxy."""
-    common: dict[str, Any] = {
-        "ssl_context": tls_context(),
-        "max_connections": None,
-        "max_keepalive_connections": _IDLE_CONNECTIONS,
-        "keepalive_expiry": 5.0,
-        "network_backend": Network(),
-    }
-    if proxy is None:
-        return httpcore.AsyncConnectionPool(**common)
-    parsed = httpx.Proxy(proxy)
-    parts = parsed.url
-    url = httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path)
-    if parts.scheme in ("socks5", "socks5h"):
-        return httpcore.AsyncSOCKSProxy(url, proxy_auth=parsed.raw_auth, **common)
-    return httpcore.AsyncHTTPProxy(
-        url, proxy_auth=parsed.raw_auth, proxy_headers=parsed.headers.raw, **common
-    )
-
-
-@contextmanager
-def _httpx_errors() -> Iterator[None]:
-    """Raises the exceptions of httpcore as those of httpx, which have the same names."""
-    try:
-        yield
-    except Exception as error:
-        for base in type(error).__mro__:
-            equivalent = getattr(httpx, base.__name__, None)
-            if base.__module__.startswith("httpcore") and equivalent is not None:
-                raise equivalent(str(error)) from error
-        raise
+    def _ended(self, connection: Connection) -> None:
+        origin = self._busy.pop(connection)
+        if connection.is_idle:
+            self._idle[connection] = origin, asyncio.get_running_loop().time()
+            if len(self._idle) > _IDLE_CONNECTIONS:
+                oldest = next(iter(self._idle))
+                del self._idle[oldest]
+                oldest.stream.close()

@@ -1,86 +1,35 @@
-"""A network backend for httpcore on asyncio.
-
-httpcore's own backend uses anyio, which doubles the time of a small request. This backend also limits the
-head of a response with its interim responses, which httpcore reads without a limit (`head_limited`).
-"""
+"""TCP and TLS connections to servers on asyncio, with happy eyeballs and bounded buffers."""
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Any
 
-import httpcore
+import httpx
 
-from mcpzip.model.limits import HEAD
 from mcpzip.system.network import is_socket_readable
-from mcpzip.wire.content_coding import ContentCodingError
 
-_HEAD_READ = 4 * 1024
-"""Bytes of a head that are read at a time: at most 256 interim responses."""
-_BODY_READ = 32 * 1024
-"""Bytes of a body that are read at a time. The last may have interim responses to the next request."""
 _NEXT_ADDRESS = 0.25
 """Seconds before the next address of a host is tried in parallel (RFC 8305, 5)."""
-_WRITE_BUFFER = 16 * 1024
-"""Bytes of a request that are buffered until it is complete and the response is read."""
 _READ_BUFFER = 256 * 1024
 """Bytes that are buffered unread; with more, reading from the socket pauses."""
 
 
-class HeadTooLongError(ContentCodingError):
-    """The interim responses and the head of a response exceed `limits.HEAD`."""
-
-
-class _Head:
-    """The number of bytes that were read of one head."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-
-_current_head: ContextVar[_Head | None] = ContextVar("_current_head", default=None)
-
-
-@contextmanager
-def head_limited() -> Iterator[None]:
-    """All that is read in this context is one head; reading too much of it raises HeadTooLongError."""
-    token = _current_head.set(_Head())
-    try:
-        yield
-    finally:
-        _current_head.reset(token)
-
-
-class Network(httpcore.AsyncNetworkBackend):
-    """The backend. Its methods are documented in httpcore."""
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """``local_address`` and ``socket_options``, which our pool doesn't set, are ignored."""
-        loop = asyncio.get_running_loop()
-        with _httpcore_errors(httpcore.ConnectError, httpcore.ConnectTimeout):
-            async with asyncio.timeout(timeout):
-                connection = await _connect(await _addresses(host, port))
-                try:
-                    _, stream = await loop.create_connection(_Stream, sock=connection)
-                except BaseException:
-                    connection.close()
-                    raise
-        return stream
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+async def connect(host: str, port: int, timeout: float | None) -> "Stream":
+    """A TCP connection to ``host``. Raises httpx.ConnectError, httpx.ConnectTimeout."""
+    with _connect_errors():
+        async with asyncio.timeout(timeout):
+            connection = await _connect(await _addresses(host, port))
+            try:
+                _, stream = await asyncio.get_running_loop().create_connection(Stream, sock=connection)
+            except BaseException:
+                connection.close()
+                raise
+    return stream
 
 
 _Address = tuple[socket.AddressFamily, Any]
@@ -156,16 +105,90 @@ def _close_result(task: "asyncio.Task[socket.socket]") -> None:
         task.result().close()
 
 
-class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
-    """One connection."""
+class Stream(asyncio.Protocol):
+    """The bytes of one connection. Timeouts are in seconds, None for none."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
-        self._received, self._unsent = bytearray(), b""
+        self._received = bytearray()
         self._ended = self._paused = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
+
+    @property
+    def peer(self) -> Any:
+        """The address of the other end, as the socket has it."""
+        return self._transport.get_extra_info("peername")
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it was closed, by either side."""
+        return self._ended or self._transport.is_closing()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is open and nothing is there to be read, also where asyncio has not looked yet."""
+        if self._received or self.is_closing:
+            return False
+        number: int = self._transport.get_extra_info("socket").fileno()
+        return number >= 0 and not is_socket_readable(number)
+
+    async def read(self, most: int, timeout: float | None = None) -> bytes:
+        """Up to ``most`` bytes, b"" at the end. Raises httpx.ReadError, httpx.ReadTimeout."""
+        if not self._received and not self._ended:
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._reader
+            except TimeoutError as error:
+                raise httpx.ReadTimeout(str(error)) from error
+        data = bytes(self._received[:most])
+        del self._received[:most]
+        if self._paused and len(self._received) <= _READ_BUFFER // 2:
+            self._paused = False
+            self._transport.resume_reading()
+        if not data and self._error is not None:
+            raise httpx.ReadError(str(self._error)) from self._error
+        return data
+
+    async def write(self, data: bytes, timeout: float | None = None) -> None:
+        """Sends ``data``; waits while much is unsent. Raises httpx.WriteError, httpx.WriteTimeout."""
+        if self._ended and self._transport.is_closing():
+            raise httpx.WriteError(str(self._error or "the connection was closed"))
+        self._transport.write(data)
+        if self._writer is not None:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._writer
+            except TimeoutError as error:
+                raise httpx.WriteTimeout(str(error)) from error
+            if self._error is not None:
+                raise httpx.WriteError(str(self._error)) from self._error
+
+    async def start_tls(self, context: ssl.SSLContext, host: str, timeout: float | None) -> None:
+        """Begins TLS with the server ``host``. Raises httpx.ConnectError, httpx.ConnectTimeout."""
+        loop = asyncio.get_running_loop()
+        context.set_alpn_protocols(["http/1.1"])
+        try:
+            # Plain text that a proxy has already sent would be read as if the server had sent it over TLS.
+            if self._received or self._ended:
+                raise httpx.ConnectError("data was received before TLS began")
+            with _connect_errors():
+                async with asyncio.timeout(timeout):
+                    secured = await loop.start_tls(self._transport, self, context, server_hostname=host)
+        except BaseException:
+            self._transport.abort()
+            raise
+        assert secured is not None
+        self._transport = secured
+
+    def close(self) -> None:
+        """Closes the connection without waiting for unsent data, or for the peer's TLS close_notify."""
+        if self._transport.get_write_buffer_size() or self._transport.get_extra_info("ssl_object"):
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     # ---- called by asyncio
 
@@ -197,98 +220,6 @@ class _Stream(httpcore.AsyncNetworkStream, asyncio.Protocol):
         _wake(self._writer)
         self._writer = None
 
-    # ---- called by httpcore
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        head = _current_head.get()
-        if head is not None:
-            if head.bytes >= HEAD:
-                raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
-            max_bytes = min(max_bytes, _HEAD_READ)
-        else:
-            max_bytes = min(max_bytes, _BODY_READ)
-        if self._unsent:
-            await self._flush(timeout)
-        if not self._received and not self._ended:
-            self._reader = asyncio.get_running_loop().create_future()
-            with _httpcore_errors(httpcore.ReadError, httpcore.ReadTimeout):
-                async with asyncio.timeout(timeout):
-                    await self._reader
-        elif head is not None:
-            await asyncio.sleep(0)  # httpcore skips interim responses without letting other tasks run
-        data = bytes(self._received[:max_bytes])
-        del self._received[:max_bytes]
-        if self._paused and len(self._received) <= _READ_BUFFER // 2:
-            self._paused = False
-            self._transport.resume_reading()
-        if not data and self._error is not None:
-            raise httpcore.ReadError(str(self._error)) from self._error
-        if head is not None:
-            head.bytes += len(data)
-        return data
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if self._ended and self._transport.is_closing():
-            raise httpcore.WriteError(str(self._error or "the connection was closed"))
-        self._unsent += buffer
-        if len(self._unsent) > _WRITE_BUFFER:
-            await self._flush(timeout)
-
-    async def _flush(self, timeout: float | None) -> None:
-        """Sends the buffered part of a request: its head and a short body in one packet."""
-        unsent, self._unsent = self._unsent, b""
-        self._transport.write(unsent)
-        if self._writer is not None:
-            with _httpcore_errors(httpcore.WriteError, httpcore.WriteTimeout):
-                async with asyncio.timeout(timeout):
-                    await self._writer
-            if self._error is not None:
-                raise httpcore.WriteError(str(self._error)) from self._error
-
-    async def aclose(self) -> None:
-        # Do not wait until unsent data is sent, nor for the peer's TLS close_notify.
-        if self._transport.get_write_buffer_size() or self._transport.get_extra_info("ssl_object"):
-            self._transport.abort()
-        else:
-            self._transport.close()
-
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        try:
-            # Plain text that a proxy has already sent would be read as if the server had sent it over TLS.
-            if self._received or self._ended:
-                raise httpcore.ConnectError("data was received before TLS began")
-            with _httpcore_errors(httpcore.ConnectError, httpcore.ConnectTimeout):
-                async with asyncio.timeout(timeout):
-                    secured = await loop.start_tls(
-                        self._transport, self, ssl_context, server_hostname=server_hostname
-                    )
-        except BaseException:
-            self._transport.abort()
-            raise
-        assert secured is not None
-        self._transport = secured
-        return self
-
-    def get_extra_info(self, info: str) -> Any:
-        match info:
-            case "is_readable":  # httpcore drops an idle connection that has data or was closed
-                return bool(self._received) or self._ended or _is_readable(self._transport)
-            case "server_addr":
-                return self._transport.get_extra_info("peername")
-            case "client_addr":
-                return self._transport.get_extra_info("sockname")
-            case _:
-                return self._transport.get_extra_info(info)
-
-
-def _is_readable(transport: asyncio.Transport) -> bool:
-    """Whether the socket has data, or was closed, and asyncio has not reported that yet."""
-    number: int = transport.get_extra_info("socket").fileno()
-    return number < 0 or is_socket_readable(number)
-
 
 def _wake(future: "asyncio.Future[None] | None") -> None:
     if future is not None and not future.done():
@@ -296,11 +227,11 @@ def _wake(future: "asyncio.Future[None] | None") -> None:
 
 
 @contextmanager
-def _httpcore_errors(failure: type[Exception], timeout: type[Exception]) -> Iterator[None]:
-    """Raises OSError as ``failure`` and TimeoutError as ``timeout``, which are exceptions of httpcore."""
+def _connect_errors() -> Iterator[None]:
+    """Raises OSError, also ssl.SSLError, and TimeoutError as the exceptions of httpx."""
     try:
         yield
     except TimeoutError as error:
-        raise timeout(str(error)) from error
-    except OSError as error:  # also ssl.SSLError
-        raise failure(str(error)) from error
+        raise httpx.ConnectTimeout(str(error)) from error
+    except OSError as error:
+        raise httpx.ConnectError(str(error)) from error

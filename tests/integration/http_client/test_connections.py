@@ -6,8 +6,8 @@ import httpx
 import pytest
 from helpers.raw_http_server import Asked, Say, head, raw_server
 
+from mcpzip.http.connection import HeadTooLongError
 from mcpzip.http.connections import Connections
-from mcpzip.http.network import HeadTooLongError
 from mcpzip.model import limits
 
 BODY = b"x" * 100_000

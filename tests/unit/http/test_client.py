@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 import httpx
 import pytest
 import respx
+from helpers.respx_connections import ConnectionsMocker
 
 from mcpzip.http.client import REDIRECTS, Client, redirect_target
 from mcpzip.model import limits
@@ -17,7 +18,7 @@ BODY = b'{"jsonrpc":"2.0"}'
 @pytest.fixture
 def server() -> Iterator[respx.MockRouter]:
     """Stands in for every server there is."""
-    with respx.mock(assert_all_called=False) as router:
+    with respx.mock(assert_all_called=False, using=ConnectionsMocker.name) as router:
         yield router
 
 
