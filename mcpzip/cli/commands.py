@@ -27,6 +27,7 @@ _OTHERS = (
     "search",
     "serve",
     "servers",
+    "tokens",
     "tools",
     "usage",
 )

@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +21,7 @@ import click
 
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
+from mcpzip.cli.token_counter import token_counter
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, REFRESH, SEARCH
@@ -171,7 +172,7 @@ def _all_tools(config: Path) -> list[str]:
 
 
 def _show_costs(agent: Agent, tools: list[str]) -> None:
-    measure, unit = _counter()
+    measure, unit = token_counter()
     direct, standing = sum(map(measure, tools)), sum(map(measure, agent.standing))
     exchanges = [(tool, measure(text)) for tool, text in agent.exchanges]
     alone = [cost for tool, cost in exchanges if tool == EXECUTE]
@@ -197,15 +198,6 @@ def _conversation(standing: int, exchanges: list[int]) -> int:
         context += cost
         total += context
     return total
-
-
-def _counter() -> tuple[Callable[[str], int], str]:
-    try:
-        import bpe_openai
-    except ImportError:
-        return lambda text: len(text.encode()), "bytes (install the extra 'dev' to count tokens)"
-    encoding = bpe_openai.get_encoding("o200k_base")
-    return lambda text: len(encoding.encode(text)), "tokens (o200k_base)"
 
 
 def _transports() -> dict[str, str]:

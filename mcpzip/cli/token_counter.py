@@ -1,0 +1,24 @@
+"""Counts tokens: with a tokenizer if one is installed, else by an estimate."""
+
+import warnings
+from collections.abc import Callable
+
+from mcpzip.model.tokens import estimate
+
+_ENCODING = "o200k_base"
+"""OpenAI's encoding since GPT-4o."""
+
+Counter = Callable[[str], int]
+
+
+def token_counter() -> tuple[Counter, str]:
+    """The function that counts the tokens of a text, and what it counts, for people."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of how bpe-openai reads its own files
+            import bpe_openai
+
+            encoding = bpe_openai.get_encoding(_ENCODING)
+    except ImportError:
+        return estimate, "tokens, estimated"
+    return lambda text: len(encoding.encode(text)), f"tokens ({_ENCODING})"
