@@ -177,7 +177,7 @@ def _keep_states_apart(agent: Agent) -> None:
     agent.call("test_mrtr_no_result_type")
 
 
-def _call_signed_in(sign_in: Callable[[list[str]], None], agent: Agent) -> None:
+def _call_signed_in(log_in: Callable[[list[str]], None], agent: Agent) -> None:
     """Every tool; and when mcpzip says that a person has to sign in, all of it again once one has."""
     for logins in range(_LOGINS + 1):
         names = [tool["name"] for tool in agent.tools()] or [_TOOL]
@@ -188,7 +188,7 @@ def _call_signed_in(sign_in: Callable[[list[str]], None], agent: Agent) -> None:
         told = sign_in.told_to_sign_in(failed[0])
         if told is None or logins == _LOGINS:
             raise RuntimeError(f"after {logins} logins: {failed[0]}")
-        sign_in(told)
+        log_in(told)
 
 
 _CONDUCT: Mapping[str, Callable[[Agent], None]] = {
