@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,10 @@ _HOMES = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_
 # Started in the background of a shell, the suite ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The suite starts about 2,000 Python processes. Without .pyc files each would compile what it imports.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # No deadline: how long an example takes says more of the machine than of the code.
 # `HYPOTHESIS_PROFILE=thorough` is for a long look after a change of the pure core.

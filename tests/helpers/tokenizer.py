@@ -1,13 +1,18 @@
 """Tokens as a real tokenizer counts them (OpenAI's o200k_base)."""
 
 import warnings
+from functools import cache
+from typing import Any
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its own files
-    import bpe_openai
 
-_ENCODING = bpe_openai.get_encoding("o200k_base")
+@cache
+def _encoding() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its own files
+        import bpe_openai  # takes most of a second
+
+    return bpe_openai.get_encoding("o200k_base")
 
 
 def tokens(text: str) -> int:
-    return len(_ENCODING.encode(text))
+    return len(_encoding().encode(text))
