@@ -1,6 +1,6 @@
 """What stands in ``cache/`` beside the config is used only if it is ours, a file, and not too large.
 
-A planted handshake card once spoke its own instructions to the model; a FIFO in its place hung the start.
+A planted stored handshake once put its own instructions to the model; a FIFO in its place hung the start.
 """
 
 import errno
@@ -70,7 +70,7 @@ class File:
         self.config, self.kind = config, kind
         self.path = {
             "snapshot": paths.snapshot_path(config),
-            "card": paths.card_path(config),
+            "handshake": paths.handshake_path(config),
             "index": paths.index_path(config),
             "usage": usage.usage_path(config),
             "answers": os.path.join(paths.cache_folder(config), "llm-answers.json"),
@@ -83,7 +83,7 @@ class File:
     def write(self):
         if self.kind == "snapshot":
             snapshot.save(self.path, self.config, CATALOG)
-        elif self.kind == "card":
+        elif self.kind == "handshake":
             handshake_cache.write(self.config, cache_of(WORDS, handshake_cache.stamp(self.config)))
         elif self.kind == "index":
             catalog_state = self.catalog_state()
@@ -101,7 +101,7 @@ class File:
     def read(self):
         if self.kind == "snapshot":
             return bool(snapshot.load(self.path, self.config)[0].entries)
-        if self.kind == "card":
+        if self.kind == "handshake":
             return handshake_cache.read(self.config) is not None
         if self.kind == "index":
             return not self.catalog_state()._index_now(CATALOG)[0]
@@ -115,7 +115,7 @@ class File:
         return bool(VectorFile(self.path, "me").load())
 
 
-KINDS = ("snapshot", "card", "index", "usage", "answers", "vectors")
+KINDS = ("snapshot", "handshake", "index", "usage", "answers", "vectors")
 
 
 @pytest.fixture(params=KINDS)
@@ -203,7 +203,7 @@ def test_a_huge_file_is_refused_unread(kept, monkeypatch):
     kept.write()
     limit = {
         "snapshot": limits.SNAPSHOT,
-        "card": limits.CARD,
+        "handshake": limits.HANDSHAKE,
         "index": limits.INDEX,
         "usage": limits.USAGE,
         "answers": limits.ANSWERS,
@@ -243,15 +243,15 @@ def test_the_first_bytes_of_what_is_not_there_are_none(tmp_path):
     assert first_bytes(str(tmp_path), 2) == b""
 
 
-def test_a_card_too_large_is_not_kept_and_an_older_one_goes(config):
+def test_a_handshake_too_large_is_not_stored_and_an_older_one_goes(config):
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
-    long = HandshakeResults(json.dumps({"instructions": "x" * limits.CARD}).encode(), b"{}", None, None)
+    long = HandshakeResults(json.dumps({"instructions": "x" * limits.HANDSHAKE}).encode(), b"{}", None, None)
     handshake_cache.write(config, cache_of(long, handshake_cache.stamp(config)))
-    assert not os.path.exists(paths.card_path(config))
+    assert not os.path.exists(paths.handshake_path(config))
     assert handshake_cache.read(config) is None
 
 
-def test_a_huge_config_has_no_card(config):
+def test_a_huge_config_has_no_stored_handshake(config):
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     os.truncate(config, limits.CONFIG + 1)
     assert handshake_cache.stamp(config) is None
