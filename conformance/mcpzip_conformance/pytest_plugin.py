@@ -100,7 +100,7 @@ def account(check: Check, subject: Subject, verdict: Verdict) -> str:
     parts += ["", check.requirement, f"source: {check.source}"]
     if verdict.diff:
         parts += ["", *verdict.diff]
-    for title, lines in (("straight to the server", verdict.straight), ("through it", verdict.transcript)):
+    for title, lines in (("directly to the server", verdict.straight), ("through it", verdict.transcript)):
         if lines:
             left = len(lines) - _LINES
             parts += ["", f"{title}:", *([f"… {left} messages before"] if left > 0 else []), *lines[-_LINES:]]

@@ -52,7 +52,7 @@ def _show(seen: Seen, console: Console) -> None:
         console.print(Text(f"  {printable(change)}", style=_DIFF_STYLES.get(change[:1], "")), soft_wrap=True)
     through = side_by_side.side(seen.through)
     if seen.straight:
-        straight = "the same check without a proxy" if seen.control else "straight to the server"
+        straight = "the same check without a proxy" if seen.control else "directly to the server"
         console.print()
         told = side_by_side.rows(side_by_side.side(seen.straight), through)
         side_by_side.show(console, (straight, f"through {title}"), told)
