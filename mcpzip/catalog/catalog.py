@@ -38,13 +38,12 @@ class ServerRecord:
     """What the catalog has of one upstream.
 
     entries: the tools, sorted by name. fetched_at: when they were last listed (Unix seconds), or None.
-    error, stale_since: why listing fails, and since when (Unix seconds); both None if the last listing worked.
-    protocol: the protocol version last used. fingerprint: of the server's config at the last listing; "" if
-    unknown. title, instructions: as the server sent them; "" if missing. warnings: sentences about parts of its
-    lists that can't be used.
-    prompts, resources, templates: JSON texts as received, sorted by name, URI and URI template.
-    capabilities: JSON text of an object. info: ``serverInfo`` as JSON text; b"" if missing.
-    ttl: seconds for which the server said its lists are valid; None if it didn't.
+    error, stale_since: why listing fails, and since when (Unix seconds); both None if the last listing
+    worked. protocol: the protocol version last used. fingerprint: of the server's config at the last listing;
+    "" if unknown. title, instructions: as the server sent them; "" if missing. warnings: sentences about
+    parts of its lists that can't be used. prompts, resources, templates: JSON texts as received, sorted by
+    name, URI and URI template. capabilities: JSON text of an object. info: ``serverInfo`` as JSON text; b""
+    if missing. ttl: seconds for which the server said its lists are valid; None if it didn't.
     """
 
     name: str
@@ -114,7 +113,8 @@ class Listed:
 class Failed:
     """The update for a server that could not be listed.
 
-    reason: a sentence without its full stop. at: Unix seconds. lasting: whether an early retry would fail too.
+    reason: a sentence without its full stop. at: Unix seconds. lasting: whether an early retry would fail
+    too.
     """
 
     server: str

@@ -90,8 +90,9 @@ def checked_object(what: str, server: str, raw: bytes, warnings: Problems, *, st
 
 
 def nested_more(raw: bytes) -> bytes | None:
-    """``raw`` in more levels of arrays than the snapshot puts around it, to check that msgspec reads it there:
-    a text that it doesn't read would make the whole snapshot unreadable. None if ``raw`` can't be that deep.
+    """``raw`` in more levels of arrays than the snapshot puts around it, to check that msgspec reads it
+    there: a text that it doesn't read would make the whole snapshot unreadable. None if ``raw`` can't be that
+    deep.
     """
     if raw.count(b"{") + raw.count(b"[") <= _MANY_BRACKETS:
         return None

@@ -1,8 +1,8 @@
 """Tool names that are similar to an unknown one.
 
 The rule: case, separators and a missing server don't count: ``sendMessage``, ``send-message`` and
-``Slack.send_message`` all mean ``slack__send_message``. The similarity of what remains is Dice's coefficient of
-the letter pairs (Ecology 26:3, 1945), which is high despite typing errors and swapped words.
+``Slack.send_message`` all mean ``slack__send_message``. The similarity of what remains is Dice's coefficient
+of the letter pairs (Ecology 26:3, 1945), which is high despite typing errors and swapped words.
 """
 
 import re
@@ -19,7 +19,8 @@ _OTHER_SERVER, _NO_SERVER = 0.9, 0.95
 
 
 class NameIndex:
-    """Finds similar names among ``(server, tool)`` pairs. Tools with names longer than `NAME_LIKE` aren't found."""
+    """Finds similar names among ``(server, tool)`` pairs. Tools with names longer than `NAME_LIKE` aren't
+    found."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._full_names: dict[str, list[str]] = {}
@@ -78,7 +79,8 @@ def _pairs(key: str) -> frozenset[str]:
 
 
 def _similarity(pairs: frozenset[str], key: str) -> float:
-    """From 0 to 1. Searching ``key`` for each pair is faster than making its pairs: there may be 50,000 names."""
+    """From 0 to 1. Searching ``key`` for each pair is faster than making its pairs: there may be 50,000
+    names."""
     framed = f" {key[:NAME_COMPARED]} "
     shared = sum([pair in framed for pair in pairs])
     return 2 * shared / (len(pairs) + max(shared, len(framed) - 1))

@@ -2,7 +2,8 @@
 
 The rules:
 
-1. No content of the file is an error: an unusable file is an empty catalog, an unusable tool is left out, each
+1. No content of the file is an error: an unusable file is an empty catalog, an unusable tool is left out,
+each
    with a warning of one sentence.
 2. Tools, prompts and resources are stored as the servers sent them, byte for byte.
 3. The file names the config that it belongs to, and isn't used with another. A file of a later version is
@@ -14,8 +15,8 @@ The rules:
 
 Only ``tools`` is required of a server; other missing members, as in files of earlier versions, are empty.
 
-``format`` and ``version`` come first in every version, so that each version recognizes the files of others. The
-snapshot of the original mcpzip, an array of tools, can be read too.
+``format`` and ``version`` come first in every version, so that each version recognizes the files of others.
+The snapshot of the original mcpzip, an array of tools, can be read too.
 """
 
 import os
@@ -87,8 +88,8 @@ class _Tool(msgspec.Struct, omit_defaults=True):
 
 
 def load(path: str, config_path: str) -> Loaded:
-    """The catalog stored at ``path`` for the config at ``config_path``. Never raises; if there is no file, the
-    catalog is empty, without a warning.
+    """The catalog stored at ``path`` for the config at ``config_path``. Never raises; if there is no file,
+    the catalog is empty, without a warning.
     """
     try:
         data = read_state(path, limits.SNAPSHOT)
@@ -103,8 +104,8 @@ def load(path: str, config_path: str) -> Loaded:
 
 
 def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
-    """Writes ``catalog`` to ``path``, readable by its owner only. Returns warnings: for a failed write, and for
-    each server stored without its lists.
+    """Writes ``catalog`` to ``path``, readable by its owner only. Returns warnings: for a failed write, and
+    for each server stored without its lists.
     """
     warnings: list[str] = []
     servers = _within_limits(path, catalog, len(_storable(config_path).encode()), warnings)
@@ -254,7 +255,8 @@ def _stored(record: ServerRecord) -> _Server:
 
 
 def _storable(text: str) -> str:
-    """``text`` with surrogates escaped, which UTF-8 can't encode: a path may have some, and so may an error."""
+    """``text`` with surrogates escaped, which UTF-8 can't encode: a path may have some, and so may an
+    error."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

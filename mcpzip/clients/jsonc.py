@@ -213,7 +213,8 @@ def _comma(text: str, at: int, end: int) -> int | None:
 
 
 class _Parser:
-    """A recursive descent parser. kind, token, start, end: of the next token; after the last, kind is "end"."""
+    """A recursive descent parser. kind, token, start, end: of the next token; after the last, kind is
+    "end"."""
 
     def __init__(self, text: str) -> None:
         self._text = text

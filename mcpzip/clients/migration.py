@@ -70,8 +70,8 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The old and the new content of a file. before: None if there is no file yet. servers: the keys that lead
-    to its servers. removed: texts of entries by name (`Document.raw`); added: entries by name.
+    """The old and the new content of a file. before: None if there is no file yet. servers: the keys that
+    lead to its servers. removed: texts of entries by name (`Document.raw`); added: entries by name.
     """
 
     path: str

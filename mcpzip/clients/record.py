@@ -3,8 +3,8 @@
     migrations/20261123T171500.123456Z/record.json     what was changed
                                        0.bak, 1.bak …  the old files
 
-The rule: the record is complete before the first file changes. `undo` restores the old bytes of a file that is
-as the migration wrote it; in a file that has changed since, it restores only the entries.
+The rule: the record is complete before the first file changes. `undo` restores the old bytes of a file that
+is as the migration wrote it; in a file that has changed since, it restores only the entries.
 """
 
 import os
@@ -84,8 +84,8 @@ def write_record(changes: Iterable[Change], config_path: str, now: float | None 
 
 
 def undo(config_path: str) -> list[tuple[str, Outcome]]:
-    """Undoes the last migration that isn't undone, the clients' files first. Returns the outcome of each file.
-    Raises MigrationError; files restored before that stay restored, and the next `undo` continues.
+    """Undoes the last migration that isn't undone yet, the clients' files first. Returns the outcome of each
+    file. Raises MigrationError; files restored before stay restored, and the next `undo` continues.
     """
     folder, record = _last_record(config_path)
     outcomes = [(file.path, _restored(file, folder)) for file in reversed(record.files)]

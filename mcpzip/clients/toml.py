@@ -38,8 +38,8 @@ class _Section:
 def edited(
     text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Mapping[str, object]]
 ) -> str:
-    """``text`` without the tables ``remove`` of the table at ``path``, and with the tables ``add`` in it. They
-    replace tables of the same name. Raises TomlEditError.
+    """``text`` without the tables ``remove`` of the table at ``path``, and with the tables ``add`` in it,
+    which replace others of their names. Raises TomlEditError.
     """
     wanted = _parsed(text)
     table: dict[str, object] = wanted

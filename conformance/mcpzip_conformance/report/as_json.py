@@ -76,7 +76,8 @@ def render_schema() -> str:
 
 
 def _text(value: object, **style: object) -> str:
-    """JSON text. Lone surrogates, which parsers may reject, become six characters: the text of their escape."""
+    """JSON text. Lone surrogates, which parsers may reject, become six characters: the text of their
+    escape."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, **style)  # type: ignore[arg-type]
     return SURROGATES.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
 
@@ -148,8 +149,8 @@ _DESCRIPTIONS: dict[Part, tuple[str, dict[str, str]]] = {
             "seconds": "Duration of the run in seconds.",
             "python": "The version of Python that the runner used.",
             "platform": "The operating system as in Python's sys.platform: linux, darwin, win32.",
-            "checks": "The checks that were played, in the order in which they are shown. Their ids are unique.",
-            "subjects": "The proxies, in the order in which they are shown. Their ids are unique.",
+            "checks": "The checks that were played, in the order of the report. Their ids are unique.",
+            "subjects": "The proxies, in the order of the report. Their ids are unique.",
             "expecting": "Whether the run had a list of known failures, from which every difference counts.",
             "format": "The name and version of this format.",
         },
@@ -172,7 +173,7 @@ _DESCRIPTIONS: dict[Part, tuple[str, dict[str, str]]] = {
             "id": "The name of the proxy on the command line.",
             "title": "The name of the proxy in reports.",
             "about": "Remarks, such as how the proxy was run, in which of its modes.",
-            "verdicts": "One verdict for each check, in the order of the checks; none if the proxy was not run.",
+            "verdicts": "One verdict for each check, in the order of the checks; none if it was not run.",
             "version": "The version of the proxy.",
             "homepage": "The URL of the proxy's project.",
             "not_run": "Why there are no verdicts; empty if the proxy was run.",

@@ -1,7 +1,7 @@
 """The report as JUnit XML for continuous integration: one suite for each subject, one case for each check.
 
-The rule: a known failure is skipped, with its reason, and a failure if it passes. Every other failed check, of
-any level, is a failure, with the level as its ``type``. A broken check is an error.
+The rule: a known failure is skipped, with its reason, and a failure if it passes. Every other failed check,
+of any level, is a failure, with the level as its ``type``. A broken check is an error.
 """
 
 import re
@@ -27,8 +27,8 @@ def render(report: Report) -> str:
 
 
 def xml_text(text: str) -> str:
-    """``text`` with escapes: Python's for characters that XML doesn't allow, JSON's for control characters and
-    others that change how text is displayed.
+    """``text`` with escapes: Python's for characters that XML doesn't allow, JSON's for control characters
+    and others that change how text is displayed.
     """
     return sanitize.json_text(_NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text))
 

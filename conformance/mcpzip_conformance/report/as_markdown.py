@@ -68,8 +68,8 @@ def _scores(report: Report) -> str:
     groups = [group for group, lines in rows(report).items() if any(not row.unit for row in lines)]
     levels = " and ".join(f"*{level}*" for level in _SCORED)
     legend = (
-        f"Passed/judged checks of each group: {levels}. Judged checks are those that passed or failed; *skipped* "
-        "checks need a feature that the subject declares that it lacks."
+        f"Passed/judged checks of each group: {levels}. Judged checks are those that passed or failed; "
+        "*skipped* checks need a feature that the subject declares that it lacks."
     )
     lines = []
     for subject in report.subjects:

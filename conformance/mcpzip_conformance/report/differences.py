@@ -45,8 +45,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two subjects compared. left, right: their names; alike: the number of checks with the same mark; not_run:
-    the names of those that weren't run."""
+    """Two subjects compared. left, right: their names; alike: the number of checks with the same mark;
+    not_run: the names of those that weren't run."""
 
     left: str
     right: str

@@ -17,8 +17,8 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Mark(Enum):
-    """How a verdict is shown. sign: readable without colour; plain: the sign in ASCII; meaning: a sentence for
-    the legend."""
+    """How a verdict is shown. sign: readable without colour; plain: the sign in ASCII; meaning: a sentence
+    for the legend."""
 
     PASSED = ("passed", "✓", "+", "The requirement is met.")
     FAILED = ("failed", "✗", "x", "The requirement is not met.")

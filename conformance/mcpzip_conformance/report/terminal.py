@@ -66,8 +66,8 @@ def render(report: Report, console: Console) -> None:
 
 
 def marked(verdict: Verdict, console: Console, *, short: bool = False) -> Text:
-    """A verdict for a table cell: its figures if it has some and ``short`` is false; otherwise the word of its
-    mark, or with ``short`` the sign."""
+    """A verdict for a table cell: its figures if it has some and ``short`` is false; otherwise the word of
+    its mark, or with ``short`` the sign."""
     if verdict.measured and not short:
         return Text(", ".join(figure(measure) for measure in verdict.measured))
     shown = mark(verdict)
@@ -104,7 +104,8 @@ def _cell(row: Row, verdict: Verdict | None, console: Console, short: bool) -> T
 
 
 def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> None:
-    """The subjects by number, the meaning of the signs, and the figures, for which the columns are too narrow."""
+    """The subjects by number, the meaning of the signs, and the figures, for which the columns are too
+    narrow."""
     console.print()
     for number, subject in enumerate(run, 1):
         console.print(Text(printable(f"{number:>3}  {names(report)[subject.id]} {subject.version}".rstrip())))
@@ -112,12 +113,12 @@ def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> N
     console.print(Text("     " + ", ".join(signs), style="dim"))
     verdicts = [by_check(subject) for subject in run]
     for row in (row for lines in rows(report).values() for row in lines if row.unit):
-        values = [
-            f"{number}: {marked(verdict, console) if measure is None else amount(measure.value, measure.unit)}"
-            for number, by_id in enumerate(verdicts, 1)
-            if (verdict := by_id.get(row.check.id))
-            for measure in [row.of(verdict)]
-        ]
+        values = []
+        for number, by_id in enumerate(verdicts, 1):
+            if verdict := by_id.get(row.check.id):
+                measure = row.of(verdict)
+                value = marked(verdict, console) if measure is None else amount(measure.value, measure.unit)
+                values.append(f"{number}: {value}")
         console.print(Text(printable(row.label), style="bold"))
         console.print(Text(f"  {'   '.join(values)}"))
 
