@@ -293,7 +293,7 @@ def test_serving_stdio_servers_never_loads_the_sdk(
             {"name": "execute_tool", "arguments": {"name": "echo__greet", "arguments": {"name": "Ada"}}},
         ),
     ]
-    for _ in range(2):  # the second time from the snapshot, with the front desk answering first
+    for _ in range(2):  # the second time from the snapshot, and the early handshake answers first
         process = subprocess.Popen(
             [sys.executable, "-c", _SERVE, str(config)],
             stdin=subprocess.PIPE,

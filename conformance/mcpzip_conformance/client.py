@@ -49,8 +49,8 @@ class RefusedError(Exception):
 
 
 class Client:
-    """One conversation. patience: seconds to wait for anything; answers: method -> its answer to such a
-    question, others are refused; channel: its transport."""
+    """One conversation. patience: seconds to wait for any message; answers: by method, the answers to the
+    server's requests (requests of other methods are refused); channel: the transport."""
 
     def __init__(self, patience: float = PATIENCE, answers: Mapping[str, Answer] | None = None) -> None:
         self.patience = patience
@@ -68,7 +68,7 @@ class Client:
 
     @property
     def process(self) -> Process:
-        """The process at the other end."""
+        """The process at the other end of the channel."""
         return self.channel.process
 
     async def request(self, method: str, params: bytes | None = None) -> Reply:
@@ -93,8 +93,8 @@ class Client:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._answers[number])
         except TimeoutError:
-            asked = self._methods.get(number, "the request")
-            raise NoAnswerError(f"There was no answer to {asked} within {seconds:g} s.") from None
+            method = self._methods.get(number, "the request")
+            raise NoAnswerError(f"There was no answer to {method} within {seconds:g} s.") from None
 
     def answered(self, number: int) -> bool:
         """Whether request ``number`` has its answer already."""
@@ -108,7 +108,7 @@ class Client:
             self.transcript.add(notification, sent=True)
 
     def notify(self, method: str, params: bytes | None = None) -> None:
-        """Tell."""
+        """Send a notification."""
         self.write(self._peer.notify(method, params))
 
     def write(self, line: bytes) -> None:
@@ -167,9 +167,9 @@ class Client:
         self._news.set()
 
     def refused(self, id: bytes, why: str, error: bytes | None) -> None:
-        told = error or join_object({"code": b"0", "message": quote(why)})
+        error_object = error or join_object({"code": b"0", "message": quote(why)})
         if id.isdigit() and int(id) in self._answers:
-            self._settle(int(id), Reply(error=told))
+            self._settle(int(id), Reply(error=error_object))
 
     def remark(self, text: str) -> None:
         self.transcript.remark(text)
@@ -179,7 +179,7 @@ class Client:
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(self._left())
-                answer.exception()  # whether anybody waits for it is not the loop's concern
+                answer.exception()  # marks it as retrieved: asyncio doesn't warn if nobody waits for it
         self._news.set()
 
     def _dispatch(self, events: list[Event], fields: Fields) -> None:
@@ -193,21 +193,21 @@ class Client:
                 case NotAMessage():
                     self.junk.append(event.data)
                 case Request():
-                    self._asked(event)
+                    self._handle_request(event)
                 case _:
-                    pass  # it is in the transcript; what a check wants of it, it takes from there
+                    pass  # it is in the transcript, where checks find it
 
-    def _asked(self, question: Request) -> None:
+    def _handle_request(self, question: Request) -> None:
         if question.method == "ping":
             self.write(self._peer.result(question.id, b"{}"))
         elif question.method in self.answers:
             try:
-                said = self.answers[question.method](question.params or b"{}")
+                result = self.answers[question.method](question.params or b"{}")
             except RefusedError as refused:
                 self.write(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (question.id, refused.error))
                 return
-            if said is not None:
-                self.write(self._peer.result(question.id, said))
+            if result is not None:
+                self.write(self._peer.result(question.id, result))
         else:
             self.write(self._peer.error(question.id, METHOD_NOT_FOUND, f"{question.method} is not offered"))
 

@@ -25,7 +25,7 @@ Says = Mapping[str, Sequence[bytes | RefusedError]]
 
 
 class Respondent:
-    """Answers questions, and records them. asked: each by method and params, in order."""
+    """Answers the server's requests, and records them. asked: their methods and params, in order."""
 
     def __init__(self, says: Says) -> None:
         self.asked: list[tuple[str, bytes]] = []
@@ -36,19 +36,19 @@ class Respondent:
 
         def answer(params: bytes) -> bytes:
             self.asked.append((method, params))
-            said = left.pop(0) if len(left) > 1 else left[0]
-            if isinstance(said, RefusedError):
-                raise said
-            return said
+            next_answer = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(next_answer, RefusedError):
+                raise next_answer
+            return next_answer
 
         return answer
 
 
-def left_open(params: bytes) -> None:
+def unanswered(params: bytes) -> None:
     """No answer: the question stays open."""
 
 
-async def asked_alike(
+async def compare_requests(
     stage: Stage,
     shop: Server,
     calls: Sequence[Call],
@@ -58,9 +58,10 @@ async def asked_alike(
     straight: str = "",
     since: str = "",
 ) -> None:
-    """Play ``calls`` directly and through the subject with the same client answers. Raises Finding unless the
-    questions and the answers are the same. straight: the version of the direct side, if different; since: the
-    first version with such questions, NotPlayableError if the subject agrees to an older one."""
+    """Play ``calls`` directly and through the subject with the same answers of the client. Raises Finding
+    unless the server's requests and the results are the same. straight: the version of the direct side, if it
+    differs; since: the first version with such requests. Raises NotPlayableError if the subject negotiates an
+    older one."""
     with controlled():
         respondent = Respondent(says)
         player = await stage.straight(shop, straight or version, answers=respondent.answers)
@@ -71,29 +72,29 @@ async def asked_alike(
     agreed = player.opening.fields.get("protocolVersion")
     if isinstance(agreed, str) and agreed < since:
         raise NotPlayableError(f"It speaks {agreed}, which has no such question.")
-    for call, those in zip(calls, expected, strict=True):
+    for call, wanted in zip(calls, expected, strict=True):
         try:
-            these = await _interview(player, respondent, call)
+            got = await _interview(player, respondent, call)
         except Finding as finding:
-            asked = [spoken(*question) for question in respondent.asked]
-            these = [line for part in asked for line in part] + [finding.summary]
-        difference = diff([str(call), *those], [str(call), *these], stage.subject.title)
+            requests = [message_lines(*question) for question in respondent.asked]
+            got = [line for part in requests for line in part] + [finding.summary]
+        difference = diff([str(call), *wanted], [str(call), *got], stage.subject.title)
         if difference:
-            raise Finding(f"What the client is asked in {call}, or the answer, differs.", difference)
+            raise Finding(f"The server's requests during {call}, or the answer, differ.", difference)
 
 
 async def bridged(
     stage: Stage, shop: Server, *, version: str, answers: Mapping[str, Answer] | None = None
 ) -> Player:
-    """A player through the subject to a server that doesn't speak ``version``. NotPlayableError if the
-    subject doesn't speak it with such a server either, because it may leave the era to client and server."""
+    """A player through the subject to a server that doesn't speak ``version``. Raises NotPlayableError if the
+    subject doesn't speak it with such a server either, which a proxy may do."""
     player = await stage.started(shop, version=version, answers=answers)
     try:
         await player.open()
     except Finding as finding:
         if player.opening.error is None:
             raise
-        raise NotPlayableError("Before a server of the other era it does not speak this one.") from finding
+        raise NotPlayableError("With a server of the other era it does not speak this era.") from finding
     await player.ready([(shop.name, tool.name) for tool in shop.scenario.all_tools()[:1]])
     return player
 
@@ -101,11 +102,11 @@ async def bridged(
 async def _interview(player: Player, respondent: Respondent, call: Call) -> list[str]:
     respondent.asked.clear()
     reply = await player.call(call.server, call.tool, call.arguments, call.meta)
-    told = [line for question in respondent.asked for line in spoken(*question)]
-    return [*told, *answered(player, reply)]
+    requests = [line for question in respondent.asked for line in message_lines(*question)]
+    return [*requests, *reply_lines(player, reply)]
 
 
-async def told_alike(
+async def compare_notifications(
     stage: Stage,
     shop: Server,
     call: Call,
@@ -113,26 +114,28 @@ async def told_alike(
     *,
     version: str = LATEST_LEGACY_VERSION,
 ) -> list[Fields]:
-    """Play ``call`` directly and through: the client must get the same notifications ``method``, in the same
-    order, before the answer; else Finding. Returns the params of those through the subject, by their members.
-    """
+    """Play ``call`` directly and through the subject. Raises Finding unless the client gets the same
+    notifications ``method``, in the same order, before the answer. Returns their params through the subject,
+    as members."""
     with controlled():
         straight = await stage.straight(shop, version)
-        expected = [spoken(method, params) for params in await heard(straight, call, method)]
+        expected = [
+            message_lines(method, params) for params in await received_notifications(straight, call, method)
+        ]
         if not expected:
-            raise ControlError(f"the straight side heard no {method}")
+            raise ControlError(f"the direct side got no {method}")
     player = await stage.through(shop, version=version)
-    got = await heard(player, call, method)
+    got = await received_notifications(player, call, method)
     compare(
         stage,
-        f"The client does not hear the same {method} before the answer.",
+        f"The client does not get the same {method} before the answer.",
         expected,
-        [spoken(method, params) for params in got],
+        [message_lines(method, params) for params in got],
     )
     return [split_object(params) for params in got]
 
 
-async def heard(player: Player, call: Call, method: str) -> list[bytes]:
+async def received_notifications(player: Player, call: Call, method: str) -> list[bytes]:
     """Play ``call``; the params of the notifications ``method`` that came before its answer."""
     since = len(player.client.messages())
     number = player.begin(call.server, call.tool, call.arguments, call.meta)
@@ -154,18 +157,18 @@ def compare(stage: Stage, otherwise: str, straight: list[list[str]], through: li
         raise Finding(otherwise, diff(flat[0], flat[1], stage.subject.title))
 
 
-def spoken(method: str, params: bytes) -> list[str]:
+def message_lines(method: str, params: bytes) -> list[str]:
     """A notification or a question, a member a line."""
     try:
-        kept = {key: value for key, value in split_object(params).items() if key not in _AROUND}
+        compared = {key: value for key, value in split_object(params).items() if key not in _AROUND}
     except NotAnObject:
         return [method, *lines(params, Likeness.VALUE)]
-    if kept.get("mode") == b'"form"':  # what it means when nothing is said, and what older versions don't say
-        del kept["mode"]
-    return [method, *lines(join_object(kept), Likeness.VALUE)]
+    if compared.get("mode") == b'"form"':  # the default, which older versions don't have
+        del compared["mode"]
+    return [method, *lines(join_object(compared), Likeness.VALUE)]
 
 
-def said_too(straight: bytes, through: bytes) -> bytes:
+def common_members(straight: bytes, through: bytes) -> bytes:
     """``through`` without the members that ``straight`` lacks, at any depth; both are JSON text."""
     return msgspec.json.encode(_kept(msgspec.json.decode(straight), msgspec.json.decode(through)))
 
@@ -178,18 +181,11 @@ def _kept(straight: object, through: object) -> object:
     return through
 
 
-def answered(player: Player, reply: Reply) -> list[str]:
+def reply_lines(player: Player, reply: Reply) -> list[str]:
     """An answer, a member a line, without the subject's declared additions."""
     if reply.result is None:
         return ["answered with an error", *lines(reply.error or b"", Likeness.VALUE)]
     return ["answered with a result", *lines(player.route.undone(reply.result), Likeness.VALUE)]
-
-
-def in_words(reply: Reply) -> str:
-    """An answer in a few words."""
-    if reply.result is None:
-        return f"error {reply.code!r}: {reply.text}"
-    return f"the result {reply.result[:200].decode('utf-8', 'replace')}"
 
 
 def method_of(fields: Fields) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from mcpzip.wire import NotAnObject, join_object, quote, split_object, without_members
-from mcpzip_conformance.compare_conversation import compare, controlled, said_too
+from mcpzip_conformance.compare_conversation import common_members, compare, controlled
 from mcpzip_conformance.compare_json import Likeness, lines
 from mcpzip_conformance.errors import Finding
 from mcpzip_conformance.player import Player
@@ -55,7 +55,7 @@ async def _entries(player: Player, kind: Kind) -> dict[str, bytes]:
             for raw in msgspec.json.decode(page[kind.members], type=list[msgspec.Raw]):
                 entries[str(msgspec.json.decode(raw).get(kind.key))] = bytes(raw)
         except (NotAnObject, KeyError, AttributeError, msgspec.DecodeError):
-            raise Finding(f"{kind.method} is answered with {in_words(reply)}.") from None
+            raise Finding(f"{kind.method} is answered with {reply.brief}.") from None
         if page.get("nextCursor", b"null") == b"null":
             return entries
         params = join_object({"cursor": page["nextCursor"]})
@@ -90,9 +90,9 @@ async def same_entries(
     straight = {name: _compared(entry, members) for name, entry in straight.items()}
     player = await stage.through(shop)
     through = await listed(player, kind, own)
-    told = [[name, *lines(straight[name], Likeness.VALUE)] for name in own]
+    expected = [[name, *lines(straight[name], Likeness.VALUE)] for name in own]
     shown = [[name, *_entry(player, kind, name, straight[name], through[name])] for name in own]
-    compare(stage, f"{kind.method} shows it differently.", told, shown)
+    compare(stage, f"{kind.method} shows it differently.", expected, shown)
 
 
 def _compared(entry: bytes, members: Collection[str] | None) -> bytes:
@@ -114,7 +114,7 @@ def _entry(player: Player, kind: Kind, own: str, straight: bytes, through: bytes
     shown = msgspec.json.decode(fields.get("name", b"null"))
     if kind is not PROMPT and isinstance(shown, str) and shown.endswith(name):
         fields["name"] = quote(name)
-    return lines(said_too(straight, join_object(fields)), Likeness.VALUE)
+    return lines(common_members(straight, join_object(fields)), Likeness.VALUE)
 
 
 def same_answers(
@@ -127,15 +127,15 @@ def same_answers(
 ) -> None:
     """Raises Finding with the sentence ``otherwise`` unless the answers of ``player`` through the subject
     equal the direct ones. own: the client's URI -> the server's own."""
-    told, got = [], []
+    expected, got = [], []
     for one, other in zip(straight, through, strict=True):
-        told.append(_answered(one.result, one))
+        expected.append(_answered(one.result, one))
         result = None if other.result is None else player.route.undone(other.result)
         if result is not None and one.result is not None:
             value = _owned(msgspec.json.decode(result), own)
-            result = said_too(one.result, msgspec.json.encode(value))
+            result = common_members(one.result, msgspec.json.encode(value))
         got.append(_answered(result, other))
-    compare(stage, otherwise, told, got)
+    compare(stage, otherwise, expected, got)
 
 
 def _answered(result: bytes | None, reply: Reply) -> list[str]:
@@ -152,10 +152,3 @@ def _owned(value: object, own: Mapping[str, str]) -> object:
     if not isinstance(value, dict):
         return value
     return {key: own.get(it, it) if key == "uri" else _owned(it, own) for key, it in value.items()}
-
-
-def in_words(reply: Reply) -> str:
-    """An answer, for a sentence about it."""
-    if reply.result is None:
-        return f"error {reply.code!r}: {reply.text}"
-    return f"the result {reply.result[:200].decode('utf-8', 'replace')}"

@@ -51,4 +51,4 @@ class ControlError(Exception):
 
 
 class NotPlayableError(Exception):
-    """The scene can't be played through this subject: a sentence that says why."""
+    """The scene can't be played through this subject. The message is the reason."""

@@ -17,16 +17,16 @@ from mcpzip_conformance.processes import Process
 from mcpzip_conformance.transcript import printable
 
 _EACH = 0.02
-"""Seconds between two looks."""
+"""Seconds between two attempts to connect."""
 _KEPT = 64 * 1024
 _ADDRESS = re.compile("https?://[!-~]+")
 _LOWEST, _BEYOND = 20_000, 32_000
 _given: list[int] = []
-"""Ports handed out lately: one isn't given twice before its subject had the time to take it."""
+"""Ports returned lately. They aren't returned again, because their subjects may not listen yet."""
 
 
 class Listening:
-    """A running HTTP subject. process; url: where it listens."""
+    """A running HTTP subject. process: its process; url: its URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -45,9 +45,9 @@ class Listening:
         port: int,
         patience: float,
     ) -> "Listening":
-        """Start ``command`` and wait until it is up. up: a regular expression for what it prints then, or "";
-        its group 1, if there is one, is the URL. Finding when it can't be started, exits or isn't up in
-        time."""
+        """Start ``command`` and wait until it is up. up: a regular expression for the line that it then
+        prints, or ""; group 1, if there is one, is the URL. Raises Finding if it can't be started, exits or
+        isn't up in time."""
         listening = cls(url)
         try:
             listening.process = await Process.start(command, listening._printed, env=env, cwd=cwd)
@@ -68,7 +68,7 @@ class Listening:
             if asyncio.get_running_loop().time() > deadline:
                 raise Finding(f"{patience:g} s after its start it took no connections{self._last_words()}")
             await asyncio.sleep(_EACH)
-        if self.process.code is not None:  # who takes connections there is somebody else
+        if self.process.code is not None:  # then another process accepts connections on this port
             raise Finding(f"It exited before it took connections{self._last_words()}")
 
     async def _is_up(self, up: str, port: int) -> bool:
@@ -78,10 +78,10 @@ class Listening:
         match = re.search(up, said, re.MULTILINE)
         if match is None or not match.groups() or not match[1]:
             return match is not None
-        # What is printed may come in pieces: the address counts once it is the declared one, or stays.
+        # Output may arrive in pieces: the URL is complete if it is the declared one, or the same twice.
         settled, self.url = match[1] == self.url, match[1]
         if settled and not _ADDRESS.fullmatch(self.url):
-            raise Finding(f"The address that it says it serves at is none: {printable(self.url)}")
+            raise Finding(f"It printed an invalid address: {printable(self.url)}")
         return settled
 
     def _printed(self, data: bytes) -> None:
@@ -102,9 +102,8 @@ async def _takes_connections(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on, that wasn't given lately, and that no system gives away by
-    itself until it is taken (RFC 6335, 6; Linux begins at 32768).
-    """
+    """A port of 127.0.0.1 on which nothing listens, that this function didn't return lately, and that systems
+    don't assign by themselves (below the ephemeral ports: RFC 6335, 6; Linux's begin at 32768)."""
     while True:
         port = _LOWEST + secrets.randbelow(_BEYOND - _LOWEST)
         if port not in _given and _is_free(port):

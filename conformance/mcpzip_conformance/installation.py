@@ -2,7 +2,7 @@
 
     CACHE/mcp-proxy-3f2a91c07b5d4e66/      the file's name, and a hash of its pins and this Python's version
         installed.json                     written last: without it nothing here counts
-        pip.log                            what pip said
+        pip.log                            the output of pip
         venv/
 
 The rule: an environment is complete or doesn't count. A virtual environment can't be moved, so it is created
@@ -33,14 +33,15 @@ from mcpzip_conformance.transcript import printable
 
 CACHE_VARIABLE = "MCPZIP_CONFORMANCE_CACHE"
 MARKER, LOG, LOCK = "installed.json", "pip.log", "lock"
-_TOLD = 12
+_LOG_LINES = 12
 """Lines of pip's log that are shown when it failed."""
 _NOT_FOR_PIP = re.compile(r"PYTHON(PATH|HOME)|VIRTUAL_ENV|__PYVENV_LAUNCHER__|PIP_(USER|TARGET|PREFIX|ROOT)")
 """Variables that would have pip look at, or write to, somewhere else than the environment it stands in."""
 
 
 class InstallError(McpzipError):
-    """A proxy isn't installed, or couldn't be: why, with the last lines of what pip said, and what to do."""
+    """A proxy isn't installed, or couldn't be: why, with the last lines of the output of pip, and what to
+    do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -62,14 +63,14 @@ class Installed:
 
 
 def cache() -> Path:
-    """The folder that environments are in: $MCPZIP_CONFORMANCE_CACHE, or ``mcpzip-conformance`` where this
-    platform keeps what can be had again."""
+    """The folder of the environments: $MCPZIP_CONFORMANCE_CACHE, or ``mcpzip-conformance`` in the platform's
+    cache folder."""
     return cache_for(sys.platform, os.environ, Path.home())
 
 
 def cache_for(system: str, env: Mapping[str, str], home: Path) -> Path:
-    """`cache` on ``system`` (as `sys.platform` names it). XDG Base Directory Specification: a relative
-    $XDG_CACHE_HOME is none."""
+    """`cache` on ``system`` (as in `sys.platform`). A relative $XDG_CACHE_HOME is ignored (XDG Base Directory
+    Specification)."""
     if own := env.get(CACHE_VARIABLE):
         return Path(own).absolute()
     if system == "win32":
@@ -83,19 +84,20 @@ def cache_for(system: str, env: Mapping[str, str], home: Path) -> Path:
 
 
 def folder(name: str, pins: Sequence[str]) -> Path:
-    """Where the environment for ``pins`` is, or would be. name: of the subject's file."""
-    asked = json.dumps([list(pins), platform.python_implementation(), platform.python_version()])
-    return cache() / f"{name}-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
+    """The path of the environment for ``pins``, which need not exist. name: of the subject's file."""
+    key = json.dumps([list(pins), platform.python_implementation(), platform.python_version()])
+    return cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def bin_folder(name: str, pins: Sequence[str]) -> Path | None:
-    """Where its programs are; None when it isn't installed, or no longer runs."""
+    """The folder of the environment's programs; None if it isn't installed or its Python no longer runs."""
     place = folder(name, pins)
     return _programs(place) if (place / MARKER).is_file() and _python(place).exists() else None
 
 
 def required(name: str, pins: Sequence[str]) -> Path:
-    """`bin_folder` of what has to be there. InstallError, which says how to install it."""
+    """`bin_folder` of an environment that must exist. Raises InstallError, which explains how to install
+    it."""
     found = bin_folder(name, pins)
     if found is None:
         raise InstallError(f"{name} isn't installed: run mcpzip-conformance install {name}.")
@@ -109,8 +111,9 @@ def install(
     force: bool = False,
     waiting: Callable[[], None] = lambda: None,
 ) -> Path:
-    """Install ``pins`` unless they are; where the programs are. force: even if they are; waiting: called when
-    another install is under way, before its end is waited for. InstallError tells what pip said."""
+    """Install ``pins`` unless they are installed, and return the folder of the programs. force: install in
+    any case; waiting: called before waiting for another installation to end. Raises InstallError with pip's
+    output."""
     with _alone(waiting):
         found = bin_folder(name, pins)
         if found is not None and not force:
@@ -125,14 +128,13 @@ def install(
             if not isinstance(error, InstallError):
                 shutil.rmtree(place, ignore_errors=True)
             raise
-        told = {"name": name, "pins": list(pins), "python": platform.python_version()}
-        written(place / MARKER, json.dumps(told, indent=2) + "\n")
+        marker = {"name": name, "pins": list(pins), "python": platform.python_version()}
+        written(place / MARKER, json.dumps(marker, indent=2) + "\n")
         return _programs(place)
 
 
 def installed() -> list[Installed]:
-    """Every environment in the cache, for whatever pins and Python, those that an install left half made
-    too."""
+    """All environments in the cache, for any pins and Python, including incomplete ones."""
     found = []
     for place in sorted(cache().glob("*-" + "[0-9a-f]" * 16)):
         pins: tuple[str, ...] = ()
@@ -144,8 +146,8 @@ def installed() -> list[Installed]:
 
 
 def remove(name: str, waiting: Callable[[], None] = lambda: None) -> list[Installed]:
-    """Remove every environment of ``name``, whatever its pins; those that were there. InstallError when one
-    can't be removed, as while its programs run on Windows."""
+    """Remove all environments of ``name`` and return them. Raises InstallError if one can't be removed, for
+    example because its programs run on Windows."""
     with _alone(waiting):
         gone = [one for one in installed() if one.name == name]
         for one in gone:
@@ -159,7 +161,7 @@ def remove(name: str, waiting: Callable[[], None] = lambda: None) -> list[Instal
 
 
 def _make(name: str, place: Path, pins: Sequence[str]) -> None:
-    """The environment in ``place``, with ``pins``. InstallError when pip, or what makes it, fails."""
+    """Create the environment in ``place`` and install ``pins``. Raises InstallError."""
     env = {key: value for key, value in os.environ.items() if not _NOT_FOR_PIP.fullmatch(key)}
     pip = [str(_python(place)), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", *pins]
     with (place / LOG).open("wb", buffering=0) as log:
@@ -169,7 +171,7 @@ def _make(name: str, place: Path, pins: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
-    """The exit code of ``command``, which is gone when this is over, however it is."""
+    """The exit code of ``command``. Its process doesn't outlive this call."""
     # Ctrl-C may come while it is being made, when it runs already.
     process: subprocess.Popen[bytes] = subprocess.Popen.__new__(subprocess.Popen)
     try:
@@ -190,7 +192,7 @@ def _run(command: Sequence[str], env: Mapping[str, str], log: IO[bytes]) -> int:
 
 
 def _sorry(name: str, command: Sequence[str], log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="backslashreplace").rstrip().splitlines()[-_TOLD:]
+    lines = log.read_text(encoding="utf-8", errors="backslashreplace").rstrip().splitlines()[-_LOG_LINES:]
     what = "pip could not install it" if "pip" in command else "no virtual environment could be made"
     said = "\n".join(f"  {printable(line)}" for line in lines)
     return f"{name}: {what}. See {log}, which ends:\n{said}\nCorrect that, and run the command again."
@@ -206,7 +208,7 @@ def _python(place: Path) -> Path:
 
 @contextmanager
 def _alone(waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the cache's lock, which the system lets go of when its holder dies."""
+    """Hold the cache's lock, which the operating system releases when the process dies."""
     try:
         cache().mkdir(parents=True, exist_ok=True)
         file = (cache() / LOCK).open("ab")

@@ -134,8 +134,8 @@ def _kind(value: object) -> str:
 
 
 def _brought_up(before: Expectations, report: Report, there: Collection[str]) -> Expectations:
-    """``before`` with what ``report`` shows. A family's pin stays where all of it that was played fails;
-    where some of it doesn't, it is handed down to the variants that do and to those that weren't played."""
+    """``before``, updated by ``report``. A pin of a family stays if the check fails on all variants that were
+    played; otherwise it is replaced by pins of the variants that fail and of those that weren't played."""
     after = {subject: dict(pins) for subject, pins in before.pins.items()}
     families = {family_of(subject.id) for subject in report.subjects}
     for family in families & after.keys():
@@ -166,12 +166,12 @@ def _reason(verdict: Verdict) -> str:
 
 
 def _key(name: str) -> str:
-    """``name`` as it is written in the file: in quotes where a bare key would say something else."""
+    """``name`` as a TOML key, in quotes unless it can be a bare key."""
     bare = name.replace("-", "").replace("_", "")
     return name if bare.isascii() and bare.isalnum() else f'"{name}"'
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's escapes, and DEL, which TOML wants escaped; a lone surrogate as its code."""
+    """A TOML string: with JSON's escapes, and with DEL and lone surrogates escaped."""
     whole = text.encode("utf-8", "backslashreplace").decode()
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,12 +12,12 @@ from mcpzip.model import sanitize
 
 
 def data(text: str) -> None:
-    """Prints JSON; on a terminal it means the same."""
+    """Prints JSON; on a terminal with escapes that don't change its meaning."""
     _write(sanitize.json_text(text) if sys.stdout.isatty() else text)
 
 
 def document(text: str) -> None:
-    """Prints what is no JSON: Markdown, HTML, XML."""
+    """Prints a document that is not JSON: Markdown, HTML, XML."""
     _write(sanitize.lines(text) if sys.stdout.isatty() else text)
 
 

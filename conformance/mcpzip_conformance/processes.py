@@ -19,7 +19,7 @@ from mcpzip_fakes.launch import importable
 
 _KEPT_STDERR = 64 * 1024
 _LAST_WORDS = 0.25
-"""Seconds that the end of stdout waits for the end of stderr before it is told."""
+"""Seconds between the end of stdout and its report, in which the rest of stderr may arrive."""
 _NEEDED = ("PATH", "LANG", "LC_ALL", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "WINDIR")
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -46,8 +46,8 @@ class Process(asyncio.SubprocessProtocol):
         env: Mapping[str, str],
         cwd: Path,
     ) -> "Process":
-        """Start ``command``; ``received`` gets what it writes to stdout, and b"" at its end. OSError when it
-        can't be started."""
+        """Start ``command``. ``received`` is called with its stdout, and with b"" at the end. Raises OSError
+        if it can't be started."""
         posix = os.name == "posix"
         transport, process = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(received),
@@ -66,7 +66,8 @@ class Process(asyncio.SubprocessProtocol):
     pid: int
 
     def write(self, data: bytes) -> None:
-        """Send ``data``; what it doesn't take at once waits in memory. Nothing once its input is closed."""
+        """Send ``data``, which waits in memory until the process reads it. Does nothing once stdin is
+        closed."""
         if not self._stdin.is_closing():
             self._stdin.write(data)
 
@@ -84,7 +85,7 @@ class Process(asyncio.SubprocessProtocol):
         return True
 
     def terminate(self) -> None:
-        """SIGTERM to the process alone (Windows: end it); nothing when it is gone."""
+        """Send SIGTERM to the process alone (on Windows end it), if it still runs."""
         if self.code is None:
             # It may have exited, and been waited for, a moment before asyncio tells; Windows says
             # PermissionError.
@@ -92,7 +93,7 @@ class Process(asyncio.SubprocessProtocol):
                 os.kill(self.pid, signal.SIGTERM)
 
     async def end(self, grace: float = 2.0) -> None:
-        """Closes its input and waits ``grace`` seconds for its exit; then kills it and its group, and reaps
+        """Close stdin and wait ``grace`` seconds for the exit; then kill the process and its group, and reap
         it."""
         try:
             self.close_stdin()
@@ -118,8 +119,7 @@ class Process(asyncio.SubprocessProtocol):
         self._open.discard(fd)
         if fd == 1:
             self.output_ended.set()
-            # What it said last may come after the end of its output; a child of its own may hold stderr for
-            # ever.
+            # The rest of stderr may arrive after the end of stdout. A child may keep stderr open for ever.
             asyncio.get_running_loop().call_later(_LAST_WORDS, self._tell_end)
         if not self._open:
             self._tell_end()
@@ -135,10 +135,8 @@ class Process(asyncio.SubprocessProtocol):
 
 
 def end_group(pid: int, *, still_running: bool) -> None:
-    """Kill the group that ``pid`` leads (POSIX), or its tree while it runs (Windows).
-
-    Not by way of `subprocess`, which would reap the process before asyncio can.
-    """
+    """Kill the process group of ``pid`` (POSIX), or the process tree (Windows). Doesn't use `subprocess`,
+    which would reap the process before asyncio can."""
     if sys.platform == "win32":
         if still_running:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
@@ -152,23 +150,25 @@ def end_group(pid: int, *, still_running: bool) -> None:
 def is_running(pid: int) -> bool:
     """Whether there is such a process, zombies not counted."""
     if sys.platform == "win32":
-        told = subprocess.run(
+        result = subprocess.run(
             ["tasklist", "/NH", "/FI", f"PID eq {pid}"], capture_output=True, text=True, check=False
         )
-        return str(pid) in told.stdout
+        return str(pid) in result.stdout
     if Path("/proc/self/stat").exists():
         try:
             state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
         except OSError:
             return False
         return state not in "ZX"
-    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(told.stdout.strip()) and not told.stdout.lstrip().startswith("Z")
+    result = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return bool(result.stdout.strip()) and not result.stdout.lstrip().startswith("Z")
 
 
 def peak_memory(group: int, but: Collection[int] = ()) -> int | None:
-    """The most memory, in bytes, that one process of the group which ``group`` leads has ever held, those in
-    ``but`` left out; None where the system doesn't say (all but Linux), or nobody is left."""
+    """The highest peak of memory (bytes) among the processes of the group ``group`` without those in ``but``;
+    None if the system doesn't provide it (only Linux does) or no process is left."""
     peaks = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -184,8 +184,8 @@ def peak_memory(group: int, but: Collection[int] = ()) -> int | None:
 
 
 def environment(home: Path, temporary: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """What a subject gets: how to find programs, a home and a folder for temporary files that are its own,
-    this installation's packages for ``{python}``, then ``more``."""
+    """The environment of a subject: PATH, a home and a folder for temporary files of its own, this
+    installation's packages for ``{python}``, and then ``more``."""
     kept = {name: os.environ[name] for name in _NEEDED if name in os.environ}
     homes = {name: str(home) for name in _HOMES}
     places = {name: str(temporary) for name in _TEMPORARY}

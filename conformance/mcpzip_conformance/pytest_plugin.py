@@ -48,7 +48,7 @@ class Case:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--mcp-timeout and --mcp-patience, which go before what a marker says."""
+    """Add --mcp-timeout and --mcp-patience, which override the marker."""
     group = parser.getgroup("mcp-conformance", "conformance of MCP proxies")
     group.addoption("--mcp-timeout", type=_seconds, metavar="SECONDS", help="for one conformance check")
     group.addoption("--mcp-patience", type=_seconds, metavar="SECONDS", help="for one answer within it")
@@ -70,9 +70,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
     options = metafunc.config.option
     try:
-        told = _Told(*marker.args, **marker.kwargs)
+        told = _MarkerArguments(*marker.args, **marker.kwargs)
     except TypeError as error:
-        said = str(error).replace("_Told.__init__() ", "it ")
+        said = str(error).replace("_MarkerArguments.__init__() ", "it ")
         raise pytest.Collector.CollectError(f"{MARKER}: {said}; write {_SIGNATURE}.") from error
     cases = list(told.cases(metafunc.definition.path.parent, options.mcp_timeout, options.mcp_patience))
     metafunc.parametrize("mcp_check", cases, indirect=True)
@@ -80,7 +80,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def mcp_check(request: pytest.FixtureRequest) -> Callable[[], None]:
-    """A call that plays this test's check, and fails, skips or returns as the verdict says."""
+    """A function that plays this test's check, and fails, skips or returns by the verdict."""
     case: Case = request.param
 
     def play() -> None:
@@ -100,7 +100,7 @@ def account(check: Check, subject: Subject, verdict: Verdict) -> str:
     parts += ["", check.requirement, f"source: {check.source}"]
     if verdict.diff:
         parts += ["", *verdict.diff]
-    for title, lines in (("straight to the server", verdict.straight), ("through it", verdict.transcript)):
+    for title, lines in (("directly to the server", verdict.straight), ("through it", verdict.transcript)):
         if lines:
             left = len(lines) - _LINES
             parts += ["", f"{title}:", *([f"… {left} messages before"] if left > 0 else []), *lines[-_LINES:]]
@@ -108,14 +108,14 @@ def account(check: Check, subject: Subject, verdict: Verdict) -> str:
 
 
 def _shown(text: str) -> str:
-    """``text``, whose lines a terminal doesn't obey: a subject's own words are in them."""
+    """``text`` with escapes for control characters: it contains text from the subject."""
     from mcpzip_conformance.transcript import printable
 
     return "\n".join(map(printable, text.split("\n")))
 
 
-class _Told:
-    """What a marker says. TypeError for what it can't."""
+class _MarkerArguments:
+    """The arguments of a marker. Raises TypeError for invalid ones."""
 
     def __init__(
         self,
@@ -136,8 +136,8 @@ class _Told:
         self.expect, self.timeout, self.patience = expect, timeout, patience
 
     def cases(self, folder: Path, timeout: float | None, patience: float | None) -> Iterator[object]:
-        """The parameters of the tests. folder: what relative paths are relative to; timeout, patience: what
-        goes before the marker's own. CollectError."""
+        """The parameters of the tests. folder: for relative paths; timeout, patience: override those of the
+        marker. Raises CollectError."""
         from mcpzip.model.errors import McpzipError
         from mcpzip_conformance.checks import ALL
         from mcpzip_conformance.commands.progress import is_here
@@ -166,7 +166,7 @@ def _pinned(why: str) -> pytest.MarkDecorator:
 
 
 def _subjects(name: str | Path, folder: Path) -> tuple[Subject, ...]:
-    """The subjects that ``name`` means; a path of a file, with or without a variant, from ``folder``."""
+    """The subjects with this ``name``; a path, with or without a variant, is relative to ``folder``."""
     from mcpzip_conformance.installation import required
     from mcpzip_conformance.subject import load_all
 

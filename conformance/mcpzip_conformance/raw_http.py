@@ -41,8 +41,8 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back. headers: their names in lower case; kind: the media type; body: of a stream the message
-    that answers the request, b"" when none did."""
+    """An HTTP response. headers: with names in lower case; kind: the media type; body: of an event stream
+    only the message that answers the request, b"" if there is none."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,7 +54,7 @@ class Response:
 
     @property
     def reply(self) -> Reply:
-        """The answer in it; one without result and error when there is none."""
+        """The JSON-RPC answer in the body; an empty `Reply` if there is none."""
         fields = _members(self.body)
         return Reply(result=fields.get("result"), error=fields.get("error"))
 
@@ -63,7 +63,7 @@ class Response:
 
 
 class RawHttp:
-    """HTTP requests to the process of ``player``. url: its URL."""
+    """Sends HTTP requests to the process of ``player``. url: its URL."""
 
     def __init__(self, stage: Stage, player: Player) -> None:
         channel = player.client.channel
@@ -86,12 +86,12 @@ class RawHttp:
     async def post(
         self, body: bytes | AsyncIterator[bytes], headers: Mapping[str, str] | None = None
     ) -> Response:
-        """POST ``body`` with `HEADERS` and ``headers``. NoAnswerError when the answer isn't whole in time;
-        Finding when the connection breaks."""
+        """POST ``body`` with `HEADERS` and ``headers``. Raises NoAnswerError if the response isn't complete
+        in time, and Finding if the connection breaks."""
         return await self._send("POST", body, {**HEADERS, **(headers or {})})
 
     async def get(self, headers: Mapping[str, str]) -> Response:
-        """GET, and no more of a stream than its head."""
+        """GET. Of an event stream only the head is read."""
         return await self._send("GET", b"", headers)
 
     async def delete(self, headers: Mapping[str, str]) -> Response:
@@ -99,8 +99,8 @@ class RawHttp:
         return await self._send("DELETE", b"", headers)
 
     async def session(self, version: str = LATEST_LEGACY_VERSION) -> dict[str, str]:
-        """Open a session of the legacy era: the headers of each further request in it, without
-        ``Mcp-Session-Id`` where none was given. Finding when that is refused."""
+        """Open a session of the legacy era. Returns the headers of further requests in it, without
+        ``Mcp-Session-Id`` if the subject gave none. Raises Finding if the request is refused."""
         opened = await self.post(initialize(version))
         agreed = opened.reply.fields.get("protocolVersion")
         if not isinstance(agreed, str):
@@ -153,13 +153,13 @@ class RawHttp:
 
 
 def initialize(version: str = LATEST_LEGACY_VERSION) -> bytes:
-    """The request that opens a session."""
+    """The body of the request that opens a session."""
     params = initialize_params(version, CLIENT_INFO, b"{}")
     return request("initialize", params)
 
 
 def request(method: str, params: bytes | None = None) -> bytes:
-    """A request. params: JSON text."""
+    """The body of a request. params: JSON text."""
     fields = {"jsonrpc": b'"2.0"', "id": b'"conformance-1"', "method": quote(method)}
     return join_object(fields if params is None else fields | {"params": params})
 

@@ -27,7 +27,7 @@ class Reply:
 
     @property
     def json(self) -> object:
-        """Its text, decoded; None if that is no JSON."""
+        """The text, decoded; None if it is not JSON."""
         try:
             return msgspec.json.decode(self.text)
         except (msgspec.DecodeError, UnicodeEncodeError):
@@ -42,6 +42,13 @@ class Reply:
     def code(self) -> object:
         """The error's code; None for a result."""
         return None if self.error is None else _decoded(self.error).get("code")
+
+    @property
+    def brief(self) -> str:
+        """The reply in a few words, for a sentence about it."""
+        if self.result is None:
+            return f"error {self.code!r}: {self.text}"
+        return f"the result {self.result[:200].decode('utf-8', 'replace')}"
 
     @property
     def failed(self) -> bool:

@@ -28,8 +28,8 @@ _SAME_AS_NOTHING = {"resultType": b'"complete"', "isError": b"false", "_meta": b
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The names and meta-tools of a subject. No I/O. alone: it has one server; shared: the names of tools
-    that several of its servers have."""
+    """The names and meta-tools of a subject. No I/O. alone: whether it has only one server; shared: the names
+    of tools that several of its servers have."""
 
     subject: Subject
     alone: bool = False

@@ -24,8 +24,8 @@ from mcpzip_conformance.verdict import Report, Requirement, Status, SubjectRepor
 
 TIMEOUT = 60.0
 """Seconds one check may take."""
-_TOLD = 60
-"""Messages of a failed check's conversation that are kept: the last ones."""
+_MAX_MESSAGES = 60
+"""Messages of a failed check's conversation in a report: the last ones."""
 
 Done = Callable[[Subject, Verdict], None]
 
@@ -68,7 +68,9 @@ async def run(
         python=platform.python_version(),
         platform=sys.platform,
         checks=tuple(map(requirement, checks)),
-        subjects=tuple(_told(subject, tuple(task.result() for task in tasks)) for subject, tasks in playing),
+        subjects=tuple(
+            _subject_report(subject, tuple(task.result() for task in tasks)) for subject, tasks in playing
+        ),
     )
 
 
@@ -126,10 +128,10 @@ def not_applicable(subject: Subject, check: Check) -> str | None:
 
 
 def _lines(transcripts: Sequence[Transcript]) -> tuple[str, ...]:
-    return tuple(line for transcript in transcripts for line in transcript.lines())[-_TOLD:]
+    return tuple(line for transcript in transcripts for line in transcript.lines())[-_MAX_MESSAGES:]
 
 
-def _told(subject: Subject, verdicts: tuple[Verdict, ...]) -> SubjectReport:
+def _subject_report(subject: Subject, verdicts: tuple[Verdict, ...]) -> SubjectReport:
     return SubjectReport(
         id=subject.id,
         title=subject.title,

@@ -22,8 +22,8 @@ _UNSEEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server behind the subject. env: of its config; command: instead of the fake's; over: the transport
-    between the subject and it ("": the subject's default)."""
+    """One server behind the subject. env: its environment in the config; command: a command instead of the
+    fake; over: the transport between the subject and the server ("": the subject's default)."""
 
     scenario: Scenario
     env: Mapping[str, str] = field(default_factory=dict)

@@ -26,13 +26,13 @@ def select(
     ]
     chosen = tuple(check for check in checks if all(test(check) for test in tests))
     if not chosen:
-        raise SelectionError("No check is of all that was asked for: ask for less at a time.")
+        raise SelectionError("No check matches all these options: use fewer of them.")
     return chosen
 
 
-def _known(kind: str, asked: Collection[str], there: Sequence[str]) -> None:
-    for name in asked:
-        if name not in there:
-            near = get_close_matches(name, there, n=1)
+def _known(kind: str, wanted: Collection[str], known: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see mcpzip-conformance list."
             raise SelectionError(f"There is no {kind} {name!r}: {hint}")

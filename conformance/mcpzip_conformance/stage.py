@@ -46,14 +46,14 @@ STRAIGHT = Subject(
     prompts=Prompts(names="{prompt}"),
     resources=Resources(uris="{uri}"),
 )
-"""The other side of every comparison: the server without a proxy."""
+"""The direct side of every comparison: the server without a proxy."""
 Answers = Mapping[str, Answer]
 
 
 class Stage:
-    """The surroundings of one check. patience: seconds to wait for anything; transcripts, straights: of every
-    connection to the subject, and directly to a server, in the order they opened; measured: figures of the
-    group cost."""
+    """The surroundings of one check. patience: seconds to wait for any message; transcripts, straights: those
+    of the connections to the subject and directly to servers, in the order in which they were opened;
+    measured: figures of the group cost."""
 
     def __init__(self, subject: Subject, patience: float = PATIENCE) -> None:
         self.subject, self.patience = subject, patience
@@ -73,7 +73,7 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # All of them to their end, whatever one of them raises, and before their folder goes.
+            # Every client is ended, even if another one raises, before the folder is removed.
             ends = (client.end() for client in reversed(self._clients))
             raised = await asyncio.gather(*ends, return_exceptions=True)
         finally:
@@ -180,11 +180,11 @@ class Stage:
         self.measured.append(Measure(name, round(value, 3), unit))
 
     def record(self, server: str) -> Record:
-        """The record of ``server``, of the last side that was started with a server of this name."""
+        """The record of the last started server with this name."""
         return self._fakes[server].record
 
     def records(self) -> dict[str, Record]:
-        """The record of each server, of the last side that was started with it."""
+        """The records of the last started servers, by name."""
         return {name: fake.record for name, fake in self._fakes.items()}
 
     # Both sides
@@ -209,7 +209,7 @@ class Stage:
 
     async def _play_straight(self, scene: Scene, likeness: Likeness) -> list[list[str]]:
         players: dict[str, Player] = {}
-        told = []
+        answers = []
         try:
             for call in scene.calls:
                 if call.server not in players:
@@ -217,10 +217,10 @@ class Stage:
                     players[call.server] = await self.straight(server, scene.version)
                 player = players[call.server]
                 reply = await player.call(call.server, call.tool, call.arguments, call.meta)
-                told.append(self._shown(reply, STRAIGHT, likeness))
+                answers.append(self._shown(reply, STRAIGHT, likeness))
         except Finding as finding:
-            raise ControlError(f"the straight side failed: {finding.summary}") from finding
-        return told
+            raise ControlError(f"the direct side failed: {finding.summary}") from finding
+        return answers
 
     @staticmethod
     def _shown(reply: Reply, subject: Subject, likeness: Likeness) -> list[str]:
@@ -229,7 +229,7 @@ class Stage:
         result = Route(subject).undone(reply.result)
         return ["answered with a result", *lines(result, likeness)]
 
-    # What it all stands on
+    # Processes and files
 
     def _route(self, servers: Sequence[Server]) -> Route:
         tools = Counter(tool.name for server in servers for tool in server.scenario.all_tools())
@@ -247,7 +247,7 @@ class Stage:
         transport = server.over or self.subject.upstream
         config = self.subject.config
         if server.over and (config is None or getattr(config, server.over) is UNSET):
-            raise NotPlayableError(f"Its file doesn't say how a server over {server.over} is configured.")
+            raise NotPlayableError(f"Its file has no config entry for a server over {server.over}.")
         if transport != "stdio" and server.command:
             raise NotPlayableError("Its servers are on HTTP, and this one is a command.")
         try:
@@ -285,7 +285,7 @@ class Stage:
         return {**places, "config": str(path)}
 
     def _only(self, servers: Sequence[Server], fakes: Sequence[FakeServer]) -> dict[str, object]:
-        """The placeholders for the one server of a subject without a config."""
+        """The values of the placeholders for the server of a subject without a config, which has only one."""
         if len(servers) != 1:
             raise ControlError("a check with several servers must need the feature several-servers")
         [server], [fake] = servers, fakes
@@ -293,7 +293,9 @@ class Stage:
         if "scenario" not in places_in(self.subject.start.command):
             return {"upstream": words, "url": fake.url}
         if server.command:
-            raise NotPlayableError("It is a fake itself, and the server of this check is a command.")
+            raise NotPlayableError(
+                "This subject is a fake itself, and the server of this check is a command."
+            )
         try:
             server.scenario.over("http")
         except ScenarioError as error:

@@ -94,8 +94,8 @@ class SubjectReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run. started: ISO 8601, UTC; seconds: duration; checks: those that were played; expecting: the run
-    had known failures, and differences from them count."""
+    """A run. started: ISO 8601, UTC; seconds: duration; checks: those that were played; expecting: whether
+    the run had a list of known failures, from which every difference counts."""
 
     started: str
     seconds: float

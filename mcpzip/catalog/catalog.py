@@ -1,12 +1,12 @@
-"""Everything every upstream offers, as last seen: tools, prompts, resources, resource templates.
+"""The tools, prompts, resources and resource templates of all upstreams, as last listed.
 
 The rules:
 
-1. A catalog never changes; `merge` makes a new one. Merging is idempotent and order-free, and never touches a
-   server it was told nothing of.
-2. A server that answered has exactly what it listed, even nothing. One that failed keeps its last, marked
-   stale with why and since when.
-3. A tool is found by its whole name, never by splitting it.
+1. A catalog is immutable; `merge` makes a new one. Merging is idempotent, the order of the updates doesn't
+   matter, and servers without an update stay as they are.
+2. A server that was listed has exactly what it listed, even if that is nothing. A server that can't be listed
+   has what it listed last, marked stale, with the reason and the time.
+3. A tool is looked up by its whole name; the name is never split.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,14 +17,13 @@ from types import MappingProxyType
 from mcpzip.catalog.list_checks import (
     TOO_LARGE,
     Problems,
-    checked,
     checked_object,
+    checked_offers,
     cut,
-    deeper,
-    too_large,
+    nested_more,
 )
 from mcpzip.catalog.name_index import NameIndex
-from mcpzip.catalog.parts import Parts, digest_of, digest_of_tools, together
+from mcpzip.catalog.parts import Parts, combined_digest, digest_of, digest_of_tools
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
@@ -36,16 +35,15 @@ from mcpzip.wire.json_iter import WHITESPACE
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """What is known of one upstream.
+    """What the catalog has of one upstream.
 
-    entries: its tools, by name. fetched_at: when it last listed them (Unix seconds), None when never.
-    error, stale_since: why it can't be listed, and when that began; None both when its tools are up to date.
-    protocol: the protocol version it last spoke. fingerprint: of the config it was listed under, "" if
-    unknown.
-    title, instructions: its own, "" when it gave none. warnings: what was wrong with its list, as sentences.
-    prompts, resources, templates: each as the JSON text it was received in, by name, URI and template.
-    capabilities: what it said it can do, the JSON text of an object. info: its ``serverInfo`` likewise, b""
-    when it gave none. ttl: seconds it said that its list is good for, None when it didn't.
+    entries: the tools, sorted by name. fetched_at: when they were last listed (Unix seconds), or None.
+    error, stale_since: why listing fails, and since when (Unix seconds); both None if the last listing
+    worked. protocol: the protocol version last used. fingerprint: of the server's config at the last listing;
+    "" if unknown. title, instructions: as the server sent them; "" if missing. warnings: sentences about
+    parts of its lists that can't be used. prompts, resources, templates: JSON texts as received, sorted by
+    name, URI and URI template. capabilities: JSON text of an object. info: ``serverInfo`` as JSON text; b""
+    if missing. ttl: seconds for which the server said its lists are valid; None if it didn't.
     """
 
     name: str
@@ -67,21 +65,21 @@ class ServerRecord:
 
     @property
     def stale(self) -> bool:
-        """Whether its tools may have changed since they were listed."""
+        """Whether the last listing failed, so that the tools may have changed since."""
         return self.error is not None
 
     def declares(self, capability: str) -> bool:
-        """Whether it said that it has ``capability`` (``prompts``, ``resources``, ``completions``, …)."""
+        """Whether the server declares ``capability`` (``prompts``, ``resources``, ``completions``, …)."""
         return split_object(self.capabilities).get(capability, b"null") != b"null"
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A server answered.
+    """The update for a server that was listed.
 
-    tools: the elements of its whole `tools/list`, every page, as JSON text; prompts, resources, templates:
-    likewise. at: Unix seconds. over: which of its lists could not be had for their size, as sentences. The
-    rest is as in `ServerRecord`.
+    tools, prompts, resources, templates: the items of the lists, of all pages, as JSON texts. at: Unix
+    seconds. over: sentences about lists that are missing because they are too large. The rest is as in
+    `ServerRecord`.
     """
 
     server: str
@@ -101,17 +99,22 @@ class Listed:
 
     @cached_property
     def record(self) -> ServerRecord:
-        """What there is to keep of it: every tool read, and checked. That takes as long as the server likes,
-        so it is done in a thread before `merge`, which then takes none.
+        """The checked record. The server decides how long the checks take, so this property is first read in
+        a thread, before `merge`, for which it is then cached.
         """
-        return _listed(self)
+        record = _checked(self)
+        for raws in (record.prompts, record.resources, record.templates):
+            digest_of(raws)  # cached here, in the thread, for later comparisons
+        digest_of_tools(record.entries)
+        return record
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A server could not be listed. ``reason`` is a sentence without its full stop; ``at`` Unix seconds.
+    """The update for a server that could not be listed.
 
-    lasting: whether asking again soon would come to the same.
+    reason: a sentence without its full stop. at: Unix seconds. lasting: whether an early retry would fail
+    too.
     """
 
     server: str
@@ -124,7 +127,7 @@ Update = Listed | Failed
 
 
 class Catalog:
-    """What every server offers. Immutable; equal when their records are. Its length is that of `entries`."""
+    """The records of all servers. Immutable. Two are equal if their records are; ``len`` counts the tools."""
 
     def __init__(self, servers: Mapping[str, ServerRecord] | None = None) -> None:
         self.servers: Mapping[str, ServerRecord] = MappingProxyType(dict(sorted((servers or {}).items())))
@@ -145,24 +148,22 @@ class Catalog:
 
     @cached_property
     def version(self) -> str:
-        """A hash of every tool's name and definition, and of nothing else: the same tools have the same
-        version, in every run.
-        """
-        return together(
+        """A hash of the names and definitions of all tools: the same in every run for the same tools."""
+        return combined_digest(
             (name, digest_of_tools(record.entries)) for name, record in self.servers.items() if record.entries
         )
 
     @cached_property
     def prompts_version(self) -> str:
-        """The like of `version` for prompts: it changes when what `prompts/list` says does."""
-        return together(
+        """A hash of all prompts, as `version` is of all tools."""
+        return combined_digest(
             (name, digest_of(record.prompts)) for name, record in self.servers.items() if record.prompts
         )
 
     @cached_property
     def resources_version(self) -> str:
-        """The like of `version` for resources and resource templates."""
-        return together(
+        """A hash of all resources and resource templates, as `version` is of all tools."""
+        return combined_digest(
             (f"{name}/{kind}", digest_of(raws))
             for name, record in self.servers.items()
             for kind, raws in (("resource", record.resources), ("template", record.templates))
@@ -170,18 +171,15 @@ class Catalog:
         )
 
     def get(self, name: str) -> Entry | None:
-        """The tool a client calls ``name``."""
+        """The tool with this name, server included, or None."""
         return self._by_name.get(name)
 
     def alike(self, name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
-        """The names that differ from ``name`` in case and separators only, or in lacking the server.
-
-        servers: only theirs count, and those that lack the server only where there is no other.
-        """
+        """See `NameIndex.alike`."""
         return self._names.alike(name, servers)
 
     def nearest(self, name: str, n: int = 3) -> tuple[str, ...]:
-        """The ``n`` names most like ``name``, best first; fewer, or none, when few come near."""
+        """See `NameIndex.nearest`."""
         return self._names.nearest(name, n)
 
     @cached_property
@@ -195,47 +193,40 @@ class Catalog:
 
 
 def merge(catalog: Catalog, updates: Iterable[Update]) -> Catalog:
-    """``catalog`` after ``updates``. Several for one server are taken in order of time."""
+    """``catalog`` with ``updates`` applied, in order of their time."""
     servers = dict(catalog.servers)
-    for update in sorted(updates, key=_order):
+    for update in sorted(updates, key=_sort_key):
         before = servers.get(update.server) or ServerRecord(update.server)
         servers[update.server] = update.record if isinstance(update, Listed) else _failed(before, update)
     return Catalog(servers)
 
 
 def retain(catalog: Catalog, servers: Mapping[str, str]) -> Catalog:
-    """``catalog`` with the configured servers only: ``servers`` maps a name to its fingerprint.
+    """``catalog`` with the configured servers only: ``servers`` maps their names to their fingerprints.
 
-    One whose fingerprint changed keeps its tools, marked stale, and loses its remembered protocol.
+    The tools of a server whose fingerprint changed are marked stale, and its protocol version is forgotten.
     """
-    kept = {}
+    records = {}
     for name, record in catalog.servers.items():
         if name not in servers:
             continue
         changed = record.fingerprint not in ("", servers[name])
-        kept[name] = _reconfigured(record, servers[name]) if changed else record
-    return Catalog(kept)
+        records[name] = _reconfigured(record, servers[name]) if changed else record
+    return Catalog(records)
 
 
-def _order(update: Update) -> tuple[float, bool, tuple[tuple[bytes, ...], ...]]:
-    # Of two things said of one moment the failure is believed; any other tie is settled by what was said.
+def _sort_key(update: Update) -> tuple[float, bool, tuple[tuple[bytes, ...], ...]]:
+    # Of two updates with the same time a failure is applied last; otherwise their contents decide, so that
+    # the order in which they were passed doesn't.
     if isinstance(update, Failed):
         return update.at, True, ((_bytes(update.reason),),)
     texts = (update.fingerprint, update.protocol or "", update.title, update.instructions, str(update.ttl))
-    said = (*map(_bytes, texts), update.capabilities, update.info)
-    return update.at, False, (said, update.tools, update.prompts, update.resources, update.templates)
+    single = (*map(_bytes, texts), update.capabilities, update.info)
+    return update.at, False, (single, update.tools, update.prompts, update.resources, update.templates)
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _listed(update: Listed) -> ServerRecord:
-    record = _checked(update)
-    for raws in (record.prompts, record.resources, record.templates):
-        digest_of(raws)  # which is remembered: what is compared later has it
-    digest_of_tools(record.entries)
-    return record
 
 
 def _checked(update: Listed) -> ServerRecord:
@@ -245,7 +236,7 @@ def _checked(update: Listed) -> ServerRecord:
         warnings.append(sentence)
     for raw in update.tools:
         try:
-            entry = _entry(update.server, raw.strip(WHITESPACE))
+            entry = _parsed(update.server, raw.strip(WHITESPACE))
         except (InvalidToolError, UnicodeDecodeError) as error:
             warnings.append(f"{error}; the tool is left out.")
             continue
@@ -256,7 +247,7 @@ def _checked(update: Listed) -> ServerRecord:
         else:
             entries[entry.tool] = entry
     prompts, resources, templates = (
-        checked(kind, update.server, raws, warnings)
+        checked_offers(kind, update.server, raws, warnings)
         for kind, raws in (
             (PROMPT, update.prompts),
             (RESOURCE, update.resources),
@@ -286,10 +277,10 @@ def _checked(update: Listed) -> ServerRecord:
     )
 
 
-def _entry(server: str, raw: bytes) -> Entry:
-    if too_large(raw):
+def _parsed(server: str, raw: bytes) -> Entry:
+    if len(raw) > limits.ITEM:
         raise InvalidToolError(f"a tool of {server!r} {TOO_LARGE}")
-    if nested := deeper(raw):
+    if nested := nested_more(raw):
         Entry.parse(server, b'{"name":"_","inputSchema":%b}' % nested)
     return Entry.parse(server, raw)
 

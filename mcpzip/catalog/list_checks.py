@@ -1,9 +1,7 @@
-"""What servers say, checked before it is kept.
+"""Checks of a server's lists, capabilities and ``serverInfo``.
 
-The rules: what can't be used costs itself only, and a warning; what is kept can be read back from the
-snapshot.
-
-``kept`` is said of what comes from there: it need not fit in once more.
+The rules: an item that can't be used is left out alone, with a warning. An item that passes can be read from
+the snapshot later; items with ``stored`` come from there, so this isn't checked again.
 """
 
 from collections.abc import Iterable
@@ -17,53 +15,49 @@ from mcpzip.model.offers import Kind, key_of
 from mcpzip.model.quoting import shortened
 from mcpzip.wire.json_iter import WHITESPACE
 
-"""What may stand around a JSON text (RFC 8259, 2)."""
-
-_DEEP, _ROOM = 400, 64
-
-
-class Problems:
-    """What is wrong with what one server says: sentences, each once; of many the first and how many more."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, None] = {}
-        self._more = 0
-
-    def append(self, sentence: str) -> None:
-        """One more, if it is another."""
-        if len(self._said) < limits.WARNINGS:
-            self._said[sentence] = None
-        elif sentence not in self._said:
-            self._more += 1
-
-    def sentences(self) -> tuple[str, ...]:
-        """All that is to be told."""
-        return (*self._said, *([f"{self._more:,} more things like these are wrong."] if self._more else ()))
-
-
-def cut(text: str, most: int) -> str:
-    """``text``, of ``most`` characters at most."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def too_large(raw: bytes) -> bool:
-    """Whether ``raw``, a tool or another offer, is larger than any may be."""
-    return len(raw) > limits.ITEM
-
+_MANY_BRACKETS = 400
+"""Opening brackets of a text that may be nested too deeply for msgspec in the snapshot."""
+_SNAPSHOT_DEPTH = 64
+"""Arrays that a text is wrapped in for that check: more levels than the snapshot has around it."""
 
 TOO_LARGE = f"is larger than {limits.ITEM:,} bytes"
 
 
-def checked(
-    kind: Kind, server: str, raws: Iterable[bytes], warnings: Problems, *, kept: bool = False
+class Problems:
+    """Warnings about one server's lists: distinct sentences, `limits.WARNINGS` at most, then a count."""
+
+    def __init__(self) -> None:
+        self._sentences: dict[str, None] = {}
+        self._more = 0
+
+    def append(self, sentence: str) -> None:
+        """Adds ``sentence`` unless it is there already."""
+        if len(self._sentences) < limits.WARNINGS:
+            self._sentences[sentence] = None
+        elif sentence not in self._sentences:
+            self._more += 1
+
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences, and one with the number of those left out."""
+        more = f"{self._more:,} more things like these are wrong."
+        return (*self._sentences, *([more] if self._more else ()))
+
+
+def cut(text: str, longest: int) -> str:
+    """``text``, cut with ``…`` if it has more than ``longest`` characters."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def checked_offers(
+    kind: Kind, server: str, raws: Iterable[bytes], warnings: Problems, *, stored: bool = False
 ) -> tuple[bytes, ...]:
-    """Those of ``raws``, which ``server`` listed, that are of this kind, each once, by key."""
+    """The usable items of a list of ``kind``, each once, sorted by key. raws: the items as JSON texts."""
     offers: dict[str, bytes] = {}
     for raw in (raw.strip(WHITESPACE) for raw in raws):
         try:
-            if too_large(raw):
+            if len(raw) > limits.ITEM:
                 raise InvalidOfferError(f"a {kind.word} of {server!r} {TOO_LARGE}")
-            if not kept and (nested := deeper(raw)):
+            if not stored and (nested := nested_more(raw)):
                 key_of(kind, server, b'{"%b":"_","_":%b}' % (kind.key.encode(), nested))
             key = key_of(kind, server, raw)
         except InvalidOfferError as error:
@@ -78,29 +72,31 @@ def checked(
     return Parts(offers[key] for key in sorted(offers))
 
 
-def checked_object(what: str, server: str, raw: bytes, warnings: Problems, *, kept: bool = False) -> bytes:
-    """``raw``, what ``server`` says of itself; b"" when it says nothing, or what is not a JSON object."""
+def checked_object(what: str, server: str, raw: bytes, warnings: Problems, *, stored: bool = False) -> bytes:
+    """``raw``, the server's ``what`` ("capabilities", "serverInfo"), if it is a JSON object of at most
+    `limits.SELF` bytes; otherwise b"", with a warning unless ``raw`` is empty.
+    """
     raw = raw.strip(WHITESPACE)
     if len(raw) > limits.SELF:
         warnings.append(
-            f"what {server!r} says of its {what} is larger than {limits.SELF:,} bytes; it is left out."
+            f"the field {what!r} of {server!r} is larger than {limits.SELF:,} bytes; it is left out."
         )
         return b""
-    nested = None if kept else deeper(raw)
+    nested = None if stored else nested_more(raw)
     if not raw or (raw.startswith(b"{") and _is_json(raw) and (nested is None or _is_json(nested))):
         return raw
-    warnings.append(f"what {server!r} says of its {what} is not a JSON object; it is left out.")
+    warnings.append(f"the field {what!r} of {server!r} is not a JSON object; it is left out.")
     return b""
 
 
-def deeper(raw: bytes) -> bytes | None:
-    """``raw`` as deep as it lies in the snapshot and deeper, where that can matter; None where it can't.
-
-    Nested nearly too deeply it would cost us everything else there.
+def nested_more(raw: bytes) -> bytes | None:
+    """``raw`` in more levels of arrays than the snapshot puts around it, to check that msgspec reads it
+    there: a text that it doesn't read would make the whole snapshot unreadable. None if ``raw`` can't be that
+    deep.
     """
-    if raw.count(b"{") + raw.count(b"[") <= _DEEP:
+    if raw.count(b"{") + raw.count(b"[") <= _MANY_BRACKETS:
         return None
-    return b"[" * _ROOM + raw + b"]" * _ROOM
+    return b"[" * _SNAPSHOT_DEPTH + raw + b"]" * _SNAPSHOT_DEPTH
 
 
 def _is_json(raw: bytes) -> bool:

@@ -1,9 +1,8 @@
-"""The names most like one that isn't there.
+"""Tool names that are similar to an unknown one.
 
-The rule: case and separators don't count, and neither does a missing server: ``sendMessage``,
-``send-message`` and ``Slack.send_message`` all mean ``slack__send_message``. What is left is told by the
-pairs of letters two names share (the coefficient of Dice, Ecology 26:3, 1945), which forgives slips of the
-finger and swapped words alike.
+The rule: case, separators and a missing server don't count: ``sendMessage``, ``send-message`` and
+``Slack.send_message`` all mean ``slack__send_message``. The similarity of what remains is Dice's coefficient
+of the letter pairs (Ecology 26:3, 1945), which is high despite typing errors and swapped words.
 """
 
 import re
@@ -12,64 +11,62 @@ from collections.abc import Collection, Iterable
 from mcpzip.model.limits import ASKED_NAME, NAME_COMPARED, NAME_LIKE
 from mcpzip.model.names import folded, join, split
 
-_LEAST = 0.45
-"""Of 1. Below it two names look alike by accident only."""
+_LEAST_SIMILARITY = 0.45
+"""From 0 to 1. Below it two names are similar by chance only."""
 
 _OTHER_SERVER, _NO_SERVER = 0.9, 0.95
-"""What likeness counts when only the tool's own name is like it."""
+"""Factors of the similarity if only the tool's own name is similar: with another server, and with none."""
 
 
 class NameIndex:
-    """The names of a catalog, ready to be compared with: ``(server, tool)`` pairs.
-
-    One longer than `NAME_LIKE` is like no other.
-    """
+    """Finds similar names among ``(server, tool)`` pairs. Tools with names longer than `NAME_LIKE` aren't
+    found."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
-        self._wholes: dict[str, list[str]] = {}
+        self._full_names: dict[str, list[str]] = {}
         self._tools: dict[str, list[str]] = {}
         for server, tool in names:
             if len(tool) > NAME_LIKE:
                 continue
             name = join(server, tool)
-            self._wholes.setdefault(folded(name), []).append(name)
+            self._full_names.setdefault(folded(name), []).append(name)
             self._tools.setdefault(folded(tool), []).append(name)
 
     def alike(self, name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
-        """The names equal to ``name`` but for case and separators, and those whose tool's own name is.
+        """The full names that equal ``name``, with or without their server, except for case and separators.
 
-        servers: only theirs count, and the tools' own names only where no whole name is equal.
+        servers: if given, only names of these, and names equal without their server only if no others are.
         """
         key = folded(name) if len(name) <= ASKED_NAME else ""
         if not key:
             return ()
-        wholes, tools = self._wholes.get(key, ()), self._tools.get(key, ())
+        full, tools = self._full_names.get(key, ()), self._tools.get(key, ())
         if servers is None:
-            return tuple(sorted({*wholes, *tools}))
-        return tuple(sorted(_of(servers, wholes) or _of(servers, tools)))
+            return tuple(sorted({*full, *tools}))
+        return tuple(sorted(_of(servers, full) or _of(servers, tools)))
 
     def nearest(self, name: str, n: int) -> tuple[str, ...]:
-        """The ``n`` names most like ``name``, best first; fewer when fewer are like it. Of each name the
-        first `NAME_COMPARED` characters count.
+        """At most ``n`` full names that are similar to ``name``, best first. The first `NAME_COMPARED`
+        characters of each are compared.
         """
         if len(name) > ASKED_NAME:
             return ()
-        whole, tool = folded(name), folded(_LAST_PART.split(name)[-1])
+        full, tool = folded(name), folded(_SERVER_SEPARATOR.split(name)[-1])
         scores: dict[str, float] = {}
-        for asked, names, weight in (
-            (whole, self._wholes, 1.0),
-            (whole, self._tools, _NO_SERVER),
-            (tool if tool != whole else "", self._tools, _OTHER_SERVER),
+        for wanted, names, weight in (
+            (full, self._full_names, 1.0),
+            (full, self._tools, _NO_SERVER),
+            (tool if tool != full else "", self._tools, _OTHER_SERVER),
         ):
-            pairs = _pairs(asked)
-            for other, joined in names.items() if pairs else ():
-                score = weight * _likeness(pairs, other)
-                if score >= _LEAST:
-                    scores.update((each, score) for each in joined if score > scores.get(each, 0.0))
+            pairs = _pairs(wanted)
+            for other, full_names in names.items() if pairs else ():
+                score = weight * _similarity(pairs, other)
+                if score >= _LEAST_SIMILARITY:
+                    scores.update((each, score) for each in full_names if score > scores.get(each, 0.0))
         return tuple(sorted(scores, key=lambda each: (-scores[each], each))[:n])
 
 
-_LAST_PART = re.compile(r"__|[./:]")
+_SERVER_SEPARATOR = re.compile(r"__|[./:]")
 
 
 def _of(servers: Collection[str], names: Iterable[str]) -> list[str]:
@@ -81,8 +78,9 @@ def _pairs(key: str) -> frozenset[str]:
     return frozenset(framed[at : at + 2] for at in range(len(framed) - 1)) if key else frozenset()
 
 
-def _likeness(pairs: frozenset[str], key: str) -> float:
-    """From 0 to 1. The pairs are looked for in the name, not made of it: there may be 50,000 names."""
+def _similarity(pairs: frozenset[str], key: str) -> float:
+    """From 0 to 1. Searching ``key`` for each pair is faster than making its pairs: there may be 50,000
+    names."""
     framed = f" {key[:NAME_COMPARED]} "
     shared = sum([pair in framed for pair in pairs])
     return 2 * shared / (len(pairs) + max(shared, len(framed) - 1))

@@ -1,7 +1,7 @@
-"""What one server offers of a kind, and a digest of it.
+"""Digests of the lists of one server.
 
-The rule: a digest is made once, whatever catalogs its server is part of. With many servers the catalog
-changes often, and each time in one of them only.
+The rule: the digest of a list is computed once and shared by all catalogs that contain the list. With many
+servers the catalog changes often, but each time in one server only.
 """
 
 import hashlib
@@ -14,37 +14,37 @@ T = TypeVar("T")
 
 
 class Parts(tuple[T, ...]):
-    """A tuple that remembers its digest."""
+    """A list of one server, as a tuple that caches its digest."""
 
     digest: bytes | None = None
 
 
 def digest_of_tools(entries: tuple[Entry, ...]) -> bytes:
-    """Of the names and definitions of ``entries``, and of nothing else."""
-    return _kept(entries, lambda: ((entry.tool, entry.raw) for entry in entries))
+    """The digest (8 bytes) of the names and definitions of ``entries``, in their order."""
+    return _cached(entries, lambda: ((entry.tool, entry.raw) for entry in entries))
 
 
 def digest_of(raws: tuple[bytes, ...]) -> bytes:
-    """Of these texts, in their order."""
-    return _kept(raws, lambda: (("", raw) for raw in raws))
+    """The digest (8 bytes) of ``raws``, in their order."""
+    return _cached(raws, lambda: (("", raw) for raw in raws))
 
 
-def together(parts: Iterable[tuple[str, bytes]]) -> str:
-    """One digest of those of several servers, each under its name."""
-    return _hash(parts).hex()
+def combined_digest(named: Iterable[tuple[str, bytes]]) -> str:
+    """One digest, as hex digits, of the digests of several servers with the servers' names."""
+    return _hash(named).hex()
 
 
-def _kept(parts: tuple[object, ...], said: Callable[[], Iterable[tuple[str, bytes]]]) -> bytes:
+def _cached(parts: tuple[object, ...], items: Callable[[], Iterable[tuple[str, bytes]]]) -> bytes:
     if not isinstance(parts, Parts):
-        return _hash(said())
+        return _hash(items())
     if parts.digest is None:
-        parts.digest = _hash(said())
+        parts.digest = _hash(items())
     return parts.digest
 
 
-def _hash(parts: Iterable[tuple[str, bytes]]) -> bytes:
+def _hash(items: Iterable[tuple[str, bytes]]) -> bytes:
     digest = hashlib.blake2b(digest_size=8)
-    for name, raw in parts:
+    for name, raw in items:
         head = name.encode("utf-8", "surrogatepass")
         digest.update(b"%d:%d:" % (len(head), len(raw)))
         digest.update(head)

@@ -2,20 +2,21 @@
 
 The rules:
 
-1. Nothing in the file can stop us: whatever can't be used is an empty catalog, or one tool less, and a
-   warning that says so in one sentence.
-2. What servers offer stands in it byte for byte as they sent it.
-3. It says which config it belongs to; another's is not used. One of a later version is kept aside, not
-   overwritten.
-4. What is written can be read again: a server that takes more than its share is kept as one never listed, and
-   costs no other its place.
+1. No content of the file is an error: an unusable file is an empty catalog, an unusable tool is left out,
+each
+   with a warning of one sentence.
+2. Tools, prompts and resources are stored as the servers sent them, byte for byte.
+3. The file names the config that it belongs to, and isn't used with another. A file of a later version is
+   renamed, not overwritten.
+4. The file stays within its limits, so it can be read again: a server that is too large is stored without its
+   lists, so that the others have room.
 
     {"format":"mcpzip-snapshot","version":1,"config":"/home/a/…/config.json","servers":{"slack":{"tools":[…],…}}}
 
-Of a server only ``tools`` must be there; what else is missing, as in the files of earlier versions, is empty.
+Only ``tools`` is required of a server; other missing members, as in files of earlier versions, are empty.
 
-``format`` and ``version`` come first in every version, so that any of them can tell what it holds. The
-original's snapshot, an array of tools, is read too.
+``format`` and ``version`` come first in every version, so that each version recognizes the files of others.
+The snapshot of the original mcpzip, an array of tools, can be read too.
 """
 
 import os
@@ -24,7 +25,7 @@ import re
 import msgspec
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
-from mcpzip.catalog.list_checks import Problems, checked, checked_object
+from mcpzip.catalog.list_checks import Problems, checked_object, checked_offers
 from mcpzip.catalog.parts import Parts
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
@@ -36,8 +37,7 @@ from mcpzip.system.state_files import first_bytes, read_state, write_state
 
 FORMAT = Format("mcpzip-snapshot", 1, "a snapshot")
 Loaded = tuple[Catalog, tuple[str, ...]]
-"""A catalog, and warnings: sentences that name the file and say what becomes of it."""
-
+"""A catalog, and warnings: sentences that name the file and what is done about it."""
 
 _ABSENT = msgspec.Raw()
 
@@ -66,14 +66,14 @@ class _Snapshot(Head):
 
 
 class _Written(Head):
-    """A `_Snapshot` whose servers are JSON text already."""
+    """A `_Snapshot` with the servers as JSON texts, for writing."""
 
     config: str
     servers: dict[str, msgspec.Raw]
 
 
 class _OriginalTool(msgspec.Struct):
-    """An element of the original's snapshot. Its ``compact_params`` are of no use here."""
+    """An element of the original mcpzip's snapshot, without its ``compact_params``, which aren't used."""
 
     server_name: str
     original_name: str
@@ -88,9 +88,8 @@ class _Tool(msgspec.Struct, omit_defaults=True):
 
 
 def load(path: str, config_path: str) -> Loaded:
-    """The catalog kept at ``path`` for the config at ``config_path``. Nothing that is there makes it raise.
-
-    A file that doesn't exist is an empty catalog without a warning.
+    """The catalog stored at ``path`` for the config at ``config_path``. Never raises; if there is no file,
+    the catalog is empty, without a warning.
     """
     try:
         data = read_state(path, limits.SNAPSHOT)
@@ -105,8 +104,8 @@ def load(path: str, config_path: str) -> Loaded:
 
 
 def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
-    """Keep ``catalog`` at ``path``, for its owner only. Returns warnings; not being able to write is one, and
-    a server of which nothing is kept is another.
+    """Writes ``catalog`` to ``path``, readable by its owner only. Returns warnings: for a failed write, and
+    for each server stored without its lists.
     """
     warnings: list[str] = []
     servers = _within_limits(path, catalog, len(_storable(config_path).encode()), warnings)
@@ -125,38 +124,40 @@ def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
 
 
 _ROOM = 1_024
-"""Bytes of the file that are no server's, but for the config's path: more than enough."""
+"""Bytes of the file around the servers, without the config's path: more than enough."""
 
 
-def _within_limits(path: str, catalog: Catalog, around: int, warnings: list[str]) -> dict[str, msgspec.Raw]:
-    """The servers as JSON texts. Of one over its share, and of the largest where all together are over the
-    file's, there is only why. around: bytes of the config's path.
+def _within_limits(
+    path: str, catalog: Catalog, path_bytes: int, warnings: list[str]
+) -> dict[str, msgspec.Raw]:
+    """The servers as JSON texts. Servers over their limit, and the largest ones until the rest is within the
+    limit of the file, are without their lists. path_bytes: bytes of the config's path.
     """
     texts: dict[str, msgspec.Raw] = {}
     sizes: dict[str, int] = {}
     for name, record in catalog.servers.items():
-        text = msgspec.json.encode(_kept(record))
+        text = msgspec.json.encode(_stored(record))
         sizes[name] = len(text)
         if len(text) > limits.SNAPSHOT_SERVER:
             text = _without_lists(path, record, len(text), warnings)
         texts[name] = msgspec.Raw(text)
-    # A path may grow sixfold when it is escaped; a server's name can't.
-    total = _ROOM + 6 * around + sum(len(name) + len(text) + 4 for name, text in texts.items())
+    # Escaping can make a path six times as long; a server's name has no characters to escape.
+    total = _ROOM + 6 * path_bytes + sum(len(name) + len(text) + 4 for name, text in texts.items())
     for name in sorted(texts, key=lambda name: (-len(texts[name]), name)):
         if total <= limits.SNAPSHOT:
             break
-        less = msgspec.Raw(_without_lists(path, catalog.servers[name], sizes[name], warnings))
-        total -= len(texts[name]) - len(less)
-        texts[name] = less
+        smaller = msgspec.Raw(_without_lists(path, catalog.servers[name], sizes[name], warnings))
+        total -= len(texts[name]) - len(smaller)
+        texts[name] = smaller
     return texts
 
 
 def _without_lists(path: str, record: ServerRecord, size: int, warnings: list[str]) -> bytes:
-    """``record`` as one never listed, as JSON text, and in ``warnings`` why."""
-    why = f"what it offers takes {size:,} bytes, which is too much to be kept between runs"
+    """The JSON text of ``record`` as if it had never been listed. Adds a warning."""
+    why = f"its lists take {size:,} bytes, too many to be stored between runs"
     warnings.append(
-        f"{path}: nothing is kept of {record.name!r}: {why}. Every start begins "
-        "without it, until it is listed."
+        f"{path}: the lists of {record.name!r} are not stored: {why}. After each start its tools are missing "
+        "until it is listed."
     )
     return msgspec.json.encode(
         _Server([], error=why, protocol=record.protocol, fingerprint=record.fingerprint)
@@ -186,9 +187,9 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
         if problem:
             warnings.append(f"{path}: the server name {name!r} {problem}; its tools are left out.")
             continue
-        amiss = Problems()
+        problems = Problems()
         prompts, resources, templates = (
-            checked(kind, name, map(bytes, raws), amiss, kept=True)
+            checked_offers(kind, name, map(bytes, raws), problems, stored=True)
             for kind, raws in (
                 (PROMPT, server.prompts),
                 (RESOURCE, server.resources),
@@ -196,12 +197,12 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
             )
         )
         capabilities, info = (
-            checked_object(what, name, bytes(raw), amiss, kept=True)
+            checked_object(what, name, bytes(raw), problems, stored=True)
             for what, raw in (("capabilities", server.capabilities), ("serverInfo", server.info))
         )
         records[name] = ServerRecord(
             name=name,
-            entries=_entries(name, server.tools, amiss),
+            entries=_entries(name, server.tools, problems),
             fetched_at=server.fetched_at,
             error=server.error,
             stale_since=server.stale_since,
@@ -217,23 +218,23 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
             info=info,
             ttl=server.ttl,
         )
-        warnings.extend(f"{path}: {each}" for each in amiss.sentences())
+        warnings.extend(f"{path}: {each}" for each in problems.sentences())
     return Catalog(records), tuple(warnings)
 
 
-def _entries(server: str, tools: list[msgspec.Raw], amiss: Problems) -> tuple[Entry, ...]:
+def _entries(server: str, tools: list[msgspec.Raw], problems: Problems) -> tuple[Entry, ...]:
     entries: dict[str, Entry] = {}
     for raw in tools:
         try:
             entry = Entry.parse(server, bytes(raw))
         except (InvalidToolError, UnicodeDecodeError) as error:
-            amiss.append(f"{error}; it is left out until the next refresh.")
+            problems.append(f"{error}; it is left out until the next refresh.")
         else:
             entries.setdefault(entry.tool, entry)
     return Parts(entries[tool] for tool in sorted(entries))
 
 
-def _kept(record: ServerRecord) -> _Server:
+def _stored(record: ServerRecord) -> _Server:
     return _Server(
         tools=[msgspec.Raw(entry.raw) for entry in record.entries],
         fetched_at=record.fetched_at,
@@ -254,7 +255,8 @@ def _kept(record: ServerRecord) -> _Server:
 
 
 def _storable(text: str) -> str:
-    """``text`` as UTF-8 can hold it: a path, and an error that names one, may have bytes that aren't."""
+    """``text`` with surrogates escaped, which UTF-8 can't encode: a path may have some, and so may an
+    error."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,7 +1,7 @@
-"""The part of the catalog a client may see.
+"""The part of the catalog that clients may see.
 
-The rule: what the config hides is in no reply: not listed, not found, not described, not called. The catalog
-and its snapshot keep everything, so that a change of the config needs no server to answer.
+The rule: a tool that the config hides can't be listed, found, described or called. The catalog and its
+snapshot contain it all the same, so that it is there as soon as the config shows it.
 """
 
 import re
@@ -15,61 +15,59 @@ from mcpzip.config.schema import ServerConfig
 
 
 class View:
-    """What a client may see of each catalog it is given. Of a server that is as it was the last time
-    nothing is looked at again.
-    """
+    """Filters catalogs by the config. The result for a server is cached until its record changes."""
 
     def __init__(self, servers: Mapping[str, ServerConfig]) -> None:
-        self._may = {
-            name: _may(server.tools_allow, server.tools_deny)
+        self._allowed = {
+            name: _tool_filter(server.tools_allow, server.tools_deny)
             if server.tools_allow is not None or server.tools_deny
             else None
             for name, server in servers.items()
             if not server.disabled
         }
-        self._seen: dict[str, tuple[ServerRecord, ServerRecord]] = {}
+        """By name of each enabled server: whether a tool is shown; None if all are."""
+        self._cache: dict[str, tuple[ServerRecord, ServerRecord]] = {}
+        """By name: the record that was filtered last, and the result."""
 
     def of(self, catalog: Catalog) -> Catalog:
-        """``catalog`` without disabled servers, servers not configured, tools not allowed and tools denied.
-
-        What a server offers besides tools is seen when the server is.
-
-        The globs (``*``, ``?``, ``[…]``; case counts) are matched with the upstream's own tool names; deny
-        wins.
+        """``catalog`` without disabled and unconfigured servers, and without tools that their server's globs
+        deny or don't allow. Deny wins. Prompts and resources aren't filtered.
         """
         visible = {}
         for name, record in catalog.servers.items():
-            if name not in self._may:
+            if name not in self._allowed:
                 continue
-            if (may := self._may[name]) is not None:
-                record = self._filtered(record, may)
+            if (is_allowed := self._allowed[name]) is not None:
+                record = self._filtered(record, is_allowed)
             visible[name] = record
         return Catalog(visible)
 
-    def _filtered(self, record: ServerRecord, may: Callable[[str], bool]) -> ServerRecord:
-        seen = self._seen.get(record.name)
-        if seen is not None and seen[0] is record:
-            return seen[1]
-        if seen is not None and seen[0].entries is record.entries:
-            entries = seen[1].entries
+    def _filtered(self, record: ServerRecord, is_allowed: Callable[[str], bool]) -> ServerRecord:
+        cached = self._cache.get(record.name)
+        if cached is not None and cached[0] is record:
+            return cached[1]
+        if cached is not None and cached[0].entries is record.entries:
+            entries = cached[1].entries
         else:
-            entries = Parts(entry for entry in record.entries if may(entry.tool))
+            entries = Parts(entry for entry in record.entries if is_allowed(entry.tool))
         filtered = replace(record, entries=entries)
-        self._seen[record.name] = (record, filtered)
+        self._cache[record.name] = (record, filtered)
         return filtered
 
 
 def allowed(catalog: Catalog, servers: Mapping[str, ServerConfig]) -> Catalog:
-    """What a client may see of one ``catalog``."""
+    """The part of ``catalog`` that clients may see."""
     return View(servers).of(catalog)
 
 
-def _may(allow: Sequence[str] | None, deny: Sequence[str]) -> Callable[[str], bool]:
+def _tool_filter(allow: Sequence[str] | None, deny: Sequence[str]) -> Callable[[str], bool]:
     allows, denies = matcher(["*"] if allow is None else allow), matcher(deny)
     return lambda tool: allows(tool) and not denies(tool)
 
 
 def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a tool's own name matches one of ``globs`` (``*``, ``?``, ``[…]``; case counts)."""
+    """A function that tells whether a tool's own name, without its server, matches one of ``globs``
+    (``*``, ``?``, ``[…]``; case counts).
+    """
     patterns = [re.compile(translate(glob)) for glob in globs]
     return lambda tool: any(pattern.match(tool) for pattern in patterns)

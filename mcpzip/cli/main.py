@@ -1,7 +1,7 @@
 """The entry point.
 
-The rule: a client waits for `serve` to start, so `serve` imports only `server.frontdesk`; the other commands
-may import anything.
+The rule: a client waits for `serve` to start, so `serve` imports only `server.early_handshake`; the other
+commands may import anything.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""A client's config file as bytes: which servers it names, and the same file with other servers (pure).
+"""The servers in a client's config file, and the file with other servers (pure: bytes in, bytes out).
 
-The rule: a file that can't be changed without touching anything else in it is not changed at all.
+The rule: a file that can't be edited without changing other parts of it is not changed at all.
 """
 
 import json
@@ -16,24 +16,24 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class DocumentError(ValueError):
-    """The file can't be read or changed. The text says why."""
+    """The file can't be read or changed. The message is the reason."""
 
 
 Entry = Mapping[str, object]
 
 
 class Document(Protocol):
-    """One file. path: the keys that lead to its servers."""
+    """One file. path: the keys that lead to the object of servers."""
 
     def servers(self, path: Sequence[str]) -> dict[str, object]:
-        """The entries by name, in order. Raises DocumentError where they are no object."""
+        """The entries by name, in order. Raises DocumentError if they aren't an object."""
 
     def raw(self, path: Sequence[str], name: str) -> str:
-        """The entry ``name`` as text, which `edited` takes back."""
+        """The entry ``name`` as text that `edited` can add again."""
 
     def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
-        """The file without the entries ``remove`` and with those of ``add``: as data, which is written in the
-        file's own style, or as the text that `raw` gave. Raises DocumentError.
+        """The file without the entries ``remove`` and with the entries ``add``: data, which is written in the
+        file's own style, or a text from `raw`. Raises DocumentError.
         """
 
 
@@ -61,7 +61,7 @@ class _Json:
         if found is None:
             return {}
         if not isinstance(found.data, dict):
-            raise DocumentError(f"{'.'.join(path)} is no object")
+            raise DocumentError(f"{'.'.join(path)} is not an object")
         return found.data
 
     def raw(self, path: Sequence[str], name: str) -> str:
@@ -78,7 +78,7 @@ class _Json:
 
 
 class _Toml:
-    """Codex. An entry's text is JSON here: in TOML one entry can stand in several places."""
+    """A config of Codex. `raw` gives JSON, because the parts of a TOML table can be in several places."""
 
     def __init__(self, mark: bytes, text: str) -> None:
         self._mark, self._text = mark, text
@@ -92,7 +92,7 @@ class _Toml:
         for key in path:
             found = found.get(key, {}) if isinstance(found, dict) else None
         if not isinstance(found, dict):
-            raise DocumentError(f"{'.'.join(path)} is no table")
+            raise DocumentError(f"{'.'.join(path)} is not a table")
         return found
 
     def raw(self, path: Sequence[str], name: str) -> str:

@@ -1,6 +1,7 @@
-"""One server's entry, translated from a client's spelling to that of mcpzip's config (pure).
+"""Translates a server's entry from the format of a client to that of mcpzip's config (pure).
 
-The rule: an entry that would not mean the same in mcpzip's config stays where it is, and the reason is given.
+The rule: an entry that can't have the same meaning in mcpzip's config isn't translated; the error gives the
+reason.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcpzip.clients.known import Dialect
+from mcpzip.config.server import MCPZIP_COMMAND
 
 _FOREIGN = re.compile(r"\$\{(?!env:)[A-Za-z]+(?::[^}]*)?\}|\{file:[^}]*\}")
 _ENV = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -16,16 +18,15 @@ _OPENCODE_ENV = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _OURS = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
 _FOLDERS = {"${userHome}": "~", "${pathSeparator}": os.sep, "${/}": os.sep}
-_SELF = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
 
 class NotMovable(ValueError):
-    """The entry can't be moved; the text says why, in words that follow "because"."""
+    """The entry can't be moved. The message is the reason, a clause that can follow "because"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """entry: as mcpzip's config has it. left_out: keys that have no meaning there."""
+    """A translated entry. entry: for mcpzip's config. left_out: keys that mcpzip doesn't have."""
 
     entry: dict[str, object]
     left_out: tuple[str, ...] = ()
@@ -38,16 +39,16 @@ def is_mcpzip(data: object) -> bool:
     command = data.get("command")
     words = command if isinstance(command, list) else [command, *_list(data.get("args"))]
     texts = [word for word in words if isinstance(word, str)]
-    return any(_SELF.fullmatch(re.split(r"[\\/]", word)[-1]) for word in texts[:4])
+    return any(MCPZIP_COMMAND.fullmatch(re.split(r"[\\/]", word)[-1]) for word in texts[:4])
 
 
 def moved(data: object, dialect: Dialect) -> Moved:
-    """The entry ``data`` of a client, in mcpzip's spelling. Raises NotMovable."""
+    """The entry ``data`` of a client, translated for mcpzip's config. Raises NotMovable."""
     if not isinstance(data, Mapping):
-        raise NotMovable("it is no object")
+        raise NotMovable("it is not an object")
     fields = {str(key): value for key, value in data.items() if value is not None}
     entry: dict[str, object] = {}
-    if _off(fields):
+    if _pop_disabled(fields):
         entry["disabled"] = True
     url = next((fields.pop(key) for key in ("httpUrl", "serverUrl", "url") if key in fields), None)
     command = fields.pop("command", None)
@@ -86,21 +87,18 @@ def moved(data: object, dialect: Dialect) -> Moved:
             headers["Authorization"] = f"Bearer ${{{token}}}"
         if headers:
             entry["headers"] = headers
-    _limits(fields, entry, dialect)
-    harmless = {
-        "name",
-        "source",
-        "id",
-        "description",
-        "required",
-        "startup_timeout_sec",
-        "startup_timeout_ms",
-    }
-    return Moved(entry, tuple(sorted(set(fields) - harmless)))
+    _move_options(fields, entry, dialect)
+    return Moved(entry, tuple(sorted(set(fields) - _WITHOUT_EFFECT)))
+
+
+_WITHOUT_EFFECT = frozenset(
+    {"name", "source", "id", "description", "required", "startup_timeout_sec", "startup_timeout_ms"}
+)
+"""Keys that a user needn't be warned of when they are left out."""
 
 
 def own_entry(dialect: Dialect, command: str, arguments: list[str]) -> dict[str, object]:
-    """The entry that has a client start mcpzip."""
+    """The entry with which a client starts mcpzip."""
     if dialect == "opencode":
         return {"type": "local", "command": [command, *arguments], "enabled": True}
     if dialect == "zed":
@@ -109,12 +107,12 @@ def own_entry(dialect: Dialect, command: str, arguments: list[str]) -> dict[str,
     return {"type": "stdio", **entry} if dialect in ("claude", "vscode") else entry
 
 
-def _off(fields: dict[str, object]) -> bool:
+def _pop_disabled(fields: dict[str, object]) -> bool:
     return fields.pop("disabled", False) is True or fields.pop("enabled", True) is False
 
 
-def _limits(fields: dict[str, object], entry: dict[str, object], dialect: Dialect) -> None:
-    """Takes the limits of calls and the choice of tools out of ``fields``."""
+def _move_options(fields: dict[str, object], entry: dict[str, object], dialect: Dialect) -> None:
+    """Moves the timeout and the allowed and denied tools from ``fields`` to ``entry``."""
     timeout = fields.pop("tool_timeout_sec", None) or fields.pop("timeout", None)
     if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
         entry["timeout"] = timeout / 1000 if dialect in ("gemini", "opencode") else timeout
@@ -130,10 +128,10 @@ def _limits(fields: dict[str, object], entry: dict[str, object], dialect: Dialec
 
 
 def _text(value: object, dialect: Dialect, what: str) -> str:
-    """``value`` with the variables of a client as mcpzip writes them: ``${NAME}``. Raises NotMovable."""
+    """``value`` with the client's references to variables written as ``${NAME}``. Raises NotMovable."""
     if not isinstance(value, str):
-        raise NotMovable(f"{what} is no text")
-    if dialect in ("plain", "codex", "zed"):  # they take every text as it stands
+        raise NotMovable(f"{what} is not a string")
+    if dialect in ("plain", "codex", "zed"):  # they have no variables
         return _OURS.sub(lambda found: "$" + found.group(), value)
     if dialect == "claude":
         return value
@@ -141,12 +139,12 @@ def _text(value: object, dialect: Dialect, what: str) -> str:
         value = value.replace(theirs, ours)
     if dialect == "opencode":
         if found := re.search(r"\{file:[^}]*\}", value):
-            raise NotMovable(f"only opencode can fill in {found.group()}")
+            raise NotMovable(f"only opencode can replace {found.group()}")
         return _OPENCODE_ENV.sub(r"${\1}", _OURS.sub(lambda found: "$" + found.group(), value))
     if dialect == "gemini":
         return _BARE.sub(r"${\1}", value)
     if found := _FOREIGN.search(value):
-        raise NotMovable(f"only the client can fill in {found.group()}")
+        raise NotMovable(f"only the client can replace {found.group()}")
     return _ENV.sub(r"${\1}", value)
 
 

@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas (JSONC, as VS Code and Zed write it), edited in place (pure).
+"""Edits JSON with comments and trailing commas (JSONC, as in VS Code and Zed) in place (pure).
 
-The rule: an edit changes the members it names and nothing else. Comments, order, indentation, line endings
-and unknown members keep their bytes.
+The rule: an edit changes only the members that it names. Comments, order, indentation, line endings and other
+members keep their bytes.
 """
 
 import json
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-DEEPEST = 100
-"""Levels of nesting that are read."""
+MAX_DEPTH = 100
+"""Maximum levels of nesting."""
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\v\u00a0\ufeff]+)
@@ -24,7 +24,7 @@ _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
 class JsoncError(ValueError):
-    """The text is not JSONC. line, column: where, from 1."""
+    """The text is not JSONC. line, column: of the mistake, counted from 1."""
 
     def __init__(self, reason: str, text: str, at: int) -> None:
         self.line = text.count("\n", 0, at) + 1
@@ -34,7 +34,7 @@ class JsoncError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an object. start: of its key; end: after its value. Offsets in characters."""
+    """One member of an object. start, end: offsets in characters of its key and after its value."""
 
     key: str
     start: int
@@ -44,7 +44,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value and where it stands. data: as `json` has it. members: of an object, in order; else None."""
+    """A value at the offsets ``start`` to ``end``. data: as from `json`. members: of an object; else None."""
 
     start: int
     end: int
@@ -52,12 +52,12 @@ class Value:
     members: tuple[Member, ...] | None = None
 
     def get(self, key: str) -> "Value | None":
-        """The last member called ``key``, which is the one that `json` takes; None where there is none."""
+        """The value of the last member ``key``, as in `json`; None if there is none."""
         found = [member.value for member in self.members or () if member.key == key]
         return found[-1] if found else None
 
     def at(self, path: Sequence[str]) -> "Value | None":
-        """The value at ``path``, a sequence of keys."""
+        """The value at ``path``, a sequence of keys, or None."""
         value: Value | None = self
         for key in path:
             value = value.get(key) if value is not None else None
@@ -65,23 +65,23 @@ class Value:
 
 
 def parse(text: str) -> Value:
-    """The value that ``text`` holds. An empty text is an empty object. Raises JsoncError."""
-    reader = _Reader(text)
-    if reader.kind == "end":
+    """The value in ``text``. An empty text is an empty object. Raises JsoncError."""
+    parser = _Parser(text)
+    if parser.kind == "end":
         return Value(len(text), len(text), {}, ())
-    value = reader.value(0)
-    if reader.kind != "end":
-        raise reader.wrong("there is something after the end of the value")
+    value = parser.value(0)
+    if parser.kind != "end":
+        raise parser.error("there is something after the end of the value")
     return value
 
 
 def edited(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, object]) -> str:
-    """``text`` in which the object at ``path`` has lost the members ``remove`` and gained ``add``.
+    """``text`` without the members ``remove`` of the object at ``path``, and with the members ``add`` in it.
 
-    A value of ``add`` that is a `str` is JSON text, as `member_text` gives it; any other is written in the
-    style of ``text``. Objects on the path that are missing are made. A member that exists is replaced where
-    it stands; the others stand where the first removed member stood, else at the end. Raises JsoncError;
-    ValueError when something on the path is no object.
+    A `str` in ``add`` is JSON text from `member_text`; other values are written in the style of ``text``.
+    Missing objects on the path are created. An existing member is replaced in its place; new members take the
+    place of the first removed one, or come last. Raises JsoncError, and ValueError if a value on the path is
+    not an object.
     """
     root, unit = parse(text), _unit(text)
     raw = {
@@ -92,7 +92,7 @@ def edited(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[s
     while missing and (child := parent.get(missing[0])) is not None:
         parent, missing = child, missing[1:]
     if parent.members is None:
-        raise ValueError(f"{'.'.join(path)} is no object")
+        raise ValueError(f"{'.'.join(path)} is not an object")
     if missing:
         if not raw:
             return text
@@ -107,7 +107,7 @@ def edited(text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[s
 
 
 def member_text(text: str, value: Value) -> str:
-    """The text of ``value`` as `edited` takes it: its lines indented from column 0."""
+    """The text of ``value`` for `edited`: its lines are indented from column 0."""
     start = text.rfind("\n", 0, value.start) + 1
     indent = re.match(r"[ \t]*", text[start : value.start])
     prefix = indent.group() if indent else ""
@@ -126,7 +126,7 @@ def _indented(text: str, indent: str, newline: str = "\n") -> str:
 
 
 def _unit(text: str) -> str:
-    """What one level is indented by in ``text``: the least indentation there is, or two spaces."""
+    """The indentation of one level in ``text``: the shortest one in it, or two spaces."""
     found = _INDENT.findall(text[:65_536])
     return min(found, key=len) if found else "  "
 
@@ -147,50 +147,45 @@ def _rebuilt(text: str, parent: Value, remove: frozenset[str], add: Mapping[str,
         inner = outer + _unit(text)
     inline = bool(pieces) and lead is None
 
-    def made(key: str, value: str, position: int) -> tuple[str, str, str]:
-        before = newline + inner if not inline else " " if position else ""
+    def written(value: str) -> str:
         if inline:
-            value = json.dumps(json.loads(value), ensure_ascii=False)
-        return before, f"{json.dumps(key, ensure_ascii=False)}: {_indented(value, inner, newline)}", ""
+            return json.dumps(json.loads(value), ensure_ascii=False)
+        return _indented(value, inner, newline)
 
-    kept: list[tuple[str, str, str]] = []
-    place: int | None = None
+    result: list[tuple[str, str, str]] = []
+    index: int | None = None
     existing = {member.key for member in members}
     for member, (before, body, after) in zip(members, pieces, strict=True):
         if member.key in add:
             head = text[member.start : member.value.start]
-            value = add[member.key]
-            value = (
-                json.dumps(json.loads(value), ensure_ascii=False)
-                if inline
-                else _indented(value, inner, newline)
-            )
-            kept.append((before, head + value, after))
+            result.append((before, head + written(add[member.key]), after))
         elif member.key in remove:
-            place = len(kept) if place is None else place
+            index = len(result) if index is None else index
         else:
-            kept.append((before, body, after))
-    new = [(key, value) for key, value in add.items() if key not in existing]
-    where = len(kept) if place is None else place
-    for offset, (key, value) in enumerate(new):
-        kept.insert(where + offset, made(key, value, where + offset))
-    if not kept:
+            result.append((before, body, after))
+    index = len(result) if index is None else index
+    for key, value in add.items():
+        if key not in existing:
+            before = newline + inner if not inline else " " if index else ""
+            result.insert(index, (before, f"{json.dumps(key, ensure_ascii=False)}: {written(value)}", ""))
+            index += 1
+    if not result:
         return "{" + (tail if tail.strip() else "") + "}"
     if not pieces:
         tail = tail.rstrip(" \t\r\n") + newline + outer
     out = ["{"]
-    for number, (before, body, after) in enumerate(kept):
-        comma = "," if number < len(kept) - 1 or trailing_comma else ""
+    for number, (before, body, after) in enumerate(result):
+        comma = "," if number < len(result) - 1 or trailing_comma else ""
         out.append(before + body + comma + after)
-        following = kept[number + 1][0] if number + 1 < len(kept) else tail
+        following = result[number + 1][0] if number + 1 < len(result) else tail
         if after and not following.startswith(("\n", "\r\n")):
-            out.append(newline)  # else the comment would swallow what follows
+            out.append(newline)  # otherwise what follows would become part of the comment
     return "".join(out) + tail + "}"
 
 
 def _pieces(text: str, parent: Value) -> tuple[list[tuple[str, str, str]], str, bool]:
-    """The members of ``parent`` as (what stands before it, the member, the comment after it on its line);
-    what stands between the last one and the brace; whether a comma follows the last one.
+    """The members of ``parent``, each as (text before it, its text, comment after it on its line); the text
+    between the last one and the brace; whether a comma follows the last one.
     """
     pieces: list[tuple[str, str, str]] = []
     members, at, trailing = parent.members or (), parent.start + 1, False
@@ -208,7 +203,7 @@ def _pieces(text: str, parent: Value) -> tuple[list[tuple[str, str, str]], str, 
 
 
 def _comma(text: str, at: int, end: int) -> int | None:
-    """Where the comma after a value that ends at ``at`` stands, past spaces and comments."""
+    """The offset of the comma after a value that ends at ``at``; spaces and comments may precede it."""
     while at < end:
         found = _TOKEN.match(text, at, end)
         if found is None or found.lastgroup not in ("space", "comment"):
@@ -217,29 +212,31 @@ def _comma(text: str, at: int, end: int) -> int | None:
     return None
 
 
-class _Reader:
-    """The tokens of a text, one ahead. kind: of the next token; ``end`` after the last."""
+class _Parser:
+    """A recursive descent parser. kind, token, start, end: of the next token; after the last, kind is
+    "end"."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = self._read()
+        self._tokens = self._tokenize()
         self.kind, self.token, self.start, self.end = "", "", 0, 0
         self._next()
 
-    def wrong(self, reason: str) -> JsoncError:
+    def error(self, reason: str) -> JsoncError:
+        """The error at the next token."""
         return JsoncError(reason, self._text, self.start)
 
     def value(self, depth: int) -> Value:
-        """The value that begins here. Raises JsoncError."""
-        if depth > DEEPEST:
-            raise self.wrong(f"there are more than {DEEPEST} levels")
+        """Parses the value that begins at the next token. Raises JsoncError."""
+        if depth > MAX_DEPTH:
+            raise self.error(f"there are more than {MAX_DEPTH} levels")
         start = self.start
         if self.token == "{":
             return self._object(start, depth)
         if self.token == "[":
             return self._array(start, depth)
         if self.kind not in ("string", "scalar"):
-            raise self.wrong("a value belongs here")
+            raise self.error("a value belongs here")
         data, end = self._scalar(), self.end
         self._next()
         return Value(start, end, data)
@@ -249,15 +246,15 @@ class _Reader:
         self._next()
         while self.token != "}":
             if self.kind != "string":
-                raise self.wrong('a key in double quotes, or "}", belongs here')
+                raise self.error('a key in double quotes, or "}", belongs here')
             key, at = str(self._scalar()), self.start
             self._next()
             if self.token != ":":
-                raise self.wrong('":" belongs here')
+                raise self.error('":" belongs here')
             self._next()
             value = self.value(depth + 1)
             members.append(Member(key, at, value.end, value))
-            self._separated("}")
+            self._expect_separator("}")
         end = self.end
         self._next()
         return Value(start, end, {member.key: member.value.data for member in members}, tuple(members))
@@ -267,27 +264,27 @@ class _Reader:
         self._next()
         while self.token != "]":
             items.append(self.value(depth + 1).data)
-            self._separated("]")
+            self._expect_separator("]")
         end = self.end
         self._next()
         return Value(start, end, items)
 
-    def _separated(self, closing: str) -> None:
+    def _expect_separator(self, closing: str) -> None:
         if self.token == ",":
             self._next()
         elif self.token != closing:
-            raise self.wrong(f'"," or "{closing}" belongs here')
+            raise self.error(f'"," or "{closing}" belongs here')
 
     def _scalar(self) -> object:
         try:
             return json.loads(self.token)
         except ValueError as error:
-            raise self.wrong("there is no such string or number in JSON") from error
+            raise self.error("there is no such string or number in JSON") from error
 
     def _next(self) -> None:
         self.kind, self.token, self.start, self.end = next(self._tokens)
 
-    def _read(self) -> Iterator[tuple[str, str, int, int]]:
+    def _tokenize(self) -> Iterator[tuple[str, str, int, int]]:
         text, at = self._text, 0
         while at < len(text):
             found = _TOKEN.match(text, at)

@@ -1,4 +1,4 @@
-"""The MCP clients whose config files are known: where the files are and what an entry looks like in them.
+"""The MCP clients that mcpzip knows: the paths of their config files, and the format of an entry.
 
 Sources: each client's own documentation, November 2026.
 """
@@ -15,9 +15,9 @@ Dialect = Literal["claude", "plain", "cursor", "vscode", "gemini", "opencode", "
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. name: as ``--from`` takes it; title: as people know it. files: the paths of the user's
-    config, of which any may exist. servers: the keys that lead to the object of servers in them. dialect: how
-    an entry is spelled. project: files of one project, relative to its folder.
+    """One client. name: for ``--from``; title: for people. files: paths of the user's config; any of them may
+    exist. servers: the keys in these files that lead to the object of servers. dialect: the format of an
+    entry. project: files of one project, relative to its folder.
     """
 
     name: str
@@ -30,8 +30,8 @@ class Client:
 
 
 def known_clients(env: Mapping[str, str], system: str = sys.platform) -> tuple[Client, ...]:
-    """Every client, with its files as this user has them. env: the environment, for the home folder and the
-    folders of applications. system: as `sys.platform` has it.
+    """All clients, with the paths of this user's files. env: environment variables that determine the home
+    folder and the folders of applications. system: as `sys.platform`.
     """
     windows, mac = system == "win32", system == "darwin"
     home = (env.get("USERPROFILE") if windows else env.get("HOME")) or os.path.expanduser("~")

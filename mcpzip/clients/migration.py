@@ -1,10 +1,10 @@
-"""Servers of MCP clients moved into mcpzip's config, and back.
+"""Moves the servers of MCP clients into mcpzip's config.
 
 The rules:
 
-1. What will be changed is computed whole before the first byte is written; `plan` writes nothing.
-2. A record with the old bytes of every file is on disk before the first of them changes. mcpzip's config is
-   written before the clients', so that whatever interrupts it, each server is in at least one of them.
+1. All changes are computed before the first byte is written; `plan` writes nothing.
+2. The old bytes of every file are on disk before the first file changes (`mcpzip.clients.record`). mcpzip's
+   config is written before the clients' files, so that each server is in at least one file at any time.
 3. A file that has changed since it was read is not written.
 """
 
@@ -26,18 +26,18 @@ from mcpzip.system.files import read_bytes_limited, write_atomic
 
 CONFIG_SERVERS = ("mcpServers",)
 ENTRY = "mcpzip"
-"""What mcpzip is called in a client's config."""
+"""The name of mcpzip's entry in a client's config."""
 _PROJECTS = ("projects",)
 _BESIDE_TRANSPORT = ("disabled", "timeout", "tools", "pin", "boost")
 
 
 class MigrationError(McpzipError):
-    """A migration, or taking one back, can't be done. Nothing was changed, or the message says what was."""
+    """A migration can't be done or undone. Nothing was changed, unless the message names what was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file of a client that names servers."""
+    """A client's config file that contains servers."""
 
     client: Client
     path: str
@@ -47,8 +47,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A server that is moved. name: in the client; as_name: in mcpzip's config. new: whether it is added
-    there; else the same server is there already. left_out: keys of its entry that mcpzip doesn't have.
+    """A server that is moved. name: in the client; as_name: in mcpzip's config. new: False if mcpzip's config
+    has the same server already. left_out: keys of its entry that mcpzip doesn't have.
     """
 
     source: Source
@@ -60,7 +60,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A server, or with an empty name a file, that stays as it is, and why."""
+    """A server that is not moved, or a file that is not changed (then ``name`` is ""), and the reason."""
 
     client: str
     path: str
@@ -70,8 +70,8 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file before and after. before: None where there was none. removed: entries by name, as text;
-    added: entries by name.
+    """The old and the new content of a file. before: None if there is no file yet. servers: the keys that
+    lead to its servers. removed: texts of entries by name (`Document.raw`); added: entries by name.
     """
 
     path: str
@@ -85,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a migration does. changes: mcpzip's config first; empty when there is nothing to do."""
+    """The steps of a migration. changes: mcpzip's config first; empty if there is nothing to do."""
 
     moves: tuple[Move, ...]
     stays: tuple[Stay, ...]
@@ -101,10 +101,11 @@ def plan(
     arguments: Sequence[str],
     project: str = "",
 ) -> Plan:
-    """What moving the servers of ``clients`` to the config at ``config_path`` changes.
+    """Plans to move the servers of ``clients`` to the config at ``config_path``. Writes nothing.
 
-    command, arguments: how a client starts mcpzip with that config. project: the folder whose project files
-    are looked at; their servers stay. Raises MigrationError for a config that can't be read or changed.
+    command, arguments: the command line with which clients start mcpzip with that config. project: a folder
+    whose project files are read too; their servers aren't moved. Raises MigrationError if the config can't be
+    read or changed.
     """
     stays: list[Stay] = []
     sources = [source for client in clients for source in _sources(client, stays)]
@@ -118,22 +119,23 @@ def plan(
                 continue
             try:
                 translated = moved(data, source.client.dialect)
-                as_name, new = _placed(name, translated.entry, entries, source.client)
+                as_name, new = _config_name(name, translated.entry, entries, source.client)
                 _check(config_path, as_name, translated.entry, env)
             except NotMovable as error:
                 stays.append(Stay(source.client.title, source.path, name, str(error)))
                 continue
-            entries[as_name] = entries[as_name] if not new else translated.entry
+            if new:
+                entries[as_name] = translated.entry
             moves.append(Move(source, name, as_name, new, translated.left_out))
-    stays += _of_projects(clients, sources, project)
+    stays += _project_servers(clients, sources, project)
     changes = _client_changes(sources, moves, command, arguments, stays)
-    kept = {change.path for change in changes}
-    moves = [move for move in moves if move.source.path in kept]
+    changed = {change.path for change in changes}
+    moves = [move for move in moves if move.source.path in changed]
     added = {move.as_name: entries[move.as_name] for move in moves if move.new}
     if added:
         try:
             after = config.edited(CONFIG_SERVERS, (), added)
-            parse(after, config_path, env)  # what is secret in the new entries is known from here on
+            parse(after, config_path, env)  # also registers the secrets of the new entries for redaction
         except (DocumentError, ConfigError) as error:
             raise MigrationError(f"{config_path} can't be changed: {error}") from error
         changes.insert(0, Change(config_path, "json", CONFIG_SERVERS, before, after, {}, added))
@@ -141,7 +143,7 @@ def plan(
 
 
 def write(change: Change) -> None:
-    """Puts ``change`` on disk. Raises MigrationError when the file is no longer what it was."""
+    """Writes the new content of a file. Raises MigrationError if the file has changed since `plan`."""
     if read_file(change.path) != change.before:
         raise MigrationError(
             f"{change.path} was changed meanwhile. Quit the program that uses it and try again."
@@ -158,14 +160,14 @@ def digest(data: bytes) -> str:
 
 
 def _mode(change: Change) -> int:
-    """The mode of a client's file stays; mcpzip's config, which now holds secrets, is its owner's alone."""
+    # mcpzip's config now contains secrets, so only its owner may read it. A client's file keeps its mode.
     if change.servers == CONFIG_SERVERS and change.added.keys() != {ENTRY}:
         return 0o600
     return os.stat(change.path).st_mode & 0o777 if os.path.exists(change.path) else 0o600
 
 
 def read_file(path: str) -> bytes | None:
-    """The bytes of a config file; None where there is none. Raises MigrationError."""
+    """The bytes of the file; None if there is none. Raises MigrationError."""
     try:
         return read_bytes_limited(path, limits.CLIENT_CONFIG)
     except FileNotFoundError:
@@ -175,7 +177,7 @@ def read_file(path: str) -> bytes | None:
 
 
 def _sources(client: Client, stays: list[Stay]) -> list[Source]:
-    """The files of ``client`` that name servers."""
+    """The files of ``client`` that contain servers."""
     found: list[Source] = []
     for path in client.files:
         try:
@@ -208,38 +210,38 @@ def _config(path: str, data: bytes | None) -> tuple[Document, dict[str, dict[str
     return document, {name: dict(entry) for name, entry in servers.items() if isinstance(entry, dict)}
 
 
-def _placed(
+def _config_name(
     name: str, entry: Mapping[str, object], entries: Mapping[str, Mapping[str, object]], client: Client
 ) -> tuple[str, bool]:
-    """What ``entry`` is called in the config, and whether it is new there."""
-    for other, known in entries.items():
-        if _transport(known) == _transport(entry):
+    """The name of ``entry`` in mcpzip's config, and whether it is new there."""
+    for other, existing in entries.items():
+        if _transport(existing) == _transport(entry):
             return other, False
-    wanted = _valid(name)
-    if wanted not in entries:
-        return wanted, True
-    wanted = _valid(f"{name}-{client.name}")
+    valid = _valid_name(name)
+    if valid not in entries:
+        return valid, True
+    valid = _valid_name(f"{name}-{client.name}")
     number = 2
-    while wanted in entries:
-        wanted, number = _valid(f"{name}-{client.name}-{number}"), number + 1
-    return wanted, True
+    while valid in entries:
+        valid, number = _valid_name(f"{name}-{client.name}-{number}"), number + 1
+    return valid, True
 
 
 def _transport(entry: Mapping[str, object]) -> dict[str, object]:
-    """What makes two entries the same server: how it is reached, not how it is treated."""
+    """The settings of the connection: two entries with the same ones are the same server."""
     empty: tuple[object, ...] = (None, [], {}, "")
-    kept = {key: value for key, value in entry.items() if key not in _BESIDE_TRANSPORT and value not in empty}
-    if str(kept.get("type", "")).lower() in ("stdio", "http", "streamable-http", "streamablehttp"):
-        del kept["type"]
-    return kept
+    keys = {key: value for key, value in entry.items() if key not in _BESIDE_TRANSPORT and value not in empty}
+    if str(keys.get("type", "")).lower() in ("stdio", "http", "streamable-http", "streamablehttp"):
+        del keys["type"]
+    return keys
 
 
-def _valid(name: str) -> str:
-    """``name`` as a server of mcpzip can be called."""
+def _valid_name(name: str) -> str:
+    """``name``, changed if it isn't valid as a server name of mcpzip."""
     if not server_name_problem(name):
         return name
-    found = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.") or "server"
-    return found if not server_name_problem(found) else "server"
+    valid = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.")
+    return valid if valid and not server_name_problem(valid) else "server"
 
 
 def _check(path: str, name: str, entry: dict[str, object], env: Mapping[str, str]) -> None:
@@ -264,9 +266,8 @@ def _client_changes(
         if not names:
             continue
         present = source.document.servers(client.servers)
-        known = any(is_mcpzip(data) for data in present.values())
         add: dict[str, Entry] = {}
-        if not known:
+        if not any(is_mcpzip(data) for data in present.values()):
             name = ENTRY if ENTRY not in present or ENTRY in names else f"{ENTRY}-proxy"
             add[name] = own_entry(client.dialect, command, list(arguments))
         removed = {name: source.document.raw(client.servers, name) for name in names}
@@ -279,8 +280,8 @@ def _client_changes(
     return changes
 
 
-def _of_projects(clients: Sequence[Client], sources: Sequence[Source], folder: str) -> list[Stay]:
-    """The servers of projects: they are started for one project only, and stay with it."""
+def _project_servers(clients: Sequence[Client], sources: Sequence[Source], folder: str) -> list[Stay]:
+    """The servers of single projects, which are not moved."""
     reason = "it belongs to one project, and mcpzip's config is for all of them"
     stays: list[Stay] = []
     for source in sources:

@@ -1,10 +1,10 @@
-"""What a migration changed, kept on disk so that it can be undone.
+"""The record of a migration on disk, and its undoing.
 
     migrations/20261123T171500.123456Z/record.json     what was changed
-                                       0.bak, 1.bak …  the files as they were
+                                       0.bak, 1.bak …  the old files
 
-The rule: the record is whole before the first file changes. A file that nobody has touched since gets its old
-bytes back; in one that has changed, only the entries are put back.
+The rule: the record is complete before the first file changes. `undo` restores the old bytes of a file that
+is as the migration wrote it; in a file that has changed since, it restores only the entries.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from mcpzip.clients.documents import DocumentError, read
-from mcpzip.clients.migration import Change, MigrationError, digest, write
+from mcpzip.clients.migration import Change, MigrationError, digest, read_file, write
 from mcpzip.model import limits
 from mcpzip.system.files import read_bytes_limited, remove_file, write_atomic
 
@@ -27,8 +27,8 @@ Outcome = Literal["restored", "merged", "removed", "unchanged"]
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. backup: the file beside the record with its old bytes, "" where there was none. after:
-    SHA-256 of what was written. mode: Unix's, of the old file.
+    """One changed file. backup: name of the file with its old bytes; "" if the migration created it. after:
+    SHA-256 of the bytes that were written. mode: Unix permissions of the old file.
     """
 
     path: str
@@ -49,13 +49,13 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def migrations_folder(config_path: str) -> str:
-    """Where the records of this config's migrations are kept."""
+    """The folder of the records of this config's migrations."""
     return os.path.join(os.path.dirname(config_path), "migrations")
 
 
-def keep(changes: Iterable[Change], config_path: str, now: float | None = None) -> str:
-    """Writes the record of ``changes``, which are not made yet. now: Unix s. Returns its folder. Raises
-    MigrationError.
+def write_record(changes: Iterable[Change], config_path: str, now: float | None = None) -> str:
+    """Writes the record of ``changes``, before they are made. now: Unix seconds. Returns the record's folder.
+    Raises MigrationError.
     """
     moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
     folder = os.path.join(migrations_folder(config_path), moment.strftime("%Y%m%dT%H%M%S.%fZ"))
@@ -84,10 +84,10 @@ def keep(changes: Iterable[Change], config_path: str, now: float | None = None) 
 
 
 def undo(config_path: str) -> list[tuple[str, Outcome]]:
-    """Takes back the last migration that was not taken back, the clients' files first. Returns what became of
-    each file. Raises MigrationError; what was put back until then stays so, and the next `undo` goes on.
+    """Undoes the last migration that isn't undone yet, the clients' files first. Returns the outcome of each
+    file. Raises MigrationError; files restored before stay restored, and the next `undo` continues.
     """
-    folder, record = _last(config_path)
+    folder, record = _last_record(config_path)
     outcomes = [(file.path, _restored(file, folder)) for file in reversed(record.files)]
     try:
         _write(folder, msgspec.structs.replace(record, undone=True))
@@ -96,7 +96,7 @@ def undo(config_path: str) -> list[tuple[str, Outcome]]:
     return outcomes
 
 
-def _last(config_path: str) -> tuple[str, _Record]:
+def _last_record(config_path: str) -> tuple[str, _Record]:
     parent = migrations_folder(config_path)
     try:
         names = sorted(os.listdir(parent), reverse=True)
@@ -108,11 +108,9 @@ def _last(config_path: str) -> tuple[str, _Record]:
             data = read_bytes_limited(os.path.join(folder, _RECORD), 4 * limits.CLIENT_CONFIG)
             record = msgspec.json.decode(data, type=_Record)
         except FileNotFoundError:
-            continue  # it was interrupted before anything was changed
+            continue  # the migration was interrupted before it changed a file
         except (OSError, msgspec.DecodeError) as error:
-            raise MigrationError(
-                f"{folder} can't be read: {error}. The files as they were lie in it."
-            ) from error
+            raise MigrationError(f"{folder} can't be read: {error}. The old files are in it.") from error
         if record.format != FORMAT:
             raise MigrationError(f"{folder} was written by another version of mcpzip ({record.format}).")
         if not record.undone:
@@ -121,24 +119,24 @@ def _last(config_path: str) -> tuple[str, _Record]:
 
 
 def _restored(file: _File, folder: str) -> Outcome:
-    old = _old(os.path.join(folder, file.backup)) if file.backup else None
-    now = _old(file.path)
+    old = read_file(os.path.join(folder, file.backup)) if file.backup else None
+    now = read_file(file.path)
     if now == old:
         return "unchanged"
     if now is not None and digest(now) == file.after:
         if old is None:
             remove_file(file.path)
             return "removed"
-        _put(file, old)
+        _write_file(file, old)
         return "restored"
     if now is None:
-        return "unchanged"  # its user removed it
-    _put(file, _merged(file, now))
+        return "unchanged"  # the user removed the file
+    _write_file(file, _merged(file, now))
     return "merged"
 
 
 def _merged(file: _File, now: bytes) -> bytes:
-    """``now`` with the entries that were removed, and without those that were added and have not changed."""
+    """``now`` with the entries that the migration removed, and without those that it added, if unchanged."""
     try:
         document = read(now, file.format)
         present = document.servers(file.servers)
@@ -147,20 +145,11 @@ def _merged(file: _File, now: bytes) -> bytes:
         return document.edited(file.servers, [name for name in remove if name not in add], add)
     except DocumentError as error:
         raise MigrationError(
-            f"{file.path} can't be changed: {error}. Its old bytes are in {file.backup}."
+            f"{file.path} can't be changed: {error}. Its old content is in {file.backup}."
         ) from error
 
 
-def _old(path: str) -> bytes | None:
-    try:
-        return read_bytes_limited(path, limits.CLIENT_CONFIG)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise MigrationError(f"{path} can't be read: {error.strerror}.") from error
-
-
-def _put(file: _File, data: bytes) -> None:
+def _write_file(file: _File, data: bytes) -> None:
     try:
         write_atomic(file.path, data, file.mode)
     except OSError as error:
@@ -172,14 +161,14 @@ def _write(folder: str, record: _Record) -> None:
 
 
 def migrate(changes: Iterable[Change], config_path: str) -> str:
-    """Makes ``changes``, after their record. Returns the record's folder. Raises MigrationError."""
+    """Writes the record, then the files. Returns the record's folder. Raises MigrationError."""
     changes = list(changes)
-    folder = keep(changes, config_path)
+    folder = write_record(changes, config_path)
     for change in changes:
         write(change)
     return folder
 
 
 def rewritten(changes: Iterable[Change]) -> list[str]:
-    """The paths of those files that no longer hold what was written: a client that runs wrote its own."""
-    return [change.path for change in changes if _old(change.path) != change.after]
+    """The paths of the files whose content is no longer ``after``, because a running client wrote them."""
+    return [change.path for change in changes if read_file(change.path) != change.after]

@@ -1,7 +1,7 @@
-"""Tables of a TOML file removed and added in place (pure).
+"""Adds and removes tables of a TOML file in place (pure).
 
 The rule: whole tables are cut out of the text or put into it; all other lines keep their bytes. The result is
-parsed, and where it doesn't say what it should (an inline table, a dotted key), the edit is refused.
+parsed, and the edit fails if it doesn't have the wanted data (because of an inline table or a dotted key).
 """
 
 import json
@@ -15,7 +15,7 @@ _HEADER = re.compile(
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _STRINGS = re.compile(r"""(\"{3}|'{3})|"(?:[^"\\]|\\.)*"|'[^']*'|#.*""")
-"""A string or comment of one line, whose quotation marks mean nothing; or (group 1) a longer one's start."""
+"""A string or comment within one line; or (group 1) the opening quotation marks of a multi-line string."""
 _ENDS = {
     '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*"{3,5}', re.DOTALL),
     "'''": re.compile(r".*?'{3,5}", re.DOTALL),
@@ -23,12 +23,12 @@ _ENDS = {
 
 
 class TomlEditError(ValueError):
-    """The text is no TOML, or can't be edited in place. The text says why."""
+    """The text is not TOML, or can't be edited in place. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A table with its header and the comment above it. path: its keys. start, end: lines."""
+    """A table with its header and the comment above it. path: its keys. start, end: line numbers from 0."""
 
     path: tuple[str, ...]
     start: int
@@ -38,18 +38,17 @@ class _Section:
 def edited(
     text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Mapping[str, object]]
 ) -> str:
-    """``text`` in which the table at ``path`` has lost the tables ``remove`` and gained ``add``.
-
-    A table of ``add`` that exists is replaced. Raises TomlEditError.
+    """``text`` without the tables ``remove`` of the table at ``path``, and with the tables ``add`` in it,
+    which replace others of their names. Raises TomlEditError.
     """
     wanted = _parsed(text)
     table: dict[str, object] = wanted
     for key in path:
         table = table.setdefault(key, {})  # type: ignore[assignment]
         if not isinstance(table, dict):
-            raise TomlEditError(f"{'.'.join(path)} is no table")
-    gone = {*remove, *add}
-    for name in gone:
+            raise TomlEditError(f"{'.'.join(path)} is not a table")
+    removed = {*remove, *add}
+    for name in removed:
         table.pop(name, None)
     table.update(add)
     lines = text.splitlines(keepends=True)
@@ -60,19 +59,19 @@ def edited(
         for section in _sections(lines)
         if section.path[:depth] == tuple(path)
         and section.path[depth : depth + 1]
-        and section.path[depth] in gone
+        and section.path[depth] in removed
     ]
-    made = [line for name, entry in add.items() for line in _table((*path, name), entry, newline)]
-    place = cut[0].start if cut else len(lines)
+    added = [line for name, entry in add.items() for line in _table((*path, name), entry, newline)]
+    position = cut[0].start if cut else len(lines)
     out: list[str] = []
     for number, line in enumerate([*lines, ""]):
-        if number == place and made:
+        if number == position and added:
             if not cut and out:
                 if not out[-1].endswith("\n"):
                     out[-1] += newline
                 if out[-1].strip():
                     out.append(newline)
-            out += made
+            out += added
             if cut and number < len(lines) and any(rest.strip() for rest in lines[cut[0].end :]):
                 out.append(newline)
         if not any(section.start <= number < section.end for section in cut):
@@ -106,7 +105,7 @@ def _without_empty(data: object) -> object:
 
 
 def _sections(lines: Sequence[str]) -> list[_Section]:
-    """The tables of a text, in order. Lines inside a string of several lines are no headers."""
+    """The tables of a text, in order. Lines inside multi-line strings aren't headers."""
     starts: list[tuple[int, tuple[str, ...]]] = []
     closing = ""
     for number, line in enumerate(lines):
@@ -115,14 +114,17 @@ def _sections(lines: Sequence[str]) -> list[_Section]:
         else:
             closing = _open_string(line, closing)
     sections: list[_Section] = []
-    ends = [_above(lines, number) for number, _ in starts[1:]] + [len(lines)]
+    ends = [_comment_start(lines, number) for number, _ in starts[1:]] + [len(lines)]
     for (number, path), end in zip(starts, ends, strict=False):
-        sections.append(_Section(path, _above(lines, number), end))
+        sections.append(_Section(path, _comment_start(lines, number), end))
     return sections
 
 
 def _open_string(line: str, closing: str) -> str:
-    """The mark that ends the string that is open after ``line``, "" for none. closing: the one before it."""
+    """The quotation marks that close the multi-line string open after ``line``; "" if none is open.
+
+    closing: the same before ``line``.
+    """
     at = 0
     while at < len(line):
         found = _ENDS[closing].match(line, at) if closing else _STRINGS.search(line, at)
@@ -133,8 +135,8 @@ def _open_string(line: str, closing: str) -> str:
     return closing
 
 
-def _above(lines: Sequence[str], number: int) -> int:
-    """The first line of the comment that stands right above line ``number``."""
+def _comment_start(lines: Sequence[str], number: int) -> int:
+    """The first line of the comment directly above line ``number``; ``number`` if there is none."""
     while number and lines[number - 1].lstrip(" \t").startswith("#"):
         number -= 1
     return number
@@ -163,10 +165,10 @@ def _table(path: Sequence[str], entry: Mapping[str, object], newline: str) -> li
         f"[{'.'.join(map(_key, path))}]",
         *(f"{_key(key)} = {_value(value)}" for key, value in plain.items()),
     ]
-    made = [line + newline for line in lines]
+    result = [line + newline for line in lines]
     for key, value in nested.items():
-        made += [newline, *_table((*path, key), value, newline)]
-    return made
+        result += [newline, *_table((*path, key), value, newline)]
+    return result
 
 
 def _key(key: str) -> str:

@@ -6,7 +6,7 @@ else.
 
 TYPE_CHECKING = False  # what `typing` calls it, without importing `typing`
 if TYPE_CHECKING:
-    from mcpzip.config.paths import card_path, config_path, snapshot_path
+    from mcpzip.config.paths import config_path, handshake_path, snapshot_path
     from mcpzip.config.reading import load, parse
     from mcpzip.config.schema import Config, SearchConfig, Secret, ServerConfig
 
@@ -15,15 +15,15 @@ __all__ = [
     "SearchConfig",
     "Secret",
     "ServerConfig",
-    "card_path",
     "config_path",
+    "handshake_path",
     "load",
     "parse",
     "snapshot_path",
 ]
 
 _MODULES = {
-    "paths": ("card_path", "config_path", "snapshot_path"),
+    "paths": ("handshake_path", "config_path", "snapshot_path"),
     "reading": ("load", "parse"),
     "schema": ("Config", "SearchConfig", "Secret", "ServerConfig"),
 }

@@ -2,7 +2,7 @@
 
 The rule: the key names of other clients are read too (Claude Code's and Gemini CLI's ``oauth`` with
 ``clientId``, Cursor's ``CLIENT_ID``, Claude Code's ``headersHelper``). Two names of the same key in one
-object are an error, because which one holds can't be known.
+object are an error, because either could be meant.
 """
 
 import re
@@ -63,7 +63,7 @@ _SUBSTITUTION = re.compile(r"\$\(|`")
 def read_auth(server: Node, headers: Mapping[str, str]) -> AuthConfig | None:
     """The OAuth settings of a remote server; None when OAuth is not used. Raises ConfigError.
 
-    headers: of the config. With an Authorization header among them, OAuth is not used.
+    headers: the server's headers in the config. With an Authorization header, OAuth is not used.
     """
     node = get_with_aliases(server, AUTH)
     if any(name.lower() == "authorization" for name in headers):
@@ -96,7 +96,7 @@ def read_headers_command(server: Node) -> tuple[str, ...]:
 
 
 def read_auth_store(node: Node | None) -> AuthStore:
-    """Where grants are stored: the ``auth`` beside ``mcpServers``. Raises ConfigError."""
+    """Reads the ``auth`` beside ``mcpServers``: where sign-ins are stored. Raises ConfigError."""
     if node is None:
         return "file"
     store = node.object('write an object, such as {"store": "keyring"}', ("store",)).get("store")

@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``value`` at the key path ``path`` of the file."""
+    """The value at the key path ``path`` of the file."""
 
     source: Source
     path: str
@@ -105,8 +105,7 @@ class Node:
         if not isinstance(self.value, list):
             raise self.error(f"found {_type_name(self.value)}", remedy)
         return tuple(
-            Node(self.source, f"{self.path}[{at}]", each).text("write a string, in double quotes")
-            for at, each in enumerate(self.value)
+            Node(self.source, f"{self.path}[{at}]", each).text(TEXT) for at, each in enumerate(self.value)
         )
 
     def text_members(self, remedy: str) -> dict[str, str]:
@@ -121,7 +120,7 @@ class Node:
             raise self.error(f"found {_type_name(value)}", f"write a number of {unit}, such as 30")
         if not 0 < value <= most:
             remedy = f"write a number of {unit} above 0 and up to {most:,.0f}"
-            raise self.error(f"found {_short(value)}", remedy)
+            raise self.error(f"found {str(value)[:20]}", remedy)
         return float(value)
 
     def number_between(self, least: float, most: float) -> float:
@@ -130,7 +129,7 @@ class Node:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(f"found {_type_name(value)}", remedy)
         if not least <= value <= most:
-            raise self.error(f"found {_short(value)}", remedy)
+            raise self.error(f"found {str(value)[:20]}", remedy)
         return float(value)
 
     def integer(self, least: int, most: int) -> int:
@@ -163,10 +162,6 @@ def _type_name(value: object) -> str:
     return _TYPE_NAMES.get(type(value), "an object")
 
 
-def _short(value: float) -> str:
-    return str(value)[:20]
-
-
 SYNONYMS = {
     "servers": "mcpServers",
     "transport": "type",
@@ -181,13 +176,13 @@ SYNONYMS = {
     "allow": "tools.allow",
     "deny": "tools.deny",
 }
-"""By a wrong key, ours: keys of other programs, and frequent mistakes."""
+"""The right key by a wrong one: keys of other programs, and frequent mistakes."""
 
 MISPLACED = {
     "expose": 'write it beside "mcpServers": it is for all servers at once',
     "pin": "write it into a server, as mcpServers.NAME.pin",
 }
-"""By a key that is often put into the wrong object, the remedy."""
+"""The remedy by a key that is often put into the wrong object."""
 
 
 def _suggestion(key: str, known: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """The paths of our files.
 
-The rule: this module is imported first at start-up, so it imports only `os` and reads no file. Cache files
-are in ``cache/`` beside the config and their names contain the config's, so that two configs never share one.
+The rule: this module is imported first at start-up, so it imports only `os` and reads no file. The names of
+cache files contain the name of the config file, so that two configs in one folder never share a cache file.
 """
 
 import os
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT = "~/.config/compressed-mcp-proxy/config.json"
-"""The path that the original uses, on every system."""
+"""The path that the original mcpzip uses, on every system."""
 CONFIG_VARIABLE = "MCPZIP_CONFIG"
-"""The environment variable that names another."""
+"""The environment variable with the path of another config file."""
 
 _HOME = {"\\": "USERPROFILE"}.get(os.sep, "HOME")
 
@@ -33,20 +33,18 @@ def expand_home(path: str, env: "Mapping[str, str]") -> str:
 
 def snapshot_path(config_path: str) -> str:
     """The file of the catalog's snapshot; for ``config.json`` the original's ``cache/tools.json``."""
-    folder, name = os.path.split(config_path)
-    return os.path.join(folder, "cache", "tools.json" if name == "config.json" else f"{name}.tools.json")
+    name = os.path.basename(config_path)
+    return _cache_file(config_path, "tools.json" if name == "config.json" else f"{name}.tools.json")
 
 
 def index_path(config_path: str) -> str:
     """The file of the search index."""
-    folder, name = os.path.split(config_path)
-    return os.path.join(folder, "cache", f"{name}.index.bin")
+    return _cache_file(config_path, f"{os.path.basename(config_path)}.index.bin")
 
 
-def card_path(config_path: str) -> str:
-    """The file of the responses that `server.frontdesk` gives."""
-    folder, name = os.path.split(config_path)
-    return os.path.join(folder, "cache", f"{name}.front.json")
+def handshake_path(config_path: str) -> str:
+    """The file of the results with which `server.early_handshake` answers."""
+    return _cache_file(config_path, f"{os.path.basename(config_path)}.handshake.json")
 
 
 def cache_folder(config_path: str) -> str:
@@ -55,5 +53,9 @@ def cache_folder(config_path: str) -> str:
 
 
 def auth_folder(config_path: str) -> str:
-    """The folder of the grants of this config's servers; configs in the same folder share it."""
+    """The folder of the sign-ins of this config's servers; configs in the same folder share it."""
     return os.path.join(os.path.dirname(config_path), "auth")
+
+
+def _cache_file(config_path: str, name: str) -> str:
+    return os.path.join(cache_folder(config_path), name)

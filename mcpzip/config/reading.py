@@ -2,9 +2,9 @@
 
 The rules:
 
-1. The original's config is read unchanged. ``null`` for an optional key is the same as leaving it out.
+1. A config of the original mcpzip is valid unchanged. ``null`` for an optional key means that it is missing.
 2. A mistake in the file's structure makes the whole file unusable, and the error gives its place and remedy.
-3. An unknown key is a warning.
+3. An unknown key causes a warning.
 """
 
 import os
@@ -38,11 +38,11 @@ KEYS = (
 
 EXPOSE: tuple[Expose, ...] = get_args(Expose)
 GEMINI_KEY = "GEMINI_API_KEY"
-"""The environment variable of the API key; it overrides the file's."""
+"""The environment variable with the API key. It overrides ``gemini_api_key`` in the file."""
 
 
 def load(path: str, env: Mapping[str, str]) -> Config:
-    """The config in the file ``path``. env: values of its variables. Raises ConfigError."""
+    """The config in the file ``path``. env: values for its ``${VARIABLES}``. Raises ConfigError."""
     try:
         data = read_bytes_limited(path, limits.CONFIG)
     except OSError as error:
@@ -51,7 +51,7 @@ def load(path: str, env: Mapping[str, str]) -> Config:
 
 
 def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
-    """The config in ``data``. path: of its file, for errors and as `Config.path`. Raises ConfigError."""
+    """The config in ``data``, the content of the file ``path``, which errors name. Raises ConfigError."""
     source = Source(path, env)
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
     servers = _servers(top)
@@ -80,25 +80,26 @@ def _servers(top: Node) -> dict[str, ServerConfig]:
         servers = {name: read_server(name, each) for name, each in node.members().items()}
         servers = _with_environments(top, node, servers)
     if not servers:
-        nowhere = Node(top.source, "mcpServers", None)
         stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]
         remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
-        nowhere.warn("there are no servers, and so no tools", remedy)
+        Node(top.source, "mcpServers", None).warn("there are no servers, and so no tools", remedy)
     return servers
 
 
 def _with_environments(top: Node, node: Node, servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
-    """``servers`` with what each inherits of our environment, and what not: the secrets of the others."""
-    for_all = inherited(top.get("inheritEnv")) or ()
-    refers = {name: frozenset(referred(each.value)) for name, each in node.members().items()}
-    found: dict[str, ServerConfig] = {}
+    """``servers`` with ``inherit_env`` and ``withheld_env``: the variables of mcpzip's environment that each
+    inherits, and those that only other servers refer to, which it doesn't.
+    """
+    default_globs = inherited(top.get("inheritEnv")) or ()
+    references = {name: frozenset(referred(each.value)) for name, each in node.members().items()}
+    result: dict[str, ServerConfig] = {}
     for name, server in servers.items():
-        others = frozenset[str]().union(*(each for other, each in refers.items() if other != name))
+        others = frozenset[str]().union(*(each for other, each in references.items() if other != name))
         own = node.members()[name].get("inheritEnv")
-        globs = server.inherit_env if own is not None or server.transport != "stdio" else for_all
-        withheld = (others - refers[name]) | {GEMINI_KEY} if globs else frozenset()
-        found[name] = replace(server, inherit_env=globs, withheld_env=withheld)
-    return found
+        globs = server.inherit_env if own is not None or server.transport != "stdio" else default_globs
+        withheld = (others - references[name]) | {GEMINI_KEY} if globs else frozenset()
+        result[name] = replace(server, inherit_env=globs, withheld_env=withheld)
+    return result
 
 
 def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:

@@ -57,13 +57,14 @@ class Secret:
 class AuthConfig:
     """The OAuth settings of one server over HTTP.
 
-    client_id, client_secret: of a client registered by hand; with "" and None mcpzip registers one.
-    issuer: of the only authorization server that may be used; "" for any that the server names.
-    client_metadata_url: of a client ID metadata document; it is the client ID where the authorization server
-    supports that. scope: to request; None for the one the server names. grant: by which a token is obtained:
-    a person's consent, or client credentials (RFC 6749, 4.4). private_key: path of the PEM file that signs
-    client assertions (RFC 7523) with ``algorithm``; "" to use the client secret. callback_port: of the
-    redirect URI; 0 for any. mcp_remote: whether mcp-remote's grant for this server may be used.
+    client_id, client_secret: of a client registered by hand; if "" and None, mcpzip registers itself.
+    issuer: the only authorization server that may be used; "" for any that the server names.
+    client_metadata_url: the URL of a client ID metadata document, which is the client ID if the authorization
+    server supports that. scope: the scope to request; None for the one that the server names. grant: how the
+    token is obtained: a person's consent, or client credentials (RFC 6749, 4.4). private_key: path of the PEM
+    file that signs client assertions (RFC 7523) with ``algorithm``; "" to use the client secret.
+    callback_port: port of the redirect URI; 0 for any. mcp_remote: whether a sign-in of mcp-remote for this
+    server may be used.
     """
 
     client_id: str = ""
@@ -83,16 +84,16 @@ class ServerConfig:
     """One upstream: how to connect to it, and which of its tools may be used.
 
     name: a valid server name. transport: decides which of the following fields are used.
-    command, args, env, cwd: stdio. ``env`` is added to our environment; ``cwd`` None is our working folder.
-    url, headers: http and sse. headers_command: a program and its arguments that prints more headers; () for
-    none. auth: None for a server that doesn't use OAuth.
-    disabled: not to be used. timeout: seconds a call may take, None for the config's.
+    command, args, env, cwd: stdio. ``env`` is added to what the server inherits; ``cwd`` None is mcpzip's
+    working folder. url, headers: http and sse. headers_command: a program, with its arguments, that prints
+    more headers; () for none. auth: None for a server that doesn't use OAuth.
+    disabled: whether the server is ignored. timeout: seconds that a call may take; None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: globs that
     override it. pin: globs over the upstream's own tool names; these tools are also shown directly.
-    boost: how much search prefers its tools, 0.1 to 10.
-    inherit_env: globs over the variables of mcpzip's environment that it gets besides `PASSED_ON`.
-    withheld_env: variables that the entries of other servers refer to; a glob doesn't pass them on.
-    problem: why it can't be used and what to do, as a sentence; None when it can.
+    boost: how much search prefers the server's tools, 0.1 to 10.
+    inherit_env: globs over the variables of mcpzip's environment that the server inherits besides
+    `system.environment.PASSED_ON`. withheld_env: variables to which only other servers refer; no glob matches
+    them. problem: why the server can't be used and what to do, as a sentence; None if it can be used.
     """
 
     name: str
@@ -117,8 +118,8 @@ class ServerConfig:
 
     @property
     def fingerprint(self) -> str:
-        """Eight hex digits that change when the settings to connect change: what is cached of the server may
-        then be wrong. 32 bits are enough to detect a change, and too few to recover a token from.
+        """Eight hex digits that change with the settings of the connection, because what is cached of the
+        server may then be wrong. 32 bits are enough to detect a change, and too few to recover a token from.
         """
         parts = (
             self.transport,
@@ -138,7 +139,7 @@ class ServerConfig:
 
     @property
     def _sign_in(self) -> tuple[str, ...]:
-        """The configured sign-in settings; () without any, as in configs of older versions."""
+        """The sign-in settings; () if there are none, so that older configs keep their fingerprints."""
         command = ("headersCommand", *self.headers_command) if self.headers_command else ()
         if self.auth is None:
             own = self.transport == "stdio" or any(name.lower() == "authorization" for name in self.headers)
@@ -160,10 +161,10 @@ class SemanticConfig:
     """The semantic search tier.
 
     provider: "local" is the table of word vectors that ships with mcpzip, "onnx" a local transformer;
-    "ollama" and "openai" are servers with these APIs; "off" is none.
-    url: of the server; "" for the provider's default. model: None for the provider's default.
-    dimensions: to request from the server, None for the model's own. deadline: seconds a query may take.
-    query_prefix, document_prefix: to put before each text; None for the model's usual one.
+    "ollama" and "openai" are servers with these APIs; "off" is no semantic search.
+    url: the server's address; "" for the provider's default. model: None for the provider's default.
+    dimensions: length of the vectors to request; None for the model's own. deadline: seconds that a query may
+    take. query_prefix, document_prefix: text put before each text; None for the model's usual prefix.
     """
 
     provider: Provider = "local"
@@ -180,10 +181,10 @@ class SemanticConfig:
 class SearchConfig:
     """The search settings.
 
-    default_limit: tools in an answer, unless the request says otherwise. max_tokens: tokens in an answer.
-    learn: whether tools that were called before rank higher. model: of Gemini; None uses no model even with
-    a key. llm_deadline: seconds it may take. threshold: the cosine similarity (0 to 1) below which a tool
-    that only the semantic tier found is left out; None for the tier's own.
+    default_limit: maximum number of tools in a reply, unless the request has a limit. max_tokens: maximum of
+    tokens in a reply. learn: whether tools that were called before rank higher. model: of Gemini; None for no
+    model, even with a key. llm_deadline: seconds that the model may take. threshold: the cosine similarity (0
+    to 1) below which tools that only the semantic tier found are left out; None for the tier's own.
     """
 
     default_limit: int = DEFAULT_LIMIT
@@ -199,7 +200,7 @@ class SearchConfig:
 class Config:
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
-    auth_store: where grants are stored.
+    auth_store: where sign-ins are stored.
     """
 
     path: str

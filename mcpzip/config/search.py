@@ -1,7 +1,6 @@
-"""The config's ``search``.
+"""The ``search`` of a config.
 
-The rule: `semantic` is a provider, a URL or an object, with the same meaning in each form. A URL alone also
-determines which API its server has.
+The rule: ``semantic`` is a provider, a URL or an object. Without a provider, the URL determines the API.
 """
 
 import re
@@ -25,14 +24,8 @@ from mcpzip.config.server import URL
 
 KEYS = ("default_limit", "max_tokens", "learn", "model", "llm_deadline_seconds", "semantic", "threshold")
 SEMANTIC_KEYS = (
-    "provider",
-    "url",
-    "model",
-    "api_key",
-    "dimensions",
-    "deadline_seconds",
-    "query_prefix",
-    "document_prefix",
+    *("provider", "url", "model", "api_key", "dimensions", "deadline_seconds"),
+    *("query_prefix", "document_prefix"),
 )
 
 SERVER_ONLY_KEYS = tuple(key for key in SEMANTIC_KEYS if key not in ("provider", "deadline_seconds"))
@@ -49,11 +42,11 @@ _PROVIDER = 'write "local", "onnx", "ollama", "openai" or "off"'
 _SEMANTIC = 'write "local", "onnx", "ollama", "off", the URL of an embedding server, or an object'
 _URL = "write the whole address, such as http://127.0.0.1:11434"
 _QUOTABLE = re.compile(r"[\w.-]{0,20}")
-"""A value that an error may quote. Any other could be a URL with a password."""
+"""Values that an error may quote. Others could be a URL with a password."""
 
 
 def read_search(node: Node | None) -> SearchConfig:
-    """The ``search`` of a config; None for a config without. Raises ConfigError."""
+    """The search settings; the defaults if ``node`` is None. Raises ConfigError."""
     if node is None:
         return SearchConfig()
     node.object('write an object, such as {"default_limit": 5}', KEYS)
@@ -112,7 +105,7 @@ def _object(node: Node) -> SemanticConfig:
     name = _text(provider)
     secret = _text(key)
     if url and not address:
-        # Its variable isn't set, which is a warning already. Texts must not go to a default address instead.
+        # A variable in it isn't set, for which there is a warning. Texts must not go to a default address.
         return SemanticConfig()
     found = SemanticConfig(
         provider=_provider(provider, name, _PROVIDER) if provider and name else "local",
@@ -147,7 +140,7 @@ def _url_provider(node: Node, url: str) -> Provider:
     try:
         if URL.fullmatch(url):
             return provider_of(url)
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, a bracket that is not closed
         pass
     raise node.error("not an http address", _URL)
 

@@ -48,10 +48,10 @@ _SECRET_ATTRIBUTE = re.compile(
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*|/[A-Za-z][\w-]*)[=:](.*)", re.DOTALL)
 """An option and its value in one word, also in the syntax of Windows and .NET."""
 _FLAG = re.compile(r"--?[a-z]+(?:[-_][a-z]+)*(?:=.*)?", re.DOTALL)
-"""A word that is an option even after an option with a secret value."""
+"""A word that is an option, even if the option before it has a secret value."""
 _HEADER = re.compile(r"\s*([A-Za-z][\w-]*)\s*:(?!//)\s*(\S.*?)\s*")
 _HEADER_WORDS = 2
-"""The maximum of words in a header value, a scheme and credentials; with more the text is a sentence."""
+"""Maximum number of words in a header's value: a scheme and credentials. Longer texts are sentences."""
 _CREDENTIALS = re.compile(
     r"\b(?:bearer|basic|dpop)\s+([^\s\"',;]+)|\A\s*(?:token|apikey|key)\s+(\S+)\s*\Z", re.I
 )
@@ -65,9 +65,9 @@ _NOT_USERS = frozenset(
 """Words before a colon and an ``@`` that are a scheme and no user."""
 _USER_OPTIONS = ("-u", "--user", "--proxy-user")
 _MIN_TOKEN_LENGTH = 20
-"""Characters from which on a user name in a URL may be a token."""
+"""A user name in a URL with at least this many characters may be a token."""
 _MAX_DEPTH = 6
-"""The maximum nesting of texts: a command in an argument, JSON in its option, a URL in that."""
+"""Maximum nesting of texts: a command in an argument, JSON in its option, a URL in that."""
 
 
 def register_secrets(server: ServerConfig, node: Node) -> None:
@@ -112,7 +112,7 @@ def _register_unless_plain(value: str) -> None:
 
 
 def _register_secret(value: str) -> None:
-    """Registers ``value``, whose name says that it is a secret, and the password of ``user:password``."""
+    """Registers ``value``, which is a secret by its name, and the password of ``user:password``."""
     _register_unless_plain(value)
     user, colon, password = value.strip().partition(":")
     if colon and user and not any(map(str.isspace, value.strip())) and "://" not in value:
@@ -126,7 +126,7 @@ def _register_in_text(text: str, depth: int = 0, *, headers: bool = False) -> No
     """Registers the secrets in ``text``: in URLs, JSON, header lines, credentials with their scheme,
     ``user:password@host``, lists of ``name=value`` and the options of a command line.
 
-    headers: whether its name says that it holds headers.
+    headers: whether ``text`` contains headers, by its name.
     """
     if depth > _MAX_DEPTH:
         return
@@ -187,7 +187,7 @@ def _register_in_document(document: object, depth: int, *, headers: bool = False
 
 
 def _names_headers(name: str) -> bool:
-    """Whether a value of this name holds headers."""
+    """Whether a value of this name contains headers."""
     return "header" in name.lower()
 
 
@@ -254,7 +254,7 @@ def _register_option(option: str, value: str, depth: int) -> None:
 
 
 def _split(line: str) -> list[str]:
-    from shlex import split  # seldom needed
+    from shlex import split  # slow to import, and rarely needed
 
     try:
         return split(line)

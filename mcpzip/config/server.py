@@ -1,7 +1,7 @@
 """One entry of ``mcpServers``.
 
-The rule: a mistake in its structure is an error of the whole file. A value that can't be used, such as an
-unset variable or an invalid URL, affects this server alone: it becomes its `ServerConfig.problem`.
+The rule: a mistake in the structure of an entry makes the whole file unusable. An unusable value, such as an
+unset variable or an invalid URL, makes only this server unusable: it becomes `ServerConfig.problem`.
 """
 
 import os
@@ -25,7 +25,7 @@ TRANSPORTS: Mapping[str, Transport] = {
     "streamablehttp": "http",
     "sse": "sse",
 }
-"""By the value of ``type`` in lower case, the transport. Some clients write ``streamableHttp``."""
+"""The transport by the value of ``type`` in lower case. Some clients write ``streamableHttp``."""
 
 STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
@@ -35,7 +35,7 @@ KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
 
 BOOST = (0.1, 10)
-"""The least and the greatest ``boost``."""
+"""Minimum and maximum of ``boost``."""
 
 _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
@@ -46,7 +46,7 @@ _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
 _NOT_IN_HEADER = re.compile(r"[\r\n\0]")
-_MCPZIP_COMMAND = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
+MCPZIP_COMMAND = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
 
 def read_server(name: str, node: Node) -> ServerConfig:
@@ -127,7 +127,7 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
 
 
 def inherited(node: Node | None) -> tuple[str, ...] | None:
-    """The globs of an ``inheritEnv``: ``true`` is all, ``false`` none; None where it is absent."""
+    """The globs of an ``inheritEnv``: ``true`` is all, ``false`` none. None if it is missing."""
     if node is None:
         return None
     if isinstance(node.value, bool):
@@ -171,9 +171,9 @@ def _pin(node: Node | None, server: str) -> tuple[str, ...]:
 
 
 def _is_this_proxy(server: ServerConfig, source: Source) -> bool:
-    """Whether ``server`` is mcpzip with this same config, which would start itself again and again."""
+    """Whether ``server`` is mcpzip with this config: it would start itself endlessly."""
     words = [os.path.basename(word.replace("\\", "/")).lower() for word in (server.command, *server.args)]
-    index = next((at for at, word in enumerate(words) if _MCPZIP_COMMAND.fullmatch(word)), len(words))
+    index = next((at for at, word in enumerate(words) if MCPZIP_COMMAND.fullmatch(word)), len(words))
     if "serve" not in words[index:]:
         return False
     path = _option("--config", server.args)

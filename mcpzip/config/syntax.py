@@ -38,7 +38,7 @@ def decode(data: bytes, file: str) -> object:
 
 
 def member(path: str, key: str) -> str:
-    """The key path of a member: ``mcpServers.slack``. A key with special characters is quoted."""
+    """The key path of a member, such as ``mcpServers.slack``. Keys with special characters are quoted."""
     plain = bool(key) and all(c.isalnum() or c in "_-.$" for c in key)
     shown = key if plain else json.dumps(key, ensure_ascii=False)
     return f"{path}.{shown}" if path else shown
@@ -73,7 +73,7 @@ def _diagnosis(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
     """The offset of the mistake, its kind and the remedy. The most specific kinds are checked first."""
     at = error.pos + len(text[error.pos :]) - len(text[error.pos :].lstrip())
     here, before = text[at:], text[:at].rstrip()
-    # Python 3.13 reports the position of a trailing comma, earlier versions the one after it.
+    # Python 3.13 reports the position of a trailing comma, earlier versions the position after the comma.
     comma, after = (at, here[1:].lstrip()) if here.startswith(",") else (len(before) - 1, here)
     if text[comma : comma + 1] == "," and after[:1] in ("}", "]"):
         return comma, f"a comma before the closing '{after[0]}'", "remove the comma"

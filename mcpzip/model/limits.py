@@ -206,9 +206,9 @@ CONFIG = 16 * MiB
 """The config file. A larger one is refused with an error."""
 CLIENT_CONFIG = 16 * MiB
 """A client's config file, which `mcpzip migrate` reads. A larger one is left as it is, with a message."""
-CARD = 4 * MiB
-"""The stored answers of the front desk. Larger ones are neither written nor used; the loaded program
-answers."""
+HANDSHAKE = 4 * MiB
+"""The stored results of the early handshake. Larger ones are neither written nor used; then the loaded
+program answers."""
 SNAPSHOT = 512 * MiB
 """The catalog on disk. A larger file is not used; the largest servers are left out so that none is
 written."""

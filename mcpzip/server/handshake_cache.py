@@ -11,7 +11,7 @@ import os
 import stat
 
 from mcpzip import __version__
-from mcpzip.config.paths import card_path
+from mcpzip.config.paths import handshake_path
 from mcpzip.model import limits
 from mcpzip.system.state_files import read_state, write_state
 
@@ -64,7 +64,7 @@ def stamp(config_path: str) -> "list[object] | None":
         pinned = [[name, used[name].get("pin")] for name in sorted(used)]
         limit = (config.get("search") or {}).get("default_limit")
         depends = [__version__, config_path, pinned, config.get("expose"), limit]
-        # A variable may say something else next time.
+        # A variable may have another value next time.
         return None if "${" in json.dumps(depends[2:]) else depends
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -73,7 +73,7 @@ def stamp(config_path: str) -> "list[object] | None":
 def read(config_path: str) -> "HandshakeCache | None":
     """The cached results for this config; None when there are none that can be trusted."""
     try:
-        results: HandshakeCache = json.loads(read_state(card_path(config_path), limits.CARD))
+        results: HandshakeCache = json.loads(read_state(handshake_path(config_path), limits.HANDSHAKE))
         fits = results["stamp"] == stamp(config_path) and all(
             key in results and type(results.get(key)) in kinds for key, kinds in _SHAPE.items()
         )
@@ -88,10 +88,10 @@ def write(config_path: str, results: "HandshakeCache") -> None:
     """
     if read(config_path) == results:
         return
-    path = card_path(config_path)
+    path = handshake_path(config_path)
     try:
         data = json.dumps(results, ensure_ascii=False).encode()
-        if len(data) <= limits.CARD:
+        if len(data) <= limits.HANDSHAKE:
             write_state(path, data)
         else:
             os.unlink(path)

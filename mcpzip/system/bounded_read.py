@@ -1,7 +1,7 @@
 """Reading a file up to a size limit.
 
-`open_regular` opens regular files only, and never blocks on a named pipe. The front desk imports this module
-at every start, so it imports only small modules of the standard library.
+`open_regular` opens regular files only, and never blocks on a named pipe. `server.early_handshake` imports
+this module at every start, so it imports only small modules of the standard library.
 """
 
 import errno

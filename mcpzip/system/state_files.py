@@ -4,7 +4,8 @@ A file or folder is used only if it belongs to this user, or to the owner of the
 replace the config anyway. Only regular files up to a size limit are read. Writing replaces a symbolic link
 instead of following it, and refuses a folder of another user. A ``.gitignore`` keeps them out of commits.
 
-The front desk imports this module at every start, so it imports only small modules of the standard library.
+`server.early_handshake` imports this module at every start, so it imports only small modules of the standard
+library.
 """
 
 import errno

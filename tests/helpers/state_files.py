@@ -24,7 +24,7 @@ class File:
         self.config, self.kind = config, kind
         self.path = {
             "snapshot": paths.snapshot_path(config),
-            "card": paths.card_path(config),
+            "handshake": paths.handshake_path(config),
             "index": paths.index_path(config),
             "usage": usage.usage_path(config),
             "answers": os.path.join(paths.cache_folder(config), "llm-answers.json"),
@@ -37,7 +37,7 @@ class File:
     def write(self):
         if self.kind == "snapshot":
             snapshot.save(self.path, self.config, CATALOG)
-        elif self.kind == "card":
+        elif self.kind == "handshake":
             handshake_cache.write(self.config, cache_of(WORDS, handshake_cache.stamp(self.config)))
         elif self.kind == "index":
             catalog_state = self.catalog_state()
@@ -55,7 +55,7 @@ class File:
     def read(self):
         if self.kind == "snapshot":
             return bool(snapshot.load(self.path, self.config)[0].entries)
-        if self.kind == "card":
+        if self.kind == "handshake":
             return handshake_cache.read(self.config) is not None
         if self.kind == "index":
             return not self.catalog_state()._index_now(CATALOG)[0]
@@ -69,4 +69,4 @@ class File:
         return bool(VectorFile(self.path, "me").load())
 
 
-KINDS = ("snapshot", "card", "index", "usage", "answers", "vectors")
+KINDS = ("snapshot", "handshake", "index", "usage", "answers", "vectors")

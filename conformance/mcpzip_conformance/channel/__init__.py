@@ -24,11 +24,11 @@ class Sink(Protocol):
         """A remark for the transcript: a status, the end of a stream."""
 
     def ended(self) -> None:
-        """Nothing more will come, on any request."""
+        """The connection has ended: no request gets an answer any more."""
 
 
 class Channel(Protocol):
-    """One client's connection. process: the one at the other end."""
+    """One client's connection. process: the process at the other end."""
 
     @property
     def process(self) -> Process: ...

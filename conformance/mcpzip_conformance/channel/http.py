@@ -37,9 +37,9 @@ _LEAVING = 1.0
 
 
 class HttpChannel:
-    """See `mcpzip_conformance.channel.Channel`. headers: sent with every request; process: the
-    one that serves, None where a fake in this process does; owned: it is ended with
-    the channel; session: its id, "" as long as there is none."""
+    """See `mcpzip_conformance.channel.Channel`. headers: sent with every request; process: the server's
+    process, None if a fake in this process is the server; owned: whether the process is ended with the
+    channel; session: the session id, "" before there is one."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class HttpChannel:
 
     @property
     def process(self) -> Process:
-        """The one that serves. There is none where a fake in this process does."""
-        assert self._process is not None, "nobody started a process for this connection"
+        """The server's process. There must be one."""
+        assert self._process is not None, "no process was started for this connection"
         return self._process
 
     def write(self, raw: bytes) -> None:
-        """POST it. A message without an answer is accepted before the next one is sent."""
-        self._start(self._post(raw), _id_asked(raw))
+        """POST a message. Messages that get no answer are sent one at a time."""
+        self._start(self._post(raw), _request_id(raw))
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
         """In the modern era by closing the request's stream, else by the notification."""
@@ -92,14 +92,14 @@ class HttpChannel:
         return True
 
     async def end(self, grace: float) -> None:
-        """End the session, every stream, and the process if it is ours."""
+        """End the session, every stream, and the process if it is owned."""
         self._leaving = True
         try:
             if self.session and (self._process is None or self._process.code is None):
                 async with asyncio.timeout(min(_LEAVING, grace or _LEAVING)):
                     await self._client.delete(self.url, headers=self._headers())
         except (*_BROKEN, TimeoutError):
-            pass  # it is leaving anyway
+            pass  # the connection is closed in any case
         finally:
             if self._watch is not None:
                 self._watch.cancel()
@@ -125,7 +125,7 @@ class HttpChannel:
 
     async def _post(self, raw: bytes) -> None:
         message = _members(raw)
-        asked = message["id"] if "id" in message and "method" in message else None
+        request_id = message["id"] if "id" in message and "method" in message else None
         method = _text(message.get("method"))
         await self._turn.acquire()
         held = [self._turn]
@@ -138,14 +138,14 @@ class HttpChannel:
             headers = self._headers() | self._modern_headers(method, message)
             # Requests run beside each other; what asks for no answer goes alone, and what makes the session
             # does until it is answered: the stream of its answer may stay open.
-            if asked is not None and method != "initialize":
+            if request_id is not None and method != "initialize":
                 next_one()
-            await self._exchange(raw, headers, method, asked, next_one)
+            await self._exchange(raw, headers, method, request_id, next_one)
         except _BROKEN as error:
             if not self._leaving:
                 self._sink.remark(f"the connection broke: {error!r}")
-                if asked is not None:
-                    self._sink.refused(asked, "The connection broke before the answer.", None)
+                if request_id is not None:
+                    self._sink.refused(request_id, "The connection broke before the answer.", None)
         finally:
             next_one()
 
@@ -154,7 +154,7 @@ class HttpChannel:
         raw: bytes,
         headers: Mapping[str, str],
         method: str | None,
-        asked: bytes | None,
+        request_id: bytes | None,
         answered_now: Callable[[], None],
     ) -> None:
         async with self._client.stream("POST", self.url, content=raw, headers=headers) as response:
@@ -168,23 +168,26 @@ class HttpChannel:
                 )
             if method == "notifications/initialized" and response.is_success:
                 self._start(self._listen(), None)
-            answered = await self._read(response, asked, answered_now)
-        if asked is not None and not answered:
+            answered = await self._read(response, request_id, answered_now)
+        if request_id is not None and not answered:
             self._sink.refused(
-                asked, f"HTTP {response.status_code} came without an answer to the request.", None
+                request_id, f"HTTP {response.status_code} came without an answer to the request.", None
             )
 
     async def _read(
-        self, response: httpx.Response, asked: bytes | None, answered_now: Callable[[], None] = lambda: None
+        self,
+        response: httpx.Response,
+        request_id: bytes | None,
+        answered_now: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Hand on what a response holds; whether the request ``asked`` is answered by it. answered_now:
-        called as soon as it is, however long the stream stays open."""
+        """Pass on the messages in a response. Returns whether it answered the request ``asked``.
+        answered_now: called as soon as it did, even if the stream stays open."""
         kind = content_type(response)
         if kind == "text/event-stream":
             answered, cursor = False, Cursor()
             async for event in events(response):
                 told = cursor.note(event) == "message" and bool(event.data)
-                if told and self._take(event.data, asked):
+                if told and self._take(event.data, request_id):
                     answered = True
                     answered_now()
             return answered
@@ -194,24 +197,24 @@ class HttpChannel:
                 self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
             return False
         message = _members(body)
-        if response.is_success or asked is None or message.get("id") == asked:
-            return self._take(body, asked)
+        if response.is_success or request_id is None or message.get("id") == request_id:
+            return self._take(body, request_id)
         # A refusal that names no request, or none of ours, is for the one that was posted.
         self._sink.remark(body[:_REMARKED].decode("utf-8", "backslashreplace"))
-        self._sink.refused(asked, f"HTTP {response.status_code}", message.get("error"))
+        self._sink.refused(request_id, f"HTTP {response.status_code}", message.get("error"))
         return True
 
-    def _take(self, raw: bytes, asked: bytes | None) -> bool:
+    def _take(self, raw: bytes, request_id: bytes | None) -> bool:
         raw = raw.replace(b"\r\n", b" ").replace(b"\n", b" ")  # between tokens; a JSON string holds none
         message = _members(raw)
         agreed = _text(_members(message.get("result", b"{}")).get("protocolVersion"))
         if agreed is not None and self._version == LATEST_LEGACY_VERSION:
             self._version = agreed
         self._sink.line(raw)
-        return asked is not None and message.get("id") == asked and "method" not in message
+        return request_id is not None and message.get("id") == request_id and "method" not in message
 
     async def _listen(self) -> None:
-        """The legacy era's stream for messages of no request; a server may refuse it."""
+        """Open the legacy era's stream for messages that belong to no request. A server may refuse it."""
         headers = self._headers() | {"Accept": "text/event-stream"}
         try:
             async with self._client.stream("GET", self.url, headers=headers) as response:
@@ -258,7 +261,7 @@ def _text(raw: bytes | None) -> str | None:
     return unquote(raw) if raw is not None and raw.startswith(b'"') else None
 
 
-def _id_asked(raw: bytes) -> bytes | None:
+def _request_id(raw: bytes) -> bytes | None:
     """The id of a request; None for an answer, whose id is of the other side's counting."""
     message = _members(raw)
     return message.get("id") if "method" in message else None

@@ -22,7 +22,7 @@ class StdioChannel:
     async def start(
         cls, command: list[str], sink: Sink, *, env: Mapping[str, str], cwd: Path
     ) -> "StdioChannel":
-        """Start ``command``. Finding when it can't be started."""
+        """Start ``command``. Raises Finding if it can't be started."""
         channel = cls(sink)
         try:
             channel.process = await Process.start(command, channel._received, env=env, cwd=cwd)
@@ -31,11 +31,11 @@ class StdioChannel:
         return channel
 
     def write(self, raw: bytes) -> None:
-        """Send a line; one without a newline gets it."""
+        """Send a line; a missing newline is added."""
         self.process.write(raw.rstrip(b"\n") + b"\n")
 
     def cancel(self, id: bytes, notification: bytes) -> bool:
-        """By the notification: stdio has no other way."""
+        """Do nothing: on stdio only the notification cancels."""
         self.write(notification)
         return True
 

@@ -1,7 +1,7 @@
-"""All checks, one file or more a group.
+"""All checks, in one file or more for each group.
 
-The rule: a check plays a scene and says in one sentence what is wrong; it knows servers and tools, never the
-way a subject shows them.
+The rule: a check plays a scene and explains a failure in one sentence. It names servers and tools; how a
+subject shows these, only `mcpzip_conformance.route` knows.
 """
 
 from mcpzip_conformance.check import Check, registered

@@ -1,7 +1,7 @@
 """Checks of arguments as models write them when they call a tool through a meta-tool.
 
-What is asked for is the same each time: the tool runs with what was meant, or it doesn't run and the reply
-says why. What must not happen is that it runs with something else.
+The rule: the tool runs with the intended arguments, or it doesn't run and the reply explains why. It never
+runs with other arguments.
 """
 
 import msgspec
@@ -41,7 +41,7 @@ ANY = server(tools=[tool("send", {"inputSchema": _OPEN}), tool("noop", text="don
 
 
 async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: str) -> None:
-    """The server got the arguments that were meant, or the call was refused in words."""
+    """The server got the intended arguments, or the call was refused with an explanation."""
     calls = stage.record(SHOP).calls("send")
     if not calls:
         expect(reply.failed and reply.text.strip(), f"With {what} nothing ran and nothing was said.")
@@ -52,7 +52,7 @@ async def _meant_or_refused(stage: Stage, player: Player, reply: Reply, what: st
 
 
 def _got(stage: Stage, wanted: object) -> None:
-    """The server got the call with these arguments."""
+    """Whether the server got the call with these arguments."""
     calls = stage.record(SHOP).calls("send")
     expect(calls, "The call did not reach the server.")
     got = calls[-1].get("arguments")

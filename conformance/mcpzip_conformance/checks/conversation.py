@@ -1,6 +1,6 @@
 """Checks of the messages during a call: progress, logs, pings, cancellation.
 
-That nothing comes is known by something that must come later; no time is waited for it.
+The rule: that a message doesn't come is proved by a message that must come after it, without waiting.
 """
 
 import json
@@ -24,12 +24,11 @@ from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, 
 from mcpzip_conformance.client import Fields
 from mcpzip_conformance.compare_conversation import (
     compare,
+    compare_notifications,
     controlled,
-    heard,
-    in_words,
+    message_lines,
     method_of,
-    spoken,
-    told_alike,
+    received_notifications,
 )
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.player import Player
@@ -56,12 +55,12 @@ _STEPS = (
 
 
 def _steps(word: str) -> list[dict[str, object]]:
-    """Progress that tells whose it is, spread out so that two calls overlap."""
+    """Progress with a text that names its call, over a time in which two calls overlap."""
     return [{"progress": n, "total": 3, "message": f"{word} {n}", "wait": 0.02} for n in (1, 2, 3)]
 
 
 def _token(token: bytes) -> bytes:
-    """``_meta`` that asks for progress under ``token`` (JSON text)."""
+    """``_meta`` with the progress token ``token`` (JSON text)."""
     return join_object({"progressToken": token})
 
 
@@ -86,7 +85,7 @@ async def progress_modern(stage: Stage) -> None:
 async def _progress(stage: Stage, version: str) -> None:
     build = server(tools=[tool("build", text="built", progress=_STEPS)])
     call = Call("build", meta=_token(b'"conformance-1"'))
-    told = await told_alike(stage, build, call, _PROGRESS, version=version)
+    told = await compare_notifications(stage, build, call, _PROGRESS, version=version)
     _under(b'"conformance-1"', told)
     values = [msgspec.json.decode(params.get("progress", b"null")) for params in told]
     expect(values == sorted(set(values)), f"The progress does not increase: {values}.")
@@ -108,12 +107,12 @@ async def progress_token_kinds(stage: Stage) -> None:
     given: list[bytes] = []
     for token in (b'"a b/1"', b'"\xc3\xa9\xe2\x98\x83"', b"0", b"7", b'"8"', b"9007199254740991"):
         given.append(token)
-        for params in await heard(player, Call("build", meta=_token(token)), _PROGRESS):
+        for params in await received_notifications(player, Call("build", meta=_token(token)), _PROGRESS):
             _given(split_object(params), given)  # it may be a late one of an earlier call
 
 
 def _under(token: bytes, told: Sequence[Fields]) -> None:
-    """Every one of these came under this token, of the same type."""
+    """Raises Finding unless all these notifications have this token, of the same type."""
     wanted = msgspec.json.decode(token)
     for params in told:
         got = msgspec.json.decode(params.get("progressToken", b"null"))
@@ -121,7 +120,7 @@ def _under(token: bytes, told: Sequence[Fields]) -> None:
 
 
 def _given(params: Fields, tokens: Sequence[bytes]) -> None:
-    """A notification came under one of these tokens."""
+    """Raises Finding unless a notification has one of these tokens."""
     got = params.get("progressToken", b"null")
     known = [_kind(token) for token in tokens]
     expect(
@@ -131,7 +130,7 @@ def _given(params: Fields, tokens: Sequence[bytes]) -> None:
 
 
 def _kind(token: bytes) -> tuple[bool, object]:
-    """A token, so that a string and a number are never the same, and two spellings of a number are."""
+    """A token as type and value: a string differs from a number, two spellings of a number are equal."""
     return token.startswith(b'"'), msgspec.json.decode(token)
 
 
@@ -170,8 +169,8 @@ async def progress_of_two_clients(stage: Stage) -> None:
 async def _two_at_a_time(
     first: Player, second: Player, one: tuple[str, str, bytes], other: tuple[str, str, bytes]
 ) -> None:
-    """Two calls of (server, tool, token): a client hears nothing under a token that it didn't give, and under
-    each nothing that the other call's tool tells."""
+    """Two concurrent calls (server, tool, token): the client gets progress with these tokens only, and with
+    each token only the progress of its call."""
     open_calls = []
     for player, (name, word, token) in ((first, one), (second, other)):
         open_calls.append((player, word, token, player.begin(name, word, b"{}", _token(token))))
@@ -242,9 +241,9 @@ async def cancel_leaves_others(stage: Stage) -> None:
         await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "It did not reach the server.")
     player.client.cancel(number)
     reply = await _reply(player, beside, "The call beside it gets no answer.")
-    expect(reply.text == "soon", f"The call beside it is answered with {in_words(reply)}.")
+    expect(reply.text == "soon", f"The call beside it is answered with {reply.brief}.")
     reply = await player.call(SHOP, "echo", b'{"n":1}')
-    expect(reply.json == {"n": 1}, f"A call after it is answered with {in_words(reply)}.")
+    expect(reply.json == {"n": 1}, f"A call after it is answered with {reply.brief}.")
 
 
 @check("conversation.cancel-stays-apart", MUST, CANCELLATION + "#behavior-requirements", needs=("http",))
@@ -257,7 +256,7 @@ async def cancel_stays_apart(stage: Stage) -> None:
         await saw(stage.record(SHOP), lambda seen: seen.calls("soon"), "It did not reach the server.")
     second.client.cancel(number)
     reply = await _reply(first, number, "The call of the other client gets no answer.")
-    expect(reply.text == "soon", f"The call of the other client is answered with {in_words(reply)}.")
+    expect(reply.text == "soon", f"The call of the other client is answered with {reply.brief}.")
 
 
 @check("conversation.cancel-unknown", MUST, CANCELLATION + "#error-handling")
@@ -273,7 +272,7 @@ async def cancel_unknown(stage: Stage) -> None:
         reply = await player.call(SHOP, "echo", b'{"n":1}')
         expect(
             reply.json == {"n": 1},
-            f"After {id.decode() or 'no id'} was cancelled a call is answered with {in_words(reply)}.",
+            f"After {id.decode() or 'no id'} was cancelled a call is answered with {reply.brief}.",
         )
 
 
@@ -290,7 +289,7 @@ async def ping_during_call(stage: Stage) -> None:
         return
     ping = player.send("ping")
     reply = await _reply(player, ping, "While the call is open it is not answered.")
-    expect(reply.result is not None, f"It is answered with {in_words(reply)}.")
+    expect(reply.result is not None, f"It is answered with {reply.brief}.")
     expect(not player.client.answered(number), "It is answered only when the call is.")
 
 
@@ -320,7 +319,7 @@ def _said(answer: Mapping[str, object]) -> str:
 
 
 async def _reply(player: Player, number: int, otherwise: str) -> Reply:
-    """The answer to request ``number``. Finding with the sentence ``otherwise`` when none comes."""
+    """The answer to request ``number``. Raises Finding with the sentence ``otherwise`` if there is none."""
     try:
         return await player.reply(number)
     except NoAnswerError:
@@ -328,7 +327,7 @@ async def _reply(player: Player, number: int, otherwise: str) -> Reply:
 
 
 async def _waiting(stage: Stage, player: Player) -> int:
-    """The id of a call that is at the server and stays there."""
+    """The id of a call that has reached the server and isn't answered."""
     number = player.begin(SHOP, "wait")
     await saw(stage.record(SHOP), lambda seen: seen.calls("wait"), "The call did not reach the server.")
     return number
@@ -350,7 +349,10 @@ async def logging(stage: Stage) -> None:
     with controlled():
         straight = await stage.straight(shop)
         await _set_level(straight, "debug")
-        expected = [spoken(_LOG, params) for params in await heard(straight, Call("build"), _LOG)]
+        expected = [
+            message_lines(_LOG, params)
+            for params in await received_notifications(straight, Call("build"), _LOG)
+        ]
     player = await stage.through(shop)
     await _set_level(player, "debug")
     await player.call(SHOP, "build")
@@ -413,30 +415,30 @@ async def logs_stay_apart(stage: Stage) -> None:
 
 
 async def _set_level(player: Player, level: str) -> None:
-    """The client sets the level. Finding when it is not offered, or refused."""
+    """Set the log level. Raises Finding if the subject doesn't support it or refuses."""
     expect(player.offers("logging"), "It does not declare the capability logging.")
     reply = await player.request("logging/setLevel", join_object({"level": quote(level)}))
-    expect(reply.error is None, f"logging/setLevel is answered with {in_words(reply)}.")
+    expect(reply.error is None, f"logging/setLevel is answered with {reply.brief}.")
 
 
 async def _expect_levels(player: Player, wanted: list[str]) -> None:
-    """Of what the tool logs, these levels arrive; the last of them is the last that comes."""
-    known = [spoken(_LOG, msgspec.json.encode(log)) for log in _LOGS]
+    """Of all that the tool logs, exactly the messages of these levels arrive, the last of them last."""
+    known = [message_lines(_LOG, msgspec.json.encode(log)) for log in _LOGS]
     try:
         await player.client.until(lambda messages: known[-1] in _logs(messages))
     except Finding:
-        raise Finding("What is of the level that was asked for does not arrive.") from None
+        raise Finding("Messages of the requested level do not arrive.") from None
     came = [str(_LOGS[known.index(it)]["level"]) for it in _logs(player.client.messages()) if it in known]
-    expect(came == wanted, f"Asked for {wanted[0]} and above, the client heard {', '.join(came)}.")
+    expect(came == wanted, f"With the level {wanted[0]} the client got {', '.join(came)}.")
 
 
 def _logs(messages: Sequence[Fields]) -> list[list[str]]:
-    """What was logged, in the order it came."""
-    return [spoken(_LOG, it.get("params", b"{}")) for it in messages if method_of(it) == _LOG]
+    """The logged texts in their order."""
+    return [message_lines(_LOG, it.get("params", b"{}")) for it in messages if method_of(it) == _LOG]
 
 
 def _logged(fields: Fields) -> str | None:
-    """The text that a message logs; None when it logs none."""
+    """The text of a log message; None if it has none."""
     try:
         data = split_object(fields.get("params", b"{}")).get("data", b"")
     except NotAnObject:

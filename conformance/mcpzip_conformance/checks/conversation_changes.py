@@ -1,6 +1,6 @@
 """Checks of changes between calls: lists, and subscribed resources.
 
-A tool of the server brings the change about, once its answer is out.
+A tool of the server makes the change after its answer.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import msgspec
 from mcpzip.wire import MODERN_VERSION, SUBSCRIPTION_ID_KEY, join_object, quote
 from mcpzip_conformance.check import MUST, SHOULD, SPEC_2025, SPEC_2026, check, expect
 from mcpzip_conformance.client import Fields
-from mcpzip_conformance.compare_conversation import in_words, method_of
+from mcpzip_conformance.compare_conversation import method_of
 from mcpzip_conformance.errors import Finding, NotPlayableError
 from mcpzip_conformance.player import Player
 from mcpzip_conformance.reply import Reply
@@ -35,7 +35,7 @@ _EACH = 0.1
 
 
 def _growing(*kinds: str, era: str = "legacy") -> Server:
-    """A server whose lists get something new when its tool ``grow`` has been called."""
+    """A server whose lists get longer when its tool ``grow`` is called."""
     message = [{"role": "user", "content": {"type": "text", "text": "Hello."}}]
     return server(
         era=era,
@@ -55,7 +55,7 @@ def _growing(*kinds: str, era: str = "legacy") -> Server:
 
 
 def _watched(era: str = "legacy") -> Server:
-    """A server with two resources that change when its tool ``write`` has been called: today, then news."""
+    """A server with two resources, today and news, that change when its tool ``write`` is called."""
     return server(
         era=era,
         tools=[tool("write", None, text="written", updates=[_TODAY, _NEWS])],
@@ -77,7 +77,7 @@ async def tools_changed(stage: Stage) -> None:
         return await player.call(SHOP, "fresh")
 
     reply = await _at_last(player, fresh, lambda reply: reply.text == "fresh" and not reply.failed)
-    expect(reply.text == "fresh", f"A call of the new tool is answered with {in_words(reply)}.")
+    expect(reply.text == "fresh", f"A call of the new tool is answered with {reply.brief}.")
 
 
 @check("conversation.prompts-changed", SHOULD, PROMPTS, needs=("list-changed", "prompts"))
@@ -90,7 +90,7 @@ async def prompts_changed(stage: Stage) -> None:
     await _is_told(player, "prompts")
     await _lists(player, "prompts/list", "prompts", "name", name)
     reply = await player.request("prompts/get", join_object({"name": quote(name)}))
-    expect("messages" in reply.fields, f"The new prompt is answered with {in_words(reply)}.")
+    expect("messages" in reply.fields, f"The new prompt is answered with {reply.brief}.")
 
 
 @check("conversation.resources-changed", SHOULD, RESOURCES, needs=("list-changed", "resources"))
@@ -103,11 +103,11 @@ async def resources_changed(stage: Stage) -> None:
     await _is_told(player, "resources")
     await _lists(player, "resources/list", "resources", "uri", uri)
     reply = await player.request("resources/read", join_object({"uri": quote(uri)}))
-    expect("contents" in reply.fields, f"The new resource is answered with {in_words(reply)}.")
+    expect("contents" in reply.fields, f"The new resource is answered with {reply.brief}.")
 
 
 async def _is_told(player: Player, kind: str) -> None:
-    """The client is told that a list has changed."""
+    """The client is notified that a list has changed."""
     offered = player.opening.fields.get("capabilities")
     declared = offered.get(kind) if isinstance(offered, dict) else None
     expect(
@@ -118,7 +118,7 @@ async def _is_told(player: Player, kind: str) -> None:
 
 
 async def _lists(player: Player, method: str, key: str, of: str, wanted: str) -> None:
-    """The listing holds what is new."""
+    """The list contains the new item."""
 
     async def listed() -> Reply:
         return await player.request(method)
@@ -134,7 +134,7 @@ async def _lists(player: Player, method: str, key: str, of: str, wanted: str) ->
 async def _at_last(
     player: Player, ask: Callable[[], Coroutine[None, None, Reply]], done: Callable[[Reply], bool]
 ) -> Reply:
-    """The answer as soon as it is ``done``, or the last one when it doesn't come to that in time."""
+    """Repeat the request until ``done`` is true of the answer or the time is over; return the last answer."""
     deadline = time.monotonic() + player.client.patience
     while True:
         reply = await ask()
@@ -165,7 +165,7 @@ async def unsubscribe(stage: Stage) -> None:
     player = await stage.through(_watched())
     gone, kept = await _subscribe(player, _TODAY), await _subscribe(player, _NEWS)
     reply = await player.request("resources/unsubscribe", join_object({"uri": quote(gone)}))
-    expect(reply.error is None, f"resources/unsubscribe is answered with {in_words(reply)}.")
+    expect(reply.error is None, f"resources/unsubscribe is answered with {reply.brief}.")
     await player.call(SHOP, "write")
     await _comes(player, lambda it: _updated(it) == kept, f"The client is not told that {kept} has changed.")
     expect(
@@ -175,7 +175,7 @@ async def unsubscribe(stage: Stage) -> None:
 
 
 async def _subscribe(player: Player, uri: str) -> str:
-    """Subscribe to a resource of the server; the URI the client knows it by."""
+    """Subscribe to a resource of the server. Returns the client's URI of it."""
     offered = player.opening.fields.get("capabilities")
     resources = offered.get("resources") if isinstance(offered, dict) else None
     expect(
@@ -184,7 +184,7 @@ async def _subscribe(player: Player, uri: str) -> str:
     )
     known = player.route.uri(SHOP, uri)
     reply = await player.request("resources/subscribe", join_object({"uri": quote(known)}))
-    expect(reply.error is None, f"resources/subscribe is answered with {in_words(reply)}.")
+    expect(reply.error is None, f"resources/subscribe is answered with {reply.brief}.")
     return known
 
 
@@ -197,7 +197,7 @@ async def listen(stage: Stage) -> None:
     requested items; other changes are not notified."""
     player = await stage.through(_growing(*_KINDS, era="both"), version=MODERN_VERSION)
     if not _declares_changes(player):
-        raise NotPlayableError("It declares nothing that could be listened for.")
+        raise NotPlayableError("It declares nothing that a client can subscribe to.")
     await _listen(player, _KINDS["resources"])
     await player.call(SHOP, "grow")
     await player.call(SHOP, "fresh")
@@ -231,7 +231,7 @@ async def listen_resource(stage: Stage) -> None:
     number = await _listen(player, resources=[uri])
     await player.call(SHOP, "write")
     fields = await _comes(player, lambda it: method_of(it) == _UPDATED, "The client is not told.")
-    expect(_updated(fields) == uri, f"It listens for {uri} and is told of {_updated(fields)}.")
+    expect(_updated(fields) == uri, f"It subscribes to {uri} and is notified of {_updated(fields)}.")
     _in_the_name_of(number, fields)
 
 
@@ -255,8 +255,8 @@ async def listen_cancelled(stage: Stage) -> None:
 
 
 def _shown_kinds(player: Player) -> list[str]:
-    """The lists in which a change of the server is to be seen, by what the subject declares. NotPlayableError
-    when there is none."""
+    """The lists in which the client can see a change, by the capabilities of the subject. Raises
+    NotPlayableError if there are none."""
     missing = player.route.subject.missing()
     kinds = [kind for kind in ("prompts", "resources") if kind not in missing]
     kinds += [] if player.route.meta else ["tools"]
@@ -266,8 +266,8 @@ def _shown_kinds(player: Player) -> list[str]:
 
 
 async def _listen(player: Player, *words: str, resources: list[str] | None = None) -> int:
-    """Listen for this, and wait for the acknowledgement; the id of the request. Finding when it isn't as it
-    should be."""
+    """Open a subscription, and wait for the acknowledgement. Returns the id of the request. Raises Finding if
+    the acknowledgement isn't valid."""
     asked: dict[str, object] = dict.fromkeys(words, True)
     if resources is not None:
         asked["resourceSubscriptions"] = resources
@@ -279,7 +279,7 @@ async def _listen(player: Player, *words: str, resources: list[str] | None = Non
     first = await _comes(player, settled, "subscriptions/listen is not acknowledged.")
     said = msgspec.json.decode(first.get("error", b"null"))
     if said and not _declares_changes(player):
-        raise NotPlayableError("It declares nothing that could be listened for.")
+        raise NotPlayableError("It declares nothing that a client can subscribe to.")
     expect(not said, f"subscriptions/listen is answered with the error {said}.")
     expect(method_of(first) == _ACKNOWLEDGED, f"The first that comes is {method_of(first) or 'a result'}.")
     honoured = _params(first).get("notifications")
@@ -291,14 +291,14 @@ async def _listen(player: Player, *words: str, resources: list[str] | None = Non
 
 
 def _declares_changes(player: Player) -> bool:
-    """Whether it declares any list that may change, or resources to subscribe to."""
+    """Whether the subject declares a list that can change, or resources with subscriptions."""
     offered = player.opening.fields.get("capabilities")
     each = offered.values() if isinstance(offered, dict) else ()
     return any(isinstance(it, dict) and (it.get("listChanged") or it.get("subscribe")) for it in each)
 
 
 def _in_the_name_of(number: int, fields: Fields) -> None:
-    """A notification says which listening it belongs to."""
+    """Raises Finding unless a notification has the id of this subscription."""
     expect(
         _tag(fields) == number,
         f"The listening is request {number}; {method_of(fields)} says {_tag(fields)!r}.",
@@ -306,13 +306,13 @@ def _in_the_name_of(number: int, fields: Fields) -> None:
 
 
 def _tag(fields: Fields) -> object:
-    """The subscription id of a notification; None when it has none."""
+    """The subscription id of a notification; None if it has none."""
     meta = _params(fields).get("_meta")
     return meta.get(SUBSCRIPTION_ID_KEY) if isinstance(meta, dict) else None
 
 
 def _updated(fields: Fields) -> str | None:
-    """The URI of the resource that a notification says has changed."""
+    """The URI in a notification of a changed resource."""
     uri = _params(fields).get("uri")
     return uri if method_of(fields) == _UPDATED and isinstance(uri, str) else None
 
@@ -323,12 +323,12 @@ def _params(fields: Fields) -> dict[str, object]:
 
 
 async def _told_by(player: Player, method: str) -> Fields:
-    """The first notification ``method``. Finding when none comes."""
+    """The first notification ``method``. Raises Finding if there is none."""
     return await _comes(player, lambda it: method_of(it) == method, f"The client is not told ({method}).")
 
 
 async def _comes(player: Player, wanted: Callable[[Fields], bool], otherwise: str) -> Fields:
-    """The first message for which ``wanted`` holds. Finding ``otherwise`` when none comes."""
+    """The first message for which ``wanted`` is true. Raises Finding with ``otherwise`` if there is none."""
     try:
         return await player.client.wait_for(wanted)
     except Finding:

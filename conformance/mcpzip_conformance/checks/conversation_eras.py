@@ -19,14 +19,13 @@ from mcpzip_conformance.checks.asking import (
 )
 from mcpzip_conformance.compare_conversation import (
     Respondent,
-    answered,
-    asked_alike,
     bridged,
     compare,
+    compare_requests,
     controlled,
-    in_words,
-    left_open,
-    spoken,
+    message_lines,
+    reply_lines,
+    unanswered,
 )
 from mcpzip_conformance.compare_json import diff
 from mcpzip_conformance.errors import Finding
@@ -45,19 +44,19 @@ async def mrtr(stage: Stage) -> None:
     client, the client's ``inputResponses`` and ``requestState`` the server."""
     shop = asking(ELICIT, FORM, era="both")
     with controlled():
-        straight = await _in_two(await stage.straight(shop, MODERN_VERSION, answers={ELICIT: left_open}))
-    through = await _in_two(await stage.through(shop, version=MODERN_VERSION, answers={ELICIT: left_open}))
+        straight = await _in_two(await stage.straight(shop, MODERN_VERSION, answers={ELICIT: unanswered}))
+    through = await _in_two(await stage.through(shop, version=MODERN_VERSION, answers={ELICIT: unanswered}))
     difference = diff(straight, through, stage.subject.title)
     if difference:
-        raise Finding("What the client is asked, or the answer, differs.", difference)
+        raise Finding("The server's requests, or the answer, differ.", difference)
 
 
 async def _in_two(player: Player) -> list[str]:
-    """Play the call and, with the answers, the call again; what came, a member a line."""
+    """Play the call, and again with the answers. Returns the messages, one member on each line."""
     params = player.route.call(SHOP, "ask", b"{}")
     asked = await player.client.reply(player.send("tools/call", params))
     if asked.fields.get("resultType") != "input_required":
-        return ["not asked", *answered(player, asked)]
+        return ["not asked", *reply_lines(player, asked)]
     result = split_object(asked.result or b"{}")
     questions = split_object(result.get("inputRequests", b"{}"))
     more = {"inputResponses": join_object(dict.fromkeys(questions, FILLED))}
@@ -65,16 +64,16 @@ async def _in_two(player: Player) -> list[str]:
         more["requestState"] = result["requestState"]
     told = []
     for question in map(split_object, questions.values()):
-        told += spoken(unquote(question["method"]), question.get("params", b"{}"))
+        told += message_lines(unquote(question["method"]), question.get("params", b"{}"))
     again = await player.reply(player.send("tools/call", join_object(split_object(params) | more)))
-    return [*told, *answered(player, again)]
+    return [*told, *reply_lines(player, again)]
 
 
 @check("conversation.mrtr-rounds", SHOULD, MRTR, needs=("modern", "elicitation"))
 async def mrtr_rounds(stage: Stage) -> None:
     """In 2026-07-28 a server can ask again after the first answers."""
     calls, says = [Call("book")], {ELICIT: BOOKED}
-    await asked_alike(stage, booking("both"), calls, says, version=MODERN_VERSION)
+    await compare_requests(stage, booking("both"), calls, says, version=MODERN_VERSION)
 
 
 @check("conversation.mrtr-several", SHOULD, MRTR, needs=("modern", "elicitation", "sampling", "roots"))
@@ -89,7 +88,7 @@ async def mrtr_several(stage: Stage) -> None:
     told = tool("ask", None, text=said, fill=True, ask=asks, state=False)
     shop = server(era="modern", tools=[told])
     says = {ELICIT: [FILLED], SAMPLE: [SAMPLED], LIST_ROOTS: [HELD]}
-    await asked_alike(stage, shop, [Call("ask")], says, version=MODERN_VERSION)
+    await compare_requests(stage, shop, [Call("ask")], says, version=MODERN_VERSION)
 
 
 @check("conversation.mrtr-prompt", SHOULD, MRTR, needs=("modern", "elicitation", "prompts"))
@@ -106,14 +105,16 @@ async def mrtr_prompt(stage: Stage) -> None:
         await _until_listed(player, "prompts/list", "prompts")
         params = join_object({"name": quote(player.route.prompt(SHOP, "letter"))})
         reply = await player.request("prompts/get", params)
-        sides.append([*(spoken(*question) for question in respondent.asked), answered(player, reply)])
-    compare(stage, "What the client is asked, or the prompt, differs.", *sides)
+        sides.append(
+            [*(message_lines(*question) for question in respondent.asked), reply_lines(player, reply)]
+        )
+    compare(stage, "The server's requests, or the prompt, differ.", *sides)
 
 
 async def _until_listed(player: Player, method: str, key: str) -> None:
-    """A listing, so that what it lists is known to whoever stands between."""
+    """List, so that the subject knows the items."""
     reply = await player.request(method)
-    expect(reply.fields.get(key), f"{method} is answered with {in_words(reply)}.")
+    expect(reply.fields.get(key), f"{method} is answered with {reply.brief}.")
 
 
 @check("conversation.capability-missing", SHOULD, SPEC_2026 + "/basic", needs=("modern", "elicitation"))
@@ -126,11 +127,11 @@ async def capability_missing(stage: Stage) -> None:
     through = await (await stage.through(shop, version=MODERN_VERSION)).call(SHOP, "ask")
     difference = diff(_missing(straight), _missing(through), stage.subject.title)
     if difference:
-        raise Finding(f"It is answered with {in_words(through)}.", difference)
+        raise Finding(f"It is answered with {through.brief}.", difference)
 
 
 def _missing(reply: Reply) -> list[str]:
-    """An error's code, and which capabilities it says are missing."""
+    """The code of an error, and the missing capabilities that it names."""
     error = msgspec.json.decode(reply.error or b"{}")
     data = error.get("data")
     needed = data.get("requiredCapabilities") if isinstance(data, dict) else None
@@ -158,14 +159,14 @@ async def modern_server(stage: Stage) -> None:
 async def _called(stage: Stage, era: str, version: str) -> None:
     player = await bridged(stage, server(era=era, tools=[tool("echo")]), version=version)
     reply = await player.call(SHOP, "echo", b'{"n":1}')
-    expect(reply.json == {"n": 1}, f"A call is answered with {in_words(reply)}.")
+    expect(reply.json == {"n": 1}, f"A call is answered with {reply.brief}.")
 
 
 @check("conversation.legacy-server-asks", SHOULD, MRTR, needs=("modern", "elicitation"))
 async def legacy_server_asks(stage: Stage) -> None:
     """A question of a server that knows only ``initialize`` reaches a client of 2026-07-28 in its era's form,
     also twice in one call."""
-    await asked_alike(
+    await compare_requests(
         stage,
         booking("legacy"),
         [Call("book")],
@@ -179,7 +180,7 @@ async def legacy_server_asks(stage: Stage) -> None:
 async def modern_server_asks(stage: Stage) -> None:
     """A question of a server that knows only 2026-07-28 reaches a client that opened with ``initialize`` in
     its era's form, also twice in one call."""
-    await asked_alike(
+    await compare_requests(
         stage,
         booking("modern"),
         [Call("book")],

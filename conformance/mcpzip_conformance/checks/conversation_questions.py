@@ -1,6 +1,6 @@
 """Checks of a server's questions during a call.
 
-The servers here are of the client's era, so that nobody has to translate.
+The servers here speak the client's era, so that a proxy needn't translate.
 """
 
 import asyncio
@@ -41,11 +41,10 @@ from mcpzip_conformance.checks.asking import (
 from mcpzip_conformance.client import Fields, RefusedError
 from mcpzip_conformance.compare_conversation import (
     Respondent,
-    asked_alike,
+    compare_requests,
     controlled,
-    in_words,
-    left_open,
     method_of,
+    unanswered,
 )
 from mcpzip_conformance.errors import Finding, NoAnswerError
 from mcpzip_conformance.player import Player
@@ -61,7 +60,7 @@ NEGOTIATION = SPEC_2025 + "/basic/lifecycle#capability-negotiation"
 @check("conversation.sampling", SHOULD, SPEC_SAMPLING + "#creating-messages", needs=("sampling",))
 async def sampling(stage: Stage) -> None:
     """A server's ``sampling/createMessage`` reaches the client with its params, and the answer the server."""
-    await asked_alike(stage, asking(SAMPLE, SAMPLING), [Call("ask")], {SAMPLE: [SAMPLED]})
+    await compare_requests(stage, asking(SAMPLE, SAMPLING), [Call("ask")], {SAMPLE: [SAMPLED]})
 
 
 @check(
@@ -74,7 +73,7 @@ async def elicitation_form(stage: Stage) -> None:
     """A server's form reaches the user with its schema, and the user's response reaches the server: accepted,
     declined, cancelled."""
     says = {ELICIT: [FILLED, DECLINED, DROPPED]}
-    await asked_alike(stage, asking(ELICIT, FORM), [Call("ask")] * 3, says)
+    await compare_requests(stage, asking(ELICIT, FORM), [Call("ask")] * 3, says)
 
 
 @check(
@@ -87,13 +86,13 @@ async def elicitation_url(stage: Stage) -> None:
     """A URL that a server asks the user to open reaches the user with its id, and the server learns whether
     it was accepted or declined."""
     says = {ELICIT: [ACCEPTED, DECLINED]}
-    await asked_alike(stage, asking(ELICIT, URL), [Call("ask")] * 2, says, since="2025-11-25")
+    await compare_requests(stage, asking(ELICIT, URL), [Call("ask")] * 2, says, since="2025-11-25")
 
 
 @check("conversation.roots", SHOULD, SPEC_ROOTS + "#listing-roots", needs=("roots",))
 async def roots(stage: Stage) -> None:
     """A server's ``roots/list`` reaches the client, and the server the client's roots."""
-    await asked_alike(stage, asking(LIST_ROOTS), [Call("ask")], {LIST_ROOTS: [HELD]})
+    await compare_requests(stage, asking(LIST_ROOTS), [Call("ask")], {LIST_ROOTS: [HELD]})
 
 
 @check("conversation.roots-changed", MAY, SPEC_ROOTS + "#root-list-changes", needs=("roots",))
@@ -117,19 +116,19 @@ async def question_refused(stage: Stage) -> None:
     player = await stage.through(asking(SAMPLE, SAMPLING), answers=Respondent({SAMPLE: [refusal]}).answers)
     reply = await player.call(SHOP, "ask")
     errors = [line for line in stage.record(SHOP).received() if not line.method and "error" in line.message]
-    expect(errors, f"The server got no error for its question; the call is answered with {in_words(reply)}.")
+    expect(errors, f"The server got no error for its question; the call is answered with {reply.brief}.")
 
 
 @check("conversation.two-questions", SHOULD, SPEC_ELICITATION, needs=("elicitation",))
 async def two_questions(stage: Stage) -> None:
     """A call in which the server asks twice gets both answers, each for its question."""
-    await asked_alike(stage, booking("legacy"), [Call("book")], {ELICIT: BOOKED})
+    await compare_requests(stage, booking("legacy"), [Call("book")], {ELICIT: BOOKED})
 
 
 @check("conversation.questions-of-two-calls", SHOULD, SPEC_ELICITATION, needs=("elicitation",))
 async def questions_of_two_calls(stage: Stage) -> None:
     """Two concurrent calls can both ask, and be answered in any order: each gets its own answer."""
-    player = await stage.through(naming(), answers={ELICIT: left_open})
+    player = await stage.through(naming(), answers={ELICIT: unanswered})
     calls = {by: player.begin(SHOP, "name", b'{"by":"%s"}' % by.encode()) for by in ("one", "two")}
     asked = [by for by in calls if await _asked(player, by)]
     later = [by for by in calls if by not in asked]  # by a subject that runs one call at a time
@@ -139,7 +138,7 @@ async def questions_of_two_calls(stage: Stage) -> None:
         player.client.answer(await _question(player, by), named(f"N. {by}"))
     for by, number in calls.items():
         reply = await player.reply(number)
-        expect(reply.text == f"{by}: N. {by}", f"The call of {by!r} is answered with {in_words(reply)}.")
+        expect(reply.text == f"{by}: N. {by}", f"The call of {by!r} is answered with {reply.brief}.")
 
 
 @check("conversation.questions-stay-apart", MUST, SPEC_ELICITATION, needs=("elicitation", "http"))
@@ -199,8 +198,8 @@ async def _does_without(stage: Stage, version: str) -> None:
 
 
 def _declared(record: Record) -> set[str]:
-    """The capabilities a server was told of for the sake of calls: by a call itself, or when a connection was
-    opened that calls were made on. A proxy may list as one that can be asked anything."""
+    """The client capabilities that a server got in calls, or in the handshake of a connection with calls.
+    Connections that only list don't count, because a proxy may declare any capability there."""
     called = {(line.pid, line.connection) for line in record.received() if line.method == "tools/call"}
     told: set[str] = set()
     for line in record.received():
@@ -216,7 +215,7 @@ def _declared(record: Record) -> set[str]:
 
 
 async def _asked(player: Player, by: str) -> bool:
-    """Whether the call of ``by`` leads to a question while no other one is answered."""
+    """Whether the client gets the question of the call of ``by`` while no other question is answered."""
     try:
         async with asyncio.timeout(player.client.patience / 4):
             await _question(player, by)
@@ -226,7 +225,7 @@ async def _asked(player: Player, by: str) -> bool:
 
 
 async def _question(player: Player, by: str) -> Fields:
-    """The question that the call of ``by`` led to. Finding when none comes."""
+    """The question of the call of ``by``. Raises Finding if there is none."""
 
     def asks(fields: Fields) -> bool:
         return method_of(fields) == ELICIT and _message(fields.get("params", b"{}")) == f"Who, {by}?"
@@ -234,11 +233,11 @@ async def _question(player: Player, by: str) -> Fields:
     try:
         return await player.client.wait_for(asks)
     except NoAnswerError:
-        raise Finding(f"The client is asked for one call, and not for that of {by!r}.") from None
+        raise Finding(f"The client gets the question of one call, but not that of {by!r}.") from None
 
 
 def _message(params: bytes) -> str:
-    """The ``message`` of a form."""
+    """The ``message`` of an elicitation."""
     try:
         message = split_object(params).get("message", b"")
     except NotAnObject:

@@ -1,8 +1,8 @@
 """Measurements of a subject: tokens, time, memory.
 
-The rule: a check here fails only where what it measures doesn't work at all. Tokens are UTF-8 bytes of JSON
-without white space, divided by four; times are those of this machine, with whatever else it does, and so are
-given beside the same straight to the server, as a ratio, wherever there is such a thing.
+The rule: a check here fails only if the measured operation doesn't work. Tokens are UTF-8 bytes of JSON
+without white space, divided by four. Times depend on the machine and its load, so they are compared with the
+same operation directly on the server, as a ratio, where that is possible.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ WELL = server(tools=[tool("echo")])
 
 
 def _catalog(stage: Stage) -> list[Server]:
-    """40 tools: ten each of the shipped Slack, Todoist and GitHub, and ten made-up ones with five parameters;
-    on four servers, or on one where the subject stands before one only."""
+    """40 tools: ten each of Slack, Todoist and GitHub, and ten invented ones with five parameters; on four
+    servers, or on one if the subject can have only one."""
     tools: dict[str, Sequence[Tool]] = {name: Scenario.load(name).all_tools()[:_EACH] for name in _SHIPPED}
     made_up = server("shop", generate={"count": _EACH, "parameters": 5})
     tools["shop"] = made_up.scenario.all_tools()
@@ -50,7 +50,7 @@ def _catalog(stage: Stage) -> list[Server]:
 
 
 async def _with_catalog(stage: Stage) -> tuple[Player, list[Server]]:
-    """Through the subject to the catalog, every tool there."""
+    """A player through the subject, once all tools are listed."""
     servers = _catalog(stage)
     player = await stage.through(*servers)
     await player.ready([(each.name, one.name) for each in servers for one in each.scenario.all_tools()])
@@ -58,7 +58,7 @@ async def _with_catalog(stage: Stage) -> tuple[Player, list[Server]]:
 
 
 def _tokens(texts: Sequence[bytes]) -> int:
-    """Of JSON texts, however they are spaced."""
+    """The tokens of JSON texts, whatever their white space."""
     compact = [msgspec.json.encode(msgspec.json.decode(text)) for text in texts]
     return round(sum(map(len, compact)) / _BYTES_PER_TOKEN)
 
@@ -115,14 +115,14 @@ async def start_up(stage: Stage) -> None:
 
 
 def _at(player: Player) -> float:
-    """When the last message came in: milliseconds from the start."""
+    """Milliseconds from the start to the last received message."""
     return 1000 * next(
         message.at for message in reversed(player.client.transcript.messages) if message.sent is False
     )
 
 
 async def _first_call(player: Player) -> None:
-    """A call, again and again until the subject knows the tool."""
+    """A call, repeated until the subject knows the tool."""
     deadline = time.monotonic() + player.client.patience
     while (await player.call(SHOP, "echo", b'{"n":1}')).json != {"n": 1}:
         if time.monotonic() > deadline:
@@ -170,8 +170,8 @@ async def large_result(stage: Stage) -> None:
 async def _in_turn(
     act: Callable[[Player], Awaitable[None]], straight: Player, through: Player, times: int, warm_up: int = 1
 ) -> tuple[float, float]:
-    """How long ``act`` takes straight and through the subject, in turn: the middle ones of so many times, in
-    milliseconds."""
+    """The median duration of ``act`` directly and through the subject, in milliseconds, measured in
+    alternation."""
     took: dict[Player, list[float]] = {straight: [], through: []}
     for _ in range(warm_up + times):
         for player, seconds in took.items():
@@ -197,8 +197,8 @@ async def memory(stage: Stage) -> None:
 
 
 def _descendants(root: int, without: set[int]) -> list[int]:
-    """``root`` and all that descends from it, but for the processes ``without`` and what descends from them;
-    nothing where there is no /proc."""
+    """``root`` and its descendants, without the processes ``without`` and their descendants; empty if there
+    is no /proc."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         after_name = _read(folder / "stat").rpartition(")")[2].split()
@@ -214,7 +214,7 @@ def _descendants(root: int, without: set[int]) -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """The bytes that a process keeps in memory; 0 when it has ended."""
+    """The resident memory of a process in bytes; 0 if it has ended."""
     for line in _read(Path(f"/proc/{pid}/status")).splitlines():
         if line.startswith("VmRSS:"):
             return 1024 * int(line.split()[1])
@@ -222,7 +222,7 @@ def _resident(pid: int) -> int:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of a process; "" when that has ended meanwhile."""
+    """The text of a file in /proc; "" if the process has ended."""
     try:
         return path.read_text(errors="replace")
     except OSError:

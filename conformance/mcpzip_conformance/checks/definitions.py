@@ -6,7 +6,7 @@ import msgspec
 
 from mcpzip.wire import join_object, split_object
 from mcpzip_conformance.check import CONTRACT, MAY, MUST, SHOULD, SPEC_2025, check
-from mcpzip_conformance.compare_conversation import controlled, said_too
+from mcpzip_conformance.compare_conversation import common_members, controlled
 from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import Finding
 from mcpzip_conformance.scene import SHOP, server, tool
@@ -20,8 +20,8 @@ Fields = Mapping[str, object]
 
 
 async def _shown(stage: Stage, fields: Fields) -> tuple[bytes, bytes]:
-    """These fields of a tool's definition, straight and as the subject shows them; what it shows besides is
-    left out. Finding when it shows no definition."""
+    """These fields of a tool's definition, directly and as the subject shows them; other fields are left out.
+    Raises Finding if the subject shows no definition."""
     shop = server(tools=[tool("pay", fields, text="paid")])
     with controlled():
         straight = await (await stage.straight(shop)).definition(SHOP, "pay")
@@ -37,10 +37,10 @@ def _only(fields: Fields, definition: bytes) -> bytes:
 
 
 async def _same(stage: Stage, fields: Fields, likeness: Likeness = Likeness.VALUE) -> None:
-    """A tool with these fields is shown as its server wrote it, whatever is shown besides."""
+    """These fields of a tool's definition are shown as the server wrote them. Other fields are ignored."""
     straight, through = await _shown(stage, fields)
     if likeness is Likeness.VALUE:
-        through = said_too(straight, through)
+        through = common_members(straight, through)
     _alike(stage, lines(straight, likeness), lines(through, likeness))
 
 
@@ -51,7 +51,7 @@ def _alike(stage: Stage, straight: list[str], through: list[str]) -> None:
 
 
 def _takes(properties: Fields, **more: object) -> Fields:
-    """An input schema, as a field of a definition."""
+    """A definition's field with an input schema."""
     return {"inputSchema": {"type": "object", "properties": properties, **more}}
 
 
@@ -129,12 +129,12 @@ async def schema_refs(stage: Stage) -> None:
     }
     straight, through = await _shown(stage, _takes(properties, **{"$defs": definitions}))
     wanted = _resolved(straight)
-    shown = said_too(wanted, _resolved(through))
+    shown = common_members(wanted, _resolved(through))
     _alike(stage, lines(wanted, Likeness.VALUE), lines(shown, Likeness.VALUE))
 
 
 def _resolved(definition: bytes) -> bytes:
-    """A definition with what each reference of its input schema points at in its place."""
+    """A definition with the references of its input schema replaced by their targets."""
     value = msgspec.json.decode(definition)
     schema = value.get("inputSchema")
     kept = schema.pop("$defs", {}) if isinstance(schema, dict) else {}
@@ -144,7 +144,8 @@ def _resolved(definition: bytes) -> bytes:
 
 
 def _in_place(schema: object, known: Fields, within: tuple[str, ...]) -> object:
-    """``schema`` without references. within: those it is in the place of, which would begin anew."""
+    """``schema`` without references. within: the references that are being replaced; these are recursive and
+    stay."""
     if isinstance(schema, list):
         return [_in_place(item, known, within) for item in schema]
     if not isinstance(schema, dict):

@@ -1,7 +1,7 @@
 """Checks that no data of results and arguments is lost or changed.
 
-Where JSON leaves a freedom (the order of keys, 1.0 for 1, integers past 2^53), keeping it is asked for at a
-lower level than keeping the value.
+Details that JSON doesn't define (the order of keys, 1.0 for 1, integers beyond 2^53) are required at a lower
+level than the value.
 """
 
 import json
@@ -27,12 +27,12 @@ _WAVE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 async def _kept(
     stage: Stage, likeness: Likeness = Likeness.VALUE, version: str = LATEST_LEGACY_VERSION, **answer: object
 ) -> None:
-    """One tool's answer is the same straight and through the subject."""
+    """A tool's result is the same directly and through the subject."""
     await stage.same(Scene([server(tools=[tool("tell", None, **answer)])], [Call("tell")], version), likeness)
 
 
 async def _each_kept(stage: Stage, blocks: Sequence[object]) -> None:
-    """Each block, the only one of its answer, is the same straight and through the subject."""
+    """Each block, alone in a result, is the same directly and through the subject."""
     tools = [tool(f"tell_{number}", None, content=[block]) for number, block in enumerate(blocks)]
     await stage.same(Scene([server(tools=tools)], [Call(f"tell_{number}") for number in range(len(blocks))]))
 
@@ -235,7 +235,7 @@ async def arguments(stage: Stage) -> None:
 
 
 async def _received(stage: Stage, *sent: bytes) -> None:
-    """The server gets these arguments, one call each, as the same JSON values."""
+    """The server gets these arguments, one call each, as equal JSON values."""
     player = await stage.through(server(tools=[tool("take", text="taken")]))
     for arguments in sent:
         reply = await player.call(SHOP, "take", arguments)
@@ -260,7 +260,7 @@ async def arguments_spelling(stage: Stage) -> None:
     got = (await player.call(SHOP, "echo", sent)).text
     differs = diff(lines(sent, Likeness.TEXT), lines(got.encode(), Likeness.TEXT), stage.subject.title)
     if differs:
-        raise Finding("The server got them spelt differently.", differs)
+        raise Finding("The server got them in another spelling.", differs)
 
 
 @check("fidelity.request-meta", SHOULD, SPEC_2025 + "/basic#_meta")
@@ -325,8 +325,8 @@ _DEFINITION: Mapping[str, object] = {
 @check("fidelity.definition", MUST, TOOLS + "#tool", needs=("describe",))
 async def definition(stage: Stage) -> None:
     """A tool's description and input schema are shown as the server wrote them."""
-    # Without what may be said in another way: $schema, which is 2020-12 if it is missing (2025-11-25, basic,
-    # "JSON Schema Usage"), and a $ref, which may be written out.
+    # Without members that have equivalents: $schema, which is 2020-12 if it is missing (2025-11-25, basic,
+    # "JSON Schema Usage"), and $ref, which may be replaced by its target.
     money = {"type": "object", "properties": {"cents": {"type": "integer", "minimum": 0}}}
     schema = {key: value for key, value in _SCHEMA.items() if not key.startswith("$")}
     schema["properties"] = {"amount": money, "note": {"type": ["string", "null"], "default": None}}
@@ -372,5 +372,5 @@ async def call_order(stage: Stage) -> None:
 
 
 def _once(values: list[object]) -> list[object]:
-    """``values`` without what repeats the one before it: that a call runs once is another check's matter."""
+    """``values`` without repetitions: that a call runs only once is tested by another check."""
     return [value for index, value in enumerate(values) if index == 0 or values[index - 1] != value]

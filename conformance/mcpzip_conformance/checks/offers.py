@@ -20,7 +20,6 @@ from mcpzip_conformance.compare_offers import (
     RESOURCE,
     TEMPLATE,
     Kind,
-    in_words,
     listed,
     same_answers,
     same_entries,
@@ -48,7 +47,7 @@ _UNKNOWN = {"x-shelf": [1, None], "annotations": {"priority": 1, "x-weight": 2}}
 
 
 def _resource(uri: str, raw: Mapping[str, object] | None = None, **held: object) -> dict[str, object]:
-    """A resource: further members of its entry, and what reading it gives."""
+    """A resource: more members of its entry, and the result of reading it."""
     entry = {"uri": uri, "name": uri.rpartition("/")[2], **(raw or {})}
     return {"raw": msgspec.json.encode(entry).decode(), **(held or {"text": f"This is {uri}."})}
 
@@ -141,7 +140,7 @@ async def resources_paging(stage: Stage) -> None:
     player = await stage.through(server(tools=ECHO, page_size=2, resources=[_resource(uri) for uri in uris]))
     await listed(player, RESOURCE, uris)
     reply = await _read(player, player.route.uri(SHOP, uris[-1]))
-    expect(f"This is {uris[-1]}." in str(reply.fields), f"The last is answered with {in_words(reply)}.")
+    expect(f"This is {uris[-1]}." in str(reply.fields), f"The last is answered with {reply.brief}.")
 
 
 @check("fidelity.prompts-paging", MUST, PAGING, needs=("prompts",))
@@ -152,7 +151,7 @@ async def prompts_paging(stage: Stage) -> None:
     player = await stage.through(server(tools=ECHO, page_size=2, prompts=prompts))
     await listed(player, PROMPT, names)
     reply = await _get(player, player.route.prompt(SHOP, names[-1]))
-    expect(f"This is {names[-1]}." in str(reply.fields), f"The last is answered with {in_words(reply)}.")
+    expect(f"This is {names[-1]}." in str(reply.fields), f"The last is answered with {reply.brief}.")
 
 
 # Resources
@@ -163,7 +162,7 @@ async def _read(player: Player, uri: str) -> Reply:
 
 
 async def _same_contents(stage: Stage, *resources: dict[str, object]) -> None:
-    """Reading these gives the same, straight and through the subject."""
+    """Reading these resources gives the same, directly and through the subject."""
     shop = server(tools=ECHO, resources=resources)
     uris = [str(msgspec.json.decode(str(resource["raw"]))["uri"]) for resource in resources]
     with controlled():
@@ -212,7 +211,7 @@ async def resource_by_template(stage: Stage) -> None:
     player = await stage.through(server(tools=ECHO, resource_templates=[day]))
     entry = msgspec.json.decode((await listed(player, TEMPLATE, [DAYS]))[DAYS])
     reply = await _read(player, str(entry["uriTemplate"]).replace("{day}", "monday"))
-    expect("It is monday." in str(reply.fields), f"It is answered with {in_words(reply)}.")
+    expect("It is monday." in str(reply.fields), f"It is answered with {reply.brief}.")
 
 
 @check("fidelity.resource-unknown", SHOULD, RESOURCES + "#error-handling", needs=("resources",))
@@ -236,7 +235,7 @@ async def _not_found(stage: Stage, version: str, code: int) -> None:
     player = await stage.through(server(tools=ECHO, resources=[_resource(TODAY)]), version=version)
     await listed(player, RESOURCE, [TODAY])
     reply = await _read(player, player.route.uri(SHOP, "note://library/nothing"))
-    expect(reply.code == code, f"It is answered with {in_words(reply)}.")
+    expect(reply.code == code, f"It is answered with {reply.brief}.")
 
 
 @check("fidelity.resource-in-result", SHOULD, LINKS, needs=("resources",))
@@ -251,7 +250,7 @@ async def resource_in_result(stage: Stage) -> None:
     uri = first.get("uri") if isinstance(first, dict) else None
     expect(isinstance(uri, str), f"The tool is answered with {found!r}.")
     reply = await _read(player, str(uri))
-    expect(f"This is {TODAY}." in str(reply.fields), f"Reading {uri!r} is answered with {in_words(reply)}.")
+    expect(f"This is {TODAY}." in str(reply.fields), f"Reading {uri!r} is answered with {reply.brief}.")
 
 
 # Prompts
@@ -285,7 +284,7 @@ async def prompt(stage: Stage) -> None:
 
 
 async def _same_prompt(stage: Stage, greet: Mapping[str, object]) -> None:
-    """Getting this prompt gives the same, straight and through the subject."""
+    """Getting this prompt gives the same, directly and through the subject."""
     shop = server(tools=ECHO, prompts=[greet])
     with controlled():
         straight = await _get(await stage.straight(shop), "greet")
@@ -324,7 +323,7 @@ async def prompt_arguments(stage: Stage) -> None:
     await listed(player, PROMPT, ["greet"])
     reply = await _get(player, player.route.prompt(SHOP, "greet"), sent)
     asked = stage.record(SHOP).received("prompts/get")
-    expect(asked, f"It did not reach the server; it is answered with {in_words(reply)}.")
+    expect(asked, f"It did not reach the server; it is answered with {reply.brief}.")
     got = asked[-1].params.get("arguments")
     expect(got == sent, f"The server got {got!r}.")
 
@@ -335,7 +334,7 @@ async def prompt_unknown(stage: Stage) -> None:
     player = await stage.through(server(tools=ECHO, prompts=[{"name": "greet", "messages": [_says("hi")]}]))
     await listed(player, PROMPT, ["greet"])
     reply = await _get(player, player.route.prompt(SHOP, "nothing"))
-    expect(reply.code == INVALID_PARAMS, f"It is answered with {in_words(reply)}.")
+    expect(reply.code == INVALID_PARAMS, f"It is answered with {reply.brief}.")
 
 
 # Completions

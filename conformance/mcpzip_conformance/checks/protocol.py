@@ -46,7 +46,7 @@ _INFO = b'{"name":"conformance","version":"1"}'
 
 
 async def _conversation(stage: Stage, version: str) -> None:
-    """A whole conversation in ``version``: the handshake, a listing, a call."""
+    """A handshake, a listing and a call in ``version``."""
     player = await stage.through(ECHO, version=version)
     agreed = player.opening.fields.get("protocolVersion")
     other = ", another version, as a server may" if agreed in _KNOWN else ""
@@ -215,7 +215,7 @@ async def ids_alike(stage: Stage) -> None:
 
 
 async def _come_back(player: Player, *sent: str | int) -> None:
-    """Requests with these ids, all at a time, are answered, each under its own."""
+    """Concurrent requests with these ids are all answered with their ids."""
     before = len(player.client.messages())
     for id in sent:
         player.client.write(_line(id, "tools/list"))
@@ -223,7 +223,7 @@ async def _come_back(player: Player, *sent: str | int) -> None:
         try:
             answer = await player.client.wait_for(partial(_answers, id), before)
         except NoAnswerError:
-            raise Finding(f"The request with id {id!r} got no answer under it.") from None
+            raise Finding(f"The request with id {id!r} got no answer with this id.") from None
         expect("result" in answer, f"The request with id {id!r} got an error.")
 
 
@@ -366,7 +366,7 @@ async def request_before_initialize(stage: Stage) -> None:
 
 
 async def _survives(stage: Stage, *lines: bytes) -> None:
-    """After each of ``lines`` a call still works."""
+    """A call works after each of ``lines``."""
     player = await stage.through(ECHO)
     for line in lines:
         player.client.write(line)
@@ -382,7 +382,7 @@ def _answers(id: str | int, fields: dict[str, bytes]) -> bool:
 
 
 def _spelt(number: int) -> tuple[bytes, bytes]:
-    """An id of ours, as it should come back, and as a string: how ids come back is another check's matter."""
+    """An id as it should come back, or as a string: that its type is unchanged is tested by another check."""
     return b"%d" % number, b'"%d"' % number
 
 

@@ -1,6 +1,6 @@
 """Checks with slow, silent, broken or faulty servers, and with a client that disconnects.
 
-No time is asserted: a check says what must come before what, and gives it as long as a client would wait.
+The rule: a check asserts an order of events, never a duration, and waits as long as a client would.
 """
 
 import asyncio
@@ -346,7 +346,7 @@ def _echoes(reply: Reply, number: int = 1) -> None:
 
 
 async def _leave(stage: Stage, player: Player) -> None:
-    """The client is done with it: its input ends; over HTTP, where clients come and go, it is told to end."""
+    """The client leaves: the subject's stdin is closed; over HTTP the subject gets SIGTERM."""
     if stage.subject.start.url:
         player.client.process.terminate()
     else:
@@ -359,13 +359,13 @@ def _started(record: Record) -> list[int]:
 
 
 async def _servers_gone(stage: Stage) -> None:
-    """Finding unless the servers that the subject started have ended, if it starts any."""
+    """Raises Finding unless the servers that the subject started have ended."""
     if stage.subject.upstream == "stdio":
         await _gone(stage, _started(stage.record(SHOP)), "a server it started")
 
 
 async def _gone(stage: Stage, pids: Iterable[int], what: str) -> None:
-    """Finding unless every process has ended a while after the subject has."""
+    """Raises Finding unless all processes end soon after the subject."""
     left = set(pids)
     expect(left, f"There was no sign of {what}.")
     deadline = asyncio.get_running_loop().time() + stage.patience

@@ -1,9 +1,8 @@
 """Checks with hostile servers: endless answers, costly schemas and messages.
 
-The rule: what one of them costs is its own affair. While the subject has to do with it, another server's
-calls are answered in the time any call has. No time is asserted; the sizes are such that work which grows
-with the product of two of them, or with the square of one, is not done in that time. How much may be held is
-asked apart, where the system says it.
+The rule: a hostile server affects only its own calls. Meanwhile another server's calls are answered within
+the patience of any call. No duration is asserted; the sizes are chosen so that work of quadratic size can't
+be done within that patience. Memory is measured by checks of its own, on systems that provide it.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ of it holds twice as many."""
 
 
 async def _answers(player: Player, rounds: int = _ROUNDS) -> None:
-    """Calls of the server that is well are answered, one after the other."""
+    """Calls of the healthy server are answered, one after another."""
     for number in range(rounds):
         reply = await player.call(SHOP, "echo", b'{"n":%d}' % number)
         wanted = {"n": number}
@@ -36,8 +35,8 @@ async def _answers(player: Player, rounds: int = _ROUNDS) -> None:
 
 
 async def _beside(stage: Stage, bad: Server) -> None:
-    """Calls of a server that is well are answered while ``bad`` answers its tool ``pour``; that call is
-    answered too, whole or with an error."""
+    """Calls of a healthy server are answered while ``bad`` answers its tool ``pour``; that call is answered
+    too, with a result or an error."""
     player = await stage.through(WELL, bad)
     await _answers(player, 1)
     number = player.begin(bad.name, "pour", meta=b'{"progressToken":"pouring"}')
@@ -49,14 +48,14 @@ async def _beside(stage: Stage, bad: Server) -> None:
 
 
 async def _held(stage: Stage, bad: Server) -> None:
-    """No process of the subject holds much more after a call of ``pour`` than before it."""
+    """After a call of ``pour`` no process of the subject has much more memory than before."""
     player = await stage.through(WELL, bad)
     await _answers(player, 1)
     group = player.client.process.pid
     servers = {line.pid for record in stage.records().values() for line in record.events("start")}
     before = peak_memory(group, servers)
     if before is None:
-        raise NotPlayableError("This system doesn't say how much memory a process has held.")
+        raise NotPlayableError("This system doesn't provide the peak memory of a process.")
     number = player.begin(bad.name, "pour")
     await saw(stage.record(bad.name), lambda seen: seen.calls("pour"), "The call did not reach its server.")
     try:

@@ -1,5 +1,4 @@
-"""Finding a tool. The catalog of these scenes is small and plain: a check asks what any ranking should get
-right."""
+"""Checks of searches. The catalogs are small and plain, so that every ranking should be right."""
 
 import asyncio
 import json
@@ -44,7 +43,7 @@ def catalog() -> list[Server]:
 
 
 async def _listed(stage: Stage) -> Player:
-    """Through the subject, every tool there."""
+    """A player through the subject, once all tools are listed."""
     player = await stage.through(*catalog())
     await player.ready([(name, each) for name, tools in _ROWS.items() for each in tools])
     return player
@@ -308,7 +307,7 @@ async def gone_tools(stage: Stage) -> None:
 
 
 def _still_listed(record: Record, name: str) -> bool:
-    """Whether a server, asked for its tools after one has told of a change, has named this one."""
+    """Whether the server has listed this tool after its notification of a change."""
     sent = record.sent()
     told = [n for n, line in enumerate(sent) if line.method == "notifications/tools/list_changed"]
     later = sent[told[0] :] if told else []
@@ -316,7 +315,8 @@ def _still_listed(record: Record, name: str) -> bool:
 
 
 async def _comes_to(player: Player, query: str, wanted: Callable[[list[str]], bool], otherwise: str) -> None:
-    """What ``query`` finds comes to be as wanted: the subject has to hear of a change first."""
+    """Search for ``query`` until the result is as wanted, because the subject gets the notification of a
+    change later."""
     deadline = asyncio.get_running_loop().time() + player.client.patience
     while not wanted(found := await player.search(query)):
         expect(asyncio.get_running_loop().time() < deadline, f"{otherwise} {query!r} finds {found[:3]}.")

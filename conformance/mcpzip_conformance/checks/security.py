@@ -21,7 +21,7 @@ def _secret() -> str:
 
 
 def _env(stage: Stage, name: str) -> dict[str, object]:
-    """Of the environment of ``name``'s first process: the names, and the values it was told to record."""
+    """The environment of ``name``'s first process: the names, and the values that the fake records."""
     started = stage.record(name).events("start")
     expect(started, f"The server {name} was never started.")
     return started[0].detail
@@ -75,7 +75,7 @@ async def secrets_in_messages(stage: Stage) -> None:
         pass  # how it takes a server that fails is another check's requirement
     told = b"\n".join(line for transcript in stage.transcripts for line in transcript.received())
     if not told:
-        raise NotPlayableError("With a server that fails it sends no message at all.")
+        raise NotPlayableError("It sends no message if a server fails.")
     expect(word.encode() not in told, "A message holds the secret.")
 
 
@@ -125,7 +125,7 @@ async def answers_stay_apart(stage: Stage) -> None:
 
 
 def _near(server: str, tool: str, shown: str) -> list[str]:
-    """``shown``, and how else a model may write it."""
+    """``shown``, and misspelt forms that a model may write."""
     words = f"{server}_{tool}".split("_")
     camel = words[0] + "".join(word.capitalize() for word in words[1:])
     joined = [f"{server}{mark}{tool}" for mark in ("_", "__", ".", "/", "-", ":")]
@@ -141,8 +141,8 @@ _LOST: Sequence[tuple[str, Sequence[object]]] = (
 
 
 async def _elsewhere(stage: Stage, bare: bool) -> None:
-    """A call meant for slack never arrives at evil, whatever has become of slack's tool. bare: it is called
-    without its server's name; else by what it is shown as, and nearly so."""
+    """A call for slack never reaches evil, whatever has happened to slack's tool. bare: the name is without
+    the server; otherwise it is the shown name and similar ones."""
     taken = ("slack_send_message", "send_message")
     for why, faults in _LOST:
         if why == "it has ended" and "owns-servers" in stage.subject.missing():
@@ -153,7 +153,7 @@ async def _elsewhere(stage: Stage, bare: bool) -> None:
         shown = player.route.shown("slack", "send_message")
         own = {player.route.shown("evil", name) for name in taken}
         if shown in ("send_message", *own) or player.route.named(shown) is None:
-            raise NotPlayableError("It doesn't show a tool by one name that says whose it is.")
+            raise NotPlayableError("It doesn't show a tool by one name that contains its server.")
         if why == "it has lost the tool":
             await player.call("slack", "forget")
         names = ["send_message"] if bare else _near("slack", "send_message", shown)

@@ -1,6 +1,6 @@
 """Checks of Streamable HTTP: statuses, sessions, headers, access control.
 
-Requests here are made by hand (`mcpzip_conformance.raw_http`): a client doesn't make them.
+The requests are single ones (`mcpzip_conformance.raw_http`), because clients don't send invalid requests.
 """
 
 import asyncio
@@ -44,15 +44,15 @@ _VERSION = "MCP-Protocol-Version"
 
 
 async def _served(stage: Stage) -> RawHttp:
-    """A subject that serves; nobody has spoken to it yet."""
+    """A running HTTP subject without clients."""
     return RawHttp(stage, await stage.started(ECHO))
 
 
 async def _with_session(http: RawHttp) -> dict[str, str]:
-    """The headers of a session. The check is skipped when the subject gives none."""
+    """The headers of a session. The check is skipped if the subject has no sessions."""
     headers = await http.session()
     if _SESSION not in headers:
-        raise NotPlayableError("It gives no sessions.")
+        raise NotPlayableError("It has no sessions.")
     return headers
 
 
@@ -235,7 +235,7 @@ async def sessions_apart(stage: Stage) -> None:
 
 
 def _telling(name: str, word: str) -> dict[str, object]:
-    """A tool that says ``word`` in all the ways there are."""
+    """A tool that sends ``word`` as progress, log and result."""
     steps = [{"progress": step, "message": f"{word} {step}", "wait": 0.05} for step in (1, 2, 3)]
     return tool(name, None, text=word, log=[{"data": word}], progress=steps)
 
@@ -292,7 +292,7 @@ async def loopback(stage: Stage) -> None:
 
 
 def _own_address() -> str:
-    """An address of this machine that isn't loopback; NotPlayableError when it has none."""
+    """An address of this machine that isn't loopback. Raises NotPlayableError if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # no data is sent: connect only selects the local address
@@ -371,7 +371,7 @@ async def body_limit(stage: Stage) -> None:
 
 
 async def _much() -> AsyncIterator[bytes]:
-    """A ping with 100 MB of white space in it."""
+    """A ping with 100 MB of white space."""
     yield b" " * (_MB - len(PING)) + PING
     for _ in range(99):
         yield b" " * _MB

@@ -53,14 +53,15 @@ def compare_command(
     if as_data:
         output.data(msgspec.json.format(msgspec.json.encode(comparisons)).decode())
     else:
-        asked = {one.id: one for one in (*first.checks, *second.checks)}
+        requirements = {one.id: one for one in (*first.checks, *second.checks)}
         for comparison in comparisons:
-            render(comparison, Console(), asked.values())
+            render(comparison, Console(), requirements.values())
     sys.exit(1 if any(one.differences for one in comparisons) else 0)
 
 
 def _sides(names: Sequence[str], chosen: Selection, limits: Limits) -> list[Report]:
-    """A report for each of ``names``, read or played. SelectionError when nothing is left to compare."""
+    """A report for each of ``names``, read from a file or played. Raises SelectionError if no check or
+    subject is left to compare."""
     checks = chosen.checks()
     everything = chosen == Selection((), (), ())
     read = {name: report_files.read(name) for name in names if _is_file(name)}
@@ -78,14 +79,15 @@ def _sides(names: Sequence[str], chosen: Selection, limits: Limits) -> list[Repo
 
 
 def _compared(left: Report, right: Report, *, saved: bool) -> tuple[Comparison, ...]:
-    """The subjects that belong together; called by their titles, with the runs' dates if one is ``saved``."""
+    """The comparisons of the subjects that belong together, with the dates of the runs if one is
+    ``saved``."""
     if not saved and len(left.subjects) == len(right.subjects) == 1:
         return (compare(left.subjects[0], right.subjects[0]),)
     return compare_runs(left, right)
 
 
 def _narrowed(report: Report, wanted: Collection[str] | None) -> Report:
-    """``report`` with nothing but the checks ``wanted``; None: as it is."""
+    """``report`` with only the checks ``wanted``; all if None."""
     if wanted is None:
         return report
     narrowed = (

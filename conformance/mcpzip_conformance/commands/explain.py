@@ -9,7 +9,7 @@ from rich.text import Text
 from mcpzip_conformance import output
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.commands import side_by_side
-from mcpzip_conformance.commands.full_transcript import Seen, explained
+from mcpzip_conformance.commands.full_transcript import PlayedCheck, play_with_control
 from mcpzip_conformance.commands.options import Limits, patience, timeout
 from mcpzip_conformance.commands.progress import one_subject, until_interrupted
 from mcpzip_conformance.report.matrix import mark
@@ -32,59 +32,61 @@ def explain_command(check: str, subject: str, as_data: bool, timeout: float, pat
     A check without a comparison is also played without a proxy, to show both. The exit code doesn't depend on
     the result.
     """
-    [found] = select(ALL, ids=[check])
-    seen = until_interrupted(explained(one_subject(subject), found, Limits(1, timeout, patience)))
+    [selected] = select(ALL, ids=[check])
+    played = until_interrupted(
+        play_with_control(one_subject(subject), selected, Limits(1, timeout, patience))
+    )
     if as_data:
-        output.data(msgspec.json.format(msgspec.json.encode(_data(seen))).decode())
+        output.data(msgspec.json.format(msgspec.json.encode(_data(played))).decode())
     else:
-        _show(seen, Console())
+        _show(played, Console())
 
 
-def _show(seen: Seen, console: Console) -> None:
-    check, verdict, title = seen.check, seen.verdict, seen.subject.title
+def _show(played: PlayedCheck, console: Console) -> None:
+    check, verdict, title = played.check, played.verdict, played.subject.title
     console.print(Text(printable(f"{check.id} ({check.level}), {title}"), style="bold"))
     console.print(Text(f"\n{check.requirement}"))
     console.print(Text(f"\nsource: {check.source}", style="dim"), soft_wrap=True)
     console.print()
-    said = f"{mark(verdict).word.upper()}. {verdict.summary}".strip()
-    console.print(Text(printable(said), style="bold"))
+    outcome = f"{mark(verdict).word.upper()}. {verdict.summary}".strip()
+    console.print(Text(printable(outcome), style="bold"))
     for change in verdict.diff:
         console.print(Text(f"  {printable(change)}", style=_DIFF_STYLES.get(change[:1], "")), soft_wrap=True)
-    through = side_by_side.side(seen.through)
-    if seen.straight:
-        straight = "the same check without a proxy" if seen.control else "straight to the server"
+    through = side_by_side.side(played.through)
+    if played.straight:
+        straight = "the same check without a proxy" if played.control else "directly to the server"
         console.print()
-        told = side_by_side.rows(side_by_side.side(seen.straight), through)
-        side_by_side.show(console, (straight, f"through {title}"), told)
+        rows = side_by_side.rows(side_by_side.side(played.straight), through)
+        side_by_side.show(console, (straight, f"through {title}"), rows)
     elif through:
         console.print(Text("\nThis check can't be played without a proxy.", style="dim"))
         side_by_side.show_one(console, f"through {title}", through)
-    for server, lines in seen.servers.items():
+    for server, lines in played.servers.items():
         console.print(Text(printable(f"what the server {server} saw, through {title}"), style="bold"))
         for line in lines:
             console.print(Text(f"  {_event(line, lines[0].time)}"), soft_wrap=True)
 
 
 def _event(line: Line, begun: float) -> str:
-    """One line of a record, as a person reads it."""
+    """One line of a record, readable."""
     mark = {"in": "→", "out": "←"}.get(line.what, "·")
-    said = line.text or (msgspec.json.encode(line.message).decode() if line.message else "")
-    if not said:
-        said = " ".join([line.what, *(f"{key}={value}" for key, value in line.detail.items())])
-    text = printable(said)
-    text = f"{text[:SHOWN]}… ({len(said)} characters)" if len(text) > SHOWN else text
+    content = line.text or (msgspec.json.encode(line.message).decode() if line.message else "")
+    if not content:
+        content = " ".join([line.what, *(f"{key}={value}" for key, value in line.detail.items())])
+    text = printable(content)
+    text = f"{text[:SHOWN]}… ({len(content)} characters)" if len(text) > SHOWN else text
     return f"{line.time - begun:7.3f} {mark} {text}"
 
 
-def _data(seen: Seen) -> dict[str, object]:
+def _data(played: PlayedCheck) -> dict[str, object]:
     return {
-        "subject": seen.subject.id,
-        "check": requirement(seen.check),
-        "verdict": seen.verdict,
-        "straight": [_messages(transcript) for transcript in seen.straight],
-        "straight_is_control": seen.control,
-        "through": [_messages(transcript) for transcript in seen.through],
-        "servers": seen.servers,
+        "subject": played.subject.id,
+        "check": requirement(played.check),
+        "verdict": played.verdict,
+        "straight": [_messages(transcript) for transcript in played.straight],
+        "straight_is_control": played.control,
+        "through": [_messages(transcript) for transcript in played.through],
+        "servers": played.servers,
     }
 
 
@@ -99,7 +101,7 @@ _SPEAKERS = {True: "client", False: "server", None: "transport"}
 
 
 def _said(raw: bytes) -> dict[str, object]:
-    """The message, byte for byte if it is JSON; else its text."""
+    """The message, byte for byte if it is JSON; otherwise its text."""
     try:
         raw.decode()
         msgspec.json.decode(raw, type=msgspec.Raw)

@@ -17,7 +17,7 @@ from mcpzip_conformance.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlayedCheck:
     """One check on one subject. straight, through: the conversations with a server directly, and with the
     subject, in the order they opened; control: ``straight`` is the same check without a proxy, because the
     check compares nothing; servers: the record of each server, by its name."""
@@ -31,21 +31,21 @@ class Seen:
     control: bool = False
 
 
-async def explained(subject: Subject, check: Check, limits: Limits) -> Seen:
-    """``check`` on ``subject``, with a straight side: its own, or that of the check without a proxy, where it
-    can be played so."""
-    seen = await watch(subject, check, limits)
-    if seen.straight or not seen.through:
-        return seen
+async def play_with_control(subject: Subject, check: Check, limits: Limits) -> PlayedCheck:
+    """Play ``check`` against ``subject``. If the check itself has no direct side, it is also played without a
+    proxy, if that is possible."""
+    played = await play_recorded(subject, check, limits)
+    if played.straight or not played.through:
+        return played
     for name in ("direct-http", "direct") if subject.start.url else ("direct", "direct-http"):
         control = Subject.load(name)
         if control.id != subject.id and not_applicable(control, check) is None:
-            plain = await watch(control, check, limits)
-            return dataclasses.replace(seen, straight=plain.through, control=True)
-    return seen
+            plain = await play_recorded(control, check, limits)
+            return dataclasses.replace(played, straight=plain.through, control=True)
+    return played
 
 
-async def watch(subject: Subject, check: Check, limits: Limits) -> Seen:
+async def play_recorded(subject: Subject, check: Check, limits: Limits) -> PlayedCheck:
     """Play ``check`` against ``subject`` as a run does."""
     stages: list[Stage] = []
     servers: dict[str, tuple[Line, ...]] = {}
@@ -62,4 +62,4 @@ async def watch(subject: Subject, check: Check, limits: Limits) -> Seen:
     verdict = await judge(subject, watched, limits.timeout, limits.patience)
     straight = tuple(transcript for stage in stages for transcript in stage.straights)
     through = tuple(transcript for stage in stages for transcript in stage.transcripts)
-    return Seen(subject, check, verdict, straight, through, servers)
+    return PlayedCheck(subject, check, verdict, straight, through, servers)

@@ -16,10 +16,10 @@ _MB = 1_000_000
 
 
 @click.command("install")
-@click.argument("asked", nargs=-1, metavar="SUBJECT...")
+@click.argument("subjects", nargs=-1, metavar="SUBJECT...")
 @click.option("--force", is_flag=True, help="Install anew what is installed.")
 @click.option("--list", "listing", is_flag=True, help="List what is installed, and what could be.")
-def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
+def install_command(subjects: tuple[str, ...], force: bool, listing: bool) -> None:
     """Install the pinned packages of subjects, each in a virtual environment of its own in the cache folder.
 
     That is $MCPZIP_CONFORMANCE_CACHE, or mcpzip-conformance where this system keeps caches.
@@ -27,12 +27,12 @@ def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
     if listing:
         _list()
         return
-    if not asked:
+    if not subjects:
         raise click.UsageError("name a subject, or see --list")
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, _interrupt)
     console = Console(stderr=True)
-    for name, subject in _families(asked):
+    for name, subject in _families(subjects):
         if subject.install is None:
             click.echo(f"{name}: there is nothing to install, its file has no [install]")
             continue
@@ -49,24 +49,24 @@ def install_command(asked: tuple[str, ...], force: bool, listing: bool) -> None:
 
 
 @click.command("uninstall")
-@click.argument("asked", nargs=-1, metavar="SUBJECT...")
+@click.argument("subjects", nargs=-1, metavar="SUBJECT...")
 @click.option("--all", "everything", is_flag=True, help="Everything that is installed.")
-def uninstall_command(asked: tuple[str, ...], everything: bool) -> None:
+def uninstall_command(subjects: tuple[str, ...], everything: bool) -> None:
     """Remove the environments of subjects, for any pins."""
-    if bool(asked) == everything:
+    if bool(subjects) == everything:
         raise click.UsageError("name a subject, or say --all")
-    there = installation.installed()
-    chosen = [one.name for one in there] if everything else [_family(name) for name in asked]
-    for name in dict.fromkeys(chosen):
-        taken = sum(one.bytes() for one in there if one.name == name)
+    installed = installation.installed()
+    names = [one.name for one in installed] if everything else [_family(name) for name in subjects]
+    for name in dict.fromkeys(names):
+        taken = sum(one.bytes() for one in installed if one.name == name)
         gone = installation.remove(name, _waiting)
         click.echo(f"{name}: {f'removed, {taken / _MB:.0f} MB' if gone else 'it is not installed'}")
 
 
-def _families(asked: Iterable[str]) -> Iterable[tuple[str, Subject]]:
-    """Each file once, as it was asked for: its variants have the same pins or none."""
+def _families(names: Iterable[str]) -> Iterable[tuple[str, Subject]]:
+    """The subject files that ``names`` mean, each once: variants have the pins of their file."""
     found: dict[tuple[str, tuple[str, ...]], tuple[str, Subject]] = {}
-    for name in asked:
+    for name in names:
         for subject in load_all(name):
             pins = subject.install.pip if subject.install is not None else ()
             found.setdefault((subject.family, pins), (name, subject))
@@ -74,8 +74,7 @@ def _families(asked: Iterable[str]) -> Iterable[tuple[str, Subject]]:
 
 
 def _family(name: str) -> str:
-    """The name an environment has: of a subject that can be loaded, or as it is written, for one whose file
-    is gone."""
+    """The name of a subject's environment. If the subject's file is gone, the name as it is written."""
     known = {one.name for one in installation.installed()}
     return name if name in known else load_all(name)[0].family
 

@@ -62,9 +62,9 @@ def subjects_command(show: str | None, as_data: bool) -> None:
         return
     shipped = [subject for name in names() for subject in load_all(name)]
     if as_data:
-        told = ("id", "title", "version", "homepage", "about")
+        keys = ("id", "title", "version", "homepage", "about")
         output.data(
-            _json([{key: getattr(one, key) for key in told} | {"state": _state(one)} for one in shipped])
+            _json([{key: getattr(one, key) for key in keys} | {"state": _state(one)} for one in shipped])
         )
         return
     table = Table(show_edge=False, pad_edge=False)
@@ -91,8 +91,8 @@ def _state(subject: Subject) -> str:
 
 
 def _data(check: Check) -> dict[str, object]:
-    told = ("id", "group", "level", "requirement", "source", "needs", "posix")
-    return {key: getattr(check, key) for key in told}
+    keys = ("id", "group", "level", "requirement", "source", "needs", "posix")
+    return {key: getattr(check, key) for key in keys}
 
 
 def _json(value: object) -> str:

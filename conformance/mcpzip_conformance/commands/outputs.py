@@ -31,25 +31,25 @@ _RENDERINGS: dict[str, tuple[Callable[[Report], str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """files: rendering -> where it goes, a path or `STDOUT`."""
+    """The wanted output formats. files: by format, a path or `STDOUT`."""
 
     files: dict[str, str]
 
     @classmethod
     def of(cls, **files: str | None) -> "Outputs":
-        """Those that were asked for. UsageError when two want stdout; McpzipError when one can't be written,
-        which is said before anything is played."""
-        asked = {name: file for name, file in files.items() if file is not None}
-        if list(asked.values()).count(STDOUT) > 1:
-            both = " and ".join(f"--{name}" for name, file in asked.items() if file == STDOUT)
+        """The requested outputs. Raises UsageError if two go to stdout, and McpzipError if a file can't be
+        written, which is checked before anything is played."""
+        requested = {name: file for name, file in files.items() if file is not None}
+        if list(requested.values()).count(STDOUT) > 1:
+            both = " and ".join(f"--{name}" for name, file in requested.items() if file == STDOUT)
             raise click.UsageError(f"{both} would both go to stdout: give one of them a file.")
-        for file in asked.values():
+        for file in requested.values():
             if file != STDOUT:
                 writable(Path(file))
-        return cls(asked)
+        return cls(requested)
 
     def deliver(self, report: Report) -> None:
-        """Write the files, and show the report on the terminal unless a rendering goes there."""
+        """Write the files. Show the report on the terminal unless a format is printed there."""
         for name, file in self.files.items():
             text = _RENDERINGS[name][0](report)
             if file == STDOUT:
@@ -64,17 +64,17 @@ class JsonCommand(click.Command):
     """A command whose ``--json`` needs no file."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, but ``--json`` takes the next word only when that can be its file. UsageError when
-        that may have been meant to be read."""
-        told = []
+        """As in click, but ``--json`` takes the next word only if that can be its file. Raises UsageError if
+        that word may be meant as a report to read."""
+        words = []
         for word, file, after in zip(args, [*args[1:], ""], [*args[2:], "", ""], strict=False):
             alone = word == "--json" and file != STDOUT and not file.endswith(".json")
             if word == "--json" and not alone and after.endswith(".json") and Path(file).exists():
                 raise click.UsageError(
                     f"--json would write over {file}: write --json={STDOUT} to print, or --json={file}"
                 )
-            told.append(f"--json={STDOUT}" if alone else word)
-        return super().parse_args(ctx, told)
+            words.append(f"--json={STDOUT}" if alone else word)
+        return super().parse_args(ctx, words)
 
 
 def outputs(command: _Command) -> _Command:

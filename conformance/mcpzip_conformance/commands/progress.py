@@ -28,8 +28,8 @@ _T = TypeVar("_T")
 
 
 def subjects(names: Iterable[str]) -> tuple[Subject, ...]:
-    """The subjects that ``names`` (FAMILY, FAMILY:VARIANT, or a path) mean, each once, ready to be started.
-    SelectionError, SubjectError, InstallError, SdkMissingError."""
+    """The subjects with these ``names`` (FAMILY, FAMILY:VARIANT, or a path), each once, if they are
+    installed. Raises SelectionError, SubjectError, InstallError, SdkMissingError."""
     check_sdk()
     found: dict[str, Subject] = {}
     missing: list[str] = []
@@ -49,7 +49,7 @@ def subjects(names: Iterable[str]) -> tuple[Subject, ...]:
 
 
 def one_subject(name: str) -> Subject:
-    """The subject that ``name`` means. SelectionError when it means several, and as `subjects`."""
+    """The subject with this ``name``. Raises SelectionError if there are several, and as `subjects`."""
     Subject.load(name)
     [subject] = subjects([name])
     return subject
@@ -61,15 +61,14 @@ def play(
     limits: Limits,
     known: Callable[[str, str], object] = lambda subject, check: False,
 ) -> Report:
-    """A run, with a progress bar where stderr is a terminal. known: whether a failure of a check (its id) on
-    a subject (its id) is no news. When the run is interrupted the program ends with `INTERRUPTED`.
-
-    A subject whose file says that it is not run here is played where its program is found after all.
-    """
+    """Play the checks, with a progress bar if stderr is a terminal. known: whether a failure of a check (id)
+    on a subject (id) is known; known failures aren't counted in the bar. If the run is interrupted, the
+    program exits with `INTERRUPTED`. A subject whose file says that it isn't run here is played if its
+    program is installed."""
     ready = [msgspec.structs.replace(one, not_run="") for one in chosen if is_here(one)]
     report = _play(ready, checks, limits, known)
-    told = {one.id: one for one in report.subjects}
-    return replace(report, subjects=tuple(told.get(one.id) or _not_run(one) for one in chosen))
+    by_id = {one.id: one for one in report.subjects}
+    return replace(report, subjects=tuple(by_id.get(one.id) or _not_run(one) for one in chosen))
 
 
 def _play(
@@ -99,7 +98,8 @@ def _play(
 
 
 def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
-    """What ``work`` gives. SIGTERM and SIGHUP end it as Ctrl-C does: it clears up, and the program exits."""
+    """Run ``work`` and return its result. SIGTERM and SIGHUP interrupt it like Ctrl-C: it cleans up, and the
+    program exits."""
 
     async def stoppable() -> _T:
         task = asyncio.current_task()
@@ -118,7 +118,8 @@ def until_interrupted(work: Coroutine[object, object, _T]) -> _T:
 
 
 def is_here(subject: Subject) -> bool:
-    """Whether it can be started; of what is said to run here, that is taken as given."""
+    """Whether the subject's program is installed. Not checked if the file doesn't exclude the subject from
+    runs."""
     if not subject.not_run:
         return True
     if subject.install is not None:

@@ -13,7 +13,7 @@ from mcpzip_conformance.verdict import Report
 
 
 def read(file: str) -> Report:
-    """The report in ``file``. McpzipError when there is none."""
+    """The report in ``file``. Raises McpzipError if it can't be read."""
     try:
         data = Path(file).read_bytes()
     except OSError as error:
@@ -22,11 +22,9 @@ def read(file: str) -> Report:
 
 
 def merged(reports: Sequence[Report], names: Sequence[str]) -> Report:
-    """One report with the subjects of all, side by side. names: what to call each in a sentence.
-
-    It began with the first of them and took as long as all of them; it expects known failures only where all
-    do. SelectionError when a subject is in two.
-    """
+    """One report with the subjects of all reports. names: the names of the reports for errors. It starts with
+    the earliest, its duration is the sum, and known failures count only if all reports have them. Raises
+    SelectionError if a subject is in two reports."""
     first = min(reports, key=lambda report: report.started)
     owner: dict[str, str] = {}
     for report, name in zip(reports, names, strict=True):

@@ -62,7 +62,7 @@ def run_command(
 
 
 def _known(expect: str | None, write_expect: str | None) -> Expectations:
-    """The pins there are, read before anything is played."""
+    """The known failures, read before anything is played."""
     if expect is not None and write_expect is not None:
         raise click.UsageError(
             "--expect and --write-expect are one or the other: --write-expect keeps what stands in its file."
@@ -80,5 +80,5 @@ def _pinned(report: Report, file: str) -> str:
     verdicts = [verdict for subject in report.subjects for verdict in subject.verdicts]
     pinned = sum(verdict.wrong and bool(verdict.pinned) for verdict in verdicts)
     broken = sum(verdict.status is Status.BROKEN and not verdict.pinned for verdict in verdicts)
-    told = f"{file}: {pinned} known {'failure' if pinned == 1 else 'failures'} pinned."
-    return told + (f" Of {broken} nothing is known, and they are not." if broken else "")
+    sentence = f"{file}: {pinned} known {'failure' if pinned == 1 else 'failures'} pinned."
+    return sentence + (f" Of {broken} nothing is known, and they are not." if broken else "")

@@ -23,13 +23,13 @@ SHORT = 1_200
 CUT = 800
 """Characters that are shown of what is longer still."""
 
-Row = tuple["Said | None", "Said | None"]
+Row = tuple["ShownMessage | None", "ShownMessage | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message. label: the request's method, or that of the answered request; sent: by the client, None
-    for a remark; body: the message as it is shown."""
+class ShownMessage:
+    """One message or heading. label: the method of the request, or of the answered request; sent: whether the
+    client sent it, None for a remark; at: seconds; body: the message as it is shown."""
 
     label: str
     sent: bool | None
@@ -41,48 +41,51 @@ class Said:
         return f"{mark} {self.label}".rstrip()
 
 
-def side(transcripts: Sequence[Transcript]) -> list[Said]:
-    """All that was said in ``transcripts``, one after the other, under headings if there are several."""
-    told: list[Said] = []
+def side(transcripts: Sequence[Transcript]) -> list[ShownMessage]:
+    """All messages of ``transcripts`` in their order, with headings if there are several transcripts."""
+    messages: list[ShownMessage] = []
     for number, transcript in enumerate(transcripts, 1):
         if len(transcripts) > 1:
-            told.append(Said(f"connection {number}", None, 0.0, ""))
-        told += _conversation(transcript)
-    return told
+            messages.append(ShownMessage(f"connection {number}", None, 0.0, ""))
+        messages += _conversation(transcript)
+    return messages
 
 
-def rows(left: Sequence[Said], right: Sequence[Said]) -> Iterator[Row]:
-    """``left`` and ``right`` with what is the same request, or the answer to it, in one row."""
-    ours, theirs = ([(said.sent, said.label) for said in told] for told in (left, right))
-    for what, i, j, k, m in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        if what == "replace" and not _alike(left[i:j], right[k:m]):
-            yield from ((said, None) for said in left[i:j])
-            yield from ((None, said) for said in right[k:m])
+def rows(left: Sequence[ShownMessage], right: Sequence[ShownMessage]) -> Iterator[Row]:
+    """The messages of both sides in rows: messages with the same direction and label share a row."""
+    left_keys, right_keys = (
+        [(message.sent, message.label) for message in messages] for messages in (left, right)
+    )
+    for tag, i, j, k, m in SequenceMatcher(None, left_keys, right_keys, autojunk=False).get_opcodes():
+        if tag == "replace" and not _alike(left[i:j], right[k:m]):
+            yield from ((message, None) for message in left[i:j])
+            yield from ((None, message) for message in right[k:m])
         else:
             yield from zip_longest(left[i:j], right[k:m])
 
 
-def show(console: Console, titles: tuple[str, str], told: Iterable[Row]) -> None:
+def show(console: Console, titles: tuple[str, str], rows: Iterable[Row]) -> None:
     """Print two columns, each half as wide as ``console``."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
     for title in titles:
         table.add_column(Text(printable(title)), ratio=1, overflow="fold")
-    for row in told:
-        table.add_row(*(_cell(said) for said in row))
+    for row in rows:
+        table.add_row(*(_cell(message) for message in row))
     console.print(table)
 
 
-def show_one(console: Console, title: str, told: Iterable[Said]) -> None:
+def show_one(console: Console, title: str, messages: Iterable[ShownMessage]) -> None:
     """Print one column."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
     table.add_column(Text(printable(title)), ratio=1, overflow="fold")
-    for said in told:
-        table.add_row(_cell(said))
+    for message in messages:
+        table.add_row(_cell(message))
     console.print(table)
 
 
 def shown(raw: bytes) -> str:
-    """A message for people: JSON over several lines unless it fits on one, and the ends of what is long."""
+    """A readable message: JSON on several lines unless it is short; of a very long message the beginning and
+    the end."""
     text = raw.decode("utf-8", "backslashreplace")
     if len(text) > SHORT:
         return f"{printable(text[: CUT // 2])}\n… {len(raw)} bytes …\n{printable(text[-CUT // 2 :])}"
@@ -95,15 +98,15 @@ def shown(raw: bytes) -> str:
     return printable(text)
 
 
-def _conversation(transcript: Transcript) -> Iterator[Said]:
-    asked: dict[tuple[bool, str], str] = {}
+def _conversation(transcript: Transcript) -> Iterator[ShownMessage]:
+    methods: dict[tuple[bool, str], str] = {}
     for message in transcript.messages:
-        label = "" if message.sent is None else _label(message, asked)
-        yield Said(label, message.sent, message.at, shown(message.raw))
+        label = "" if message.sent is None else _label(message, methods)
+        yield ShownMessage(label, message.sent, message.at, shown(message.raw))
 
 
-def _label(message: Message, asked: dict[tuple[bool, str], str]) -> str:
-    """What ``message`` is. asked: the methods of the requests so far, by who asked and the request's id."""
+def _label(message: Message, methods: dict[tuple[bool, str], str]) -> str:
+    """The kind of ``message`` and its method. methods: of earlier requests, by direction and id."""
     try:
         fields = msgspec.json.decode(message.raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -113,22 +116,22 @@ def _label(message: Message, asked: dict[tuple[bool, str], str]) -> str:
     number, method = repr(fields.get("id")), fields.get("method")
     if isinstance(method, str):
         if "id" in fields:
-            asked[bool(message.sent), number] = method
+            methods[bool(message.sent), number] = method
         return printable(method)
     kind = "error" if "error" in fields else "answer"
-    return printable(f"{kind} to {asked.get((not message.sent, number), number)}")
+    return printable(f"{kind} to {methods.get((not message.sent, number), number)}")
 
 
-def _alike(left: Sequence[Said], right: Sequence[Said]) -> bool:
-    """Whether they may share rows: the same number, said by the same."""
-    return [said.sent for said in left] == [said.sent for said in right]
+def _alike(left: Sequence[ShownMessage], right: Sequence[ShownMessage]) -> bool:
+    """Whether the messages can share rows: as many, with the same directions."""
+    return [message.sent for message in left] == [message.sent for message in right]
 
 
-def _cell(said: Said | None) -> Text:
-    if said is None:
+def _cell(message: ShownMessage | None) -> Text:
+    if message is None:
         return Text("")
-    head = Text(str(said), style="bold")
-    if said.body:
-        head.append(f"  {said.at:.3f} s", style="dim not bold")
-        head.append(f"\n{said.body}\n", style="not bold")
+    head = Text(str(message), style="bold")
+    if message.body:
+        head.append(f"  {message.at:.3f} s", style="dim not bold")
+        head.append(f"\n{message.body}\n", style="not bold")
     return head

@@ -17,7 +17,7 @@ from mcpzip_conformance.verdict import Status, Verdict
 
 
 async def _hunt(names: list[str], thorough: bool, jobs: int, patience: float) -> int:
-    def told(hunted: Hunted) -> None:
+    def report(hunted: Hunted) -> None:
         caught = "caught" if hunted.named.status is Status.FAILED else "MISSED"
         print(f"{hunted.fault:24} {caught}  {hunted.named.check:36} {hunted.named.summary}", flush=True)
         for other in hunted.unrelated:
@@ -25,20 +25,22 @@ async def _hunt(names: list[str], thorough: bool, jobs: int, patience: float) ->
         for check in hunted.spared:
             print(f"{'':24} SPARED  {check}", flush=True)
 
-    found = await hunt_all(names or list(FAULTS), thorough=thorough, jobs=jobs, patience=patience, done=told)
+    found = await hunt_all(
+        names or list(FAULTS), thorough=thorough, jobs=jobs, patience=patience, done=report
+    )
     wrong = sum(not hunted.as_it_should_be for hunted in found)
     print(f"{len(found)} faults, {wrong} not as they should be")
     return 1 if wrong else 0
 
 
 async def _right(jobs: int, patience: float) -> int:
-    def told(subject: object, verdict: Verdict) -> None:
+    def report_failure(subject: object, verdict: Verdict) -> None:
         if verdict.status in (Status.FAILED, Status.BROKEN) and verdict.check not in BEYOND:
             print(f"{verdict.check:36} {verdict.status.value}: {verdict.summary}", flush=True)
 
     wrong = 0
     for mode in MODES:
-        report = await run([right(mode)], ALL, jobs=jobs, patience=patience, done=told)
+        report = await run([right(mode)], ALL, jobs=jobs, patience=patience, done=report_failure)
         [relay] = report.subjects
         failed = {it.check for it in relay.verdicts if it.status in (Status.FAILED, Status.BROKEN)}
         wrong += len(failed - BEYOND.keys())
@@ -47,21 +49,21 @@ async def _right(jobs: int, patience: float) -> int:
 
 
 def main() -> int:
-    """The command; 2 for a fault that isn't there."""
-    words = argparse.ArgumentParser(prog="python -m mcpzip_conformance.mutants", description=(__doc__ or ""))
-    words.add_argument("faults", nargs="*", metavar="FAULT")
-    words.add_argument("--thorough", action="store_true")
-    words.add_argument("--right", action="store_true")
-    words.add_argument("--jobs", type=int, default=default_jobs())
-    words.add_argument("--patience", type=float, default=4.0)
-    told = words.parse_args()
-    unknown = [name for name in told.faults if name not in FAULTS]
+    """Run the command. Returns 2 for an unknown fault."""
+    parser = argparse.ArgumentParser(prog="python -m mcpzip_conformance.mutants", description=(__doc__ or ""))
+    parser.add_argument("faults", nargs="*", metavar="FAULT")
+    parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--right", action="store_true")
+    parser.add_argument("--jobs", type=int, default=default_jobs())
+    parser.add_argument("--patience", type=float, default=4.0)
+    options = parser.parse_args()
+    unknown = [name for name in options.faults if name not in FAULTS]
     if unknown:
         print(f"There is no fault {unknown[0]!r}; the faults are {', '.join(FAULTS)}.", file=sys.stderr)
         return 2
-    if told.right:
-        return until_interrupted(_right(told.jobs, told.patience))
-    return until_interrupted(_hunt(told.faults, told.thorough, told.jobs, told.patience))
+    if options.right:
+        return until_interrupted(_right(options.jobs, options.patience))
+    return until_interrupted(_hunt(options.faults, options.thorough, options.jobs, options.patience))
 
 
 if __name__ == "__main__":

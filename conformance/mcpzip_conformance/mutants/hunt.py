@@ -33,7 +33,7 @@ def right(mode: str) -> Subject:
 
 
 def mutant(fault: str) -> Subject:
-    """The relay with this fault. KeyError when there is no such fault."""
+    """The relay with this fault. Raises KeyError if the fault is unknown."""
     subject = right(FAULTS[fault].mode)
     python, _, _, *words = subject.start.command
     command = (python, "-m", "mcpzip_conformance.mutants.wrong", fault, *words)
@@ -48,8 +48,8 @@ async def hunt(fault: str, patience: float = PATIENCE) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Hunted:
-    """The result of a fault. named: the verdict of its check; unrelated: failures that its row doesn't name;
-    spared: checks that its row names and that pass."""
+    """The result for one fault. named: the verdict of its check; unrelated: failures that its row doesn't
+    name; spared: checks that its row names and that pass."""
 
     fault: str
     named: Verdict

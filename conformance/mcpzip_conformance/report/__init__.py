@@ -1,4 +1,4 @@
-"""The output formats of a report, one a file.
+"""The output formats of a report, one in each file.
 
-The rule: a format only shows the report and decides nothing.
+The rule: a format only renders the report. Which results count is decided in `mcpzip_conformance.verdict`.
 """

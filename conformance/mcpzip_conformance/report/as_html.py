@@ -1,7 +1,7 @@
-"""The report as one HTML page without other files or network.
+"""The report as one HTML page that needs no other files and no network.
 
-The rule: every text that isn't ours goes through `e` here, and through text nodes in ``page.js``; the policy
-of the page lets nothing run but its own script, known by its digest. Without a script the page is a table.
+The rule: every text from outside is escaped, by `e` here and by text nodes in ``page.js``. The page's content
+security policy runs only its own script, identified by its digest. Without scripts the page is a table.
 """
 
 import base64
@@ -36,9 +36,9 @@ from mcpzip_conformance.report.matrix import (
 from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
 
 UPRIGHT = 6
-"""So many subjects have their titles written straight; more, upright."""
+"""With more subjects than this, the column titles are rotated."""
 MANY = 12
-"""More findings than these are folded, a subject each."""
+"""With more findings than this, the lists of findings are closed at first."""
 _CODE = re.compile("``?([^`]+)``?")
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -64,14 +64,14 @@ def render(report: Report) -> str:
 
 
 def e(text: str) -> str:
-    """``text`` as HTML that shows it, in an element or a quoted attribute. What hides or reorders the text
-    around it, as no tag has to, is shown as its escape.
+    """``text`` escaped for an element or a quoted attribute. Characters that hide or reorder text become
+    visible escapes.
     """
     return escape(sanitize.lines(text), quote=True)
 
 
 def prose(text: str) -> str:
-    """`e`, with what stands between backticks as code."""
+    """As `e`, but text between backticks becomes a ``code`` element."""
     return _CODE.sub(r"<code>\1</code>", e(text))
 
 
@@ -81,8 +81,8 @@ def _part(name: str) -> str:
 
 
 def _policy(css: str, js: str) -> str:
-    """What the page may do: its own style, its own script, and no HTML made of strings by it."""
-    style, script = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (css, js))
+    """The content security policy: only this style and this script, and no HTML made from strings."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
     return (
         f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -90,7 +90,7 @@ def _policy(css: str, js: str) -> str:
 
 
 def _data(report: Report) -> str:
-    """The report in a script element: what could end it is written as an escape."""
+    """The report as JSON for a script element: characters that could end the element are escaped."""
     text = as_json.render_short(report)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -116,11 +116,11 @@ def _card(subject: SubjectReport, name: str) -> str:
         parts.append(f'<p class="not-run"><b>{NOT_RUN}</b> {e(subject.not_run)}</p>')
         return f'<article class="card off">{"".join(parts)}</article>'
     parts.append(f'<dl class="scores">{"".join(_bar(subject, level) for level in LEVELS)}</dl>')
-    measured = [(verdict, one) for verdict in subject.verdicts for one in verdict.measured]
+    measured = [(verdict, measure) for verdict in subject.verdicts for measure in verdict.measured]
     if measured:
         figures = (
-            f"<div><dt>{e(_called(verdict, one.name))}</dt><dd>{e(figure(one))}</dd></div>"
-            for verdict, one in measured
+            f"<div><dt>{e(_title_of(verdict, measure.name))}</dt><dd>{e(figure(measure))}</dd></div>"
+            for verdict, measure in measured
         )
         parts.append(f'<dl class="figures">{"".join(figures)}</dl>')
     if subject.seconds:
@@ -128,30 +128,30 @@ def _card(subject: SubjectReport, name: str) -> str:
     return f'<article class="card">{"".join(parts)}</article>'
 
 
-def _called(verdict: Verdict, name: str) -> str:
-    """What a figure is of: the check without its group, and the figure's name where it has one."""
+def _title_of(verdict: Verdict, name: str) -> str:
+    """The title of a figure: the check without its group, and the figure's name if it has one."""
     check = verdict.check.removeprefix(f"{verdict.group}.").replace("-", " ")
     return f"{check}, {name}" if name else check
 
 
 def _bar(subject: SubjectReport, level: str) -> str:
-    """A level's score in figures and as a bar, whose parts are the passed, the failed and the rest."""
-    found = score(subject, level)
-    parts = (("pass", found.passed), ("fail", found.failed), ("rest", found.broken + found.skipped))
+    """The score of a level in figures and as a bar with the shares of passed, failed and other checks."""
+    counts = score(subject, level)
+    parts = (("pass", counts.passed), ("fail", counts.failed), ("rest", counts.broken + counts.skipped))
     total = sum(count for _, count in parts)
     if not total:
         return ""
-    at, bars = 0.0, ""
+    x, bars = 0.0, ""
     for kind, count in parts:
         width = 100 * count / total
-        bars += f'<rect class="{kind}" x="{at:.2f}" width="{width:.2f}" height="6"/>' if count else ""
-        at += width
+        bars += f'<rect class="{kind}" x="{x:.2f}" width="{width:.2f}" height="6"/>' if count else ""
+        x += width
     more = [
-        f"{count} {word}" for count, word in ((found.skipped, "skipped"), (found.broken, "broken")) if count
+        f"{count} {word}" for count, word in ((counts.skipped, "skipped"), (counts.broken, "broken")) if count
     ]
     rest = f" <small>{', '.join(more)}</small>" if more else ""
     return (
-        f"<div><dt>{level}</dt><dd><b>{found.passed}</b> of {found.judged}{rest}</dd>"
+        f"<div><dt>{level}</dt><dd><b>{counts.passed}</b> of {counts.judged}{rest}</dd>"
         f'<dd class="bar"><svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
         "</dd></div>"
     )
@@ -159,9 +159,9 @@ def _bar(subject: SubjectReport, level: str) -> str:
 
 def _legend(report: Report) -> str:
     return "".join(
-        f'<span title="{e(one.meaning)}"><b class="{_class(one)}" aria-hidden="true">{one.sign}</b>'
-        f" {e(one.word)}</span>"
-        for one in marks(report)
+        f'<span title="{e(mark.meaning)}"><b class="{_class(mark)}" aria-hidden="true">{mark.sign}</b>'
+        f" {e(mark.word)}</span>"
+        for mark in marks(report)
     )
 
 
@@ -170,13 +170,13 @@ def _legend(report: Report) -> str:
 
 def _matrix(report: Report, run: Sequence[SubjectReport]) -> str:
     verdicts = [by_check(subject) for subject in run]
-    kind = "upright" if len(run) > UPRIGHT else "several" if len(run) > 2 else "few"
+    width_class = "upright" if len(run) > UPRIGHT else "several" if len(run) > 2 else "few"
     heads = "".join(_head(names(report)[subject.id], subject.version) for subject in run)
-    bodies = "".join(_group(group, lines, run, verdicts) for group, lines in rows(report).items())
+    body = "".join(_group(group, lines, run, verdicts) for group, lines in rows(report).items())
     return (
         '<div class="box" tabindex="0" role="region" aria-labelledby="checks-title">'
-        f'<table id="matrix" class="{kind}"><thead><tr><th scope="col">check</th>{heads}</tr></thead>'
-        f"{bodies}</table></div>"
+        f'<table id="matrix" class="{width_class}"><thead><tr><th scope="col">check</th>{heads}</tr></thead>'
+        f"{body}</table></div>"
     )
 
 
@@ -194,21 +194,21 @@ def _group(
 
 
 def _of(subject: SubjectReport, group: str) -> str:
-    found = score(subject, group=group)
-    return f'{found.passed}<span aria-label=" of ">/</span>{found.judged}' if found.judged else ""
+    counts = score(subject, group=group)
+    return f'{counts.passed}<span aria-label=" of ">/</span>{counts.judged}' if counts.judged else ""
 
 
 def _row(row: Row, verdicts: Sequence[Mapping[str, Verdict]]) -> str:
     check = row.check
     name = check.id.removeprefix(f"{check.group}.")
-    what = (
+    measured = (
         f' <span class="what">{e(", ".join(filter(None, (row.name, row.unit))))}</span>' if row.unit else ""
     )
     level = "" if row.unit else f' <span class="level">{e(check.level)}</span>'
-    cells = "".join(_cell(row, of.get(check.id)) for of in verdicts)
+    cells = "".join(_cell(row, by_id.get(check.id)) for by_id in verdicts)
     return (
         f'<tr data-check="{e(check.id)}" class="{e(check.level)}"><th scope="row">'
-        f'<span class="name">{e(name)}</span>{what}{level}'
+        f'<span class="name">{e(name)}</span>{measured}{level}'
         f'<span class="asks">{prose(check.summary)}</span></th>{cells}</tr>'
     )
 
@@ -216,27 +216,27 @@ def _row(row: Row, verdicts: Sequence[Mapping[str, Verdict]]) -> str:
 def _cell(row: Row, verdict: Verdict | None) -> str:
     if verdict is None:
         return "<td></td>"
-    if one := row.of(verdict):
-        return f'<td class="figure">{e(amount(one.value, one.unit))}</td>'
+    if measure := row.of(verdict):
+        return f'<td class="figure">{e(amount(measure.value, measure.unit))}</td>'
     shown = mark(verdict)
     return f'<td class="{_class(shown)}" aria-label="{shown.word}"><b>{shown.sign}</b></td>'
 
 
-def _class(one: Mark) -> str:
-    return one.name.lower()
+def _class(mark: Mark) -> str:
+    return mark.name.lower()
 
 
 # The findings
 
 
 def _findings(report: Report, run: Sequence[SubjectReport]) -> str:
-    """Every finding with its sentence, a list a subject."""
-    found = {subject.id: list(findings(subject, LEVELS)) for subject in run}
-    shown = " open" if sum(map(len, found.values())) <= MANY else ""
+    """One list of findings for each subject."""
+    verdicts_by_subject = {subject.id: list(findings(subject, LEVELS)) for subject in run}
+    opened = " open" if sum(map(len, verdicts_by_subject.values())) <= MANY else ""
     parts = (
-        f"<details{shown}><summary><b>{e(names(report)[id])}</b> <span>{_levels(verdicts)}</span></summary>"
+        f"<details{opened}><summary><b>{e(names(report)[id])}</b> <span>{_levels(verdicts)}</span></summary>"
         f'<ul data-subject="{e(id)}">{"".join(map(_line, verdicts))}</ul></details>'
-        for id, verdicts in found.items()
+        for id, verdicts in verdicts_by_subject.items()
         if verdicts
     )
     return "\n".join(parts) or '<p class="nothing">None.</p>'

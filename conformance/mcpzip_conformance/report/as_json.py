@@ -1,12 +1,11 @@
 """The report as JSON: the fields of `mcpzip_conformance.verdict`, with the same names.
 
-The rule: what is written is what the schema says, and what the schema says can be read. Other runners may
-write the same form; keys of their own begin with ``x-``.
+The rule: every written report is valid by the schema, and every report that is valid can be read. Other
+runners may write the same format; additional keys begin with ``x-``.
 """
 
 import codecs
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
@@ -17,34 +16,34 @@ import msgspec
 
 from mcpzip.model.errors import McpzipError
 from mcpzip_conformance.check import LEVELS
+from mcpzip_conformance.report.matrix import SURROGATES
 from mcpzip_conformance.verdict import FORMAT, Measure, Report, Requirement, SubjectReport, Verdict
 
 ID = "urn:mcpzip-conformance:report:1"
 UNITS = ("tokens", "ms", "MB", "ratio")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class ReportError(McpzipError):
-    """A file is no report. source: where it was read from; found: what is wrong; remedy: what would do."""
+    """The data is not a report. source: the file; found: the mistake; remedy: how to correct it."""
 
     def __init__(self, source: str, found: str, remedy: str) -> None:
         self.source, self.found, self.remedy = source, found, remedy
-        super().__init__(f"{source} is no conformance report: {found}; {remedy}.")
+        super().__init__(f"{source} is not a conformance report: {found}; {remedy}.")
 
 
 def render(report: Report) -> str:
-    """``report`` as JSON text, indented. ValueError for a figure that is no finite number."""
+    """``report`` as indented JSON text. Raises ValueError if a figure is infinite or not a number."""
     return _text(msgspec.to_builtins(report), indent=2)
 
 
 def render_short(report: Report) -> str:
-    """``report`` as JSON text on one line, without what is left at its default."""
+    """``report`` as JSON text on one line, without fields that have their default values."""
     return _text(_short(report), separators=(",", ":"))
 
 
 def read(data: bytes | str, source: str) -> Report:
-    """The report that ``data`` holds. source: what to call it in the sentence of a `ReportError`."""
+    """The report in ``data``. source: the file, for errors. Raises ReportError."""
     again = "write it again with `mcpzip-conformance run … --json`"
     try:
         report = msgspec.json.decode(_characters(data), type=Report)
@@ -52,24 +51,24 @@ def read(data: bytes | str, source: str) -> Report:
         raise ReportError(source, _sentence(error), again) from error
     if report.format != FORMAT:
         raise ReportError(source, f"its format is {report.format!r}", f"this program reads {FORMAT!r}")
-    if slip := next(_slips(report), None):
-        raise ReportError(source, slip, again)
+    if problem := next(_problems(report), None):
+        raise ReportError(source, problem, again)
     return report
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema (draft 2020-12) of what `render` writes and `read` reads."""
+    """The JSON Schema (draft 2020-12) of the format that `render` writes and `read` reads."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
         "title": "A report of an MCP proxy conformance run",
         "$ref": "#/$defs/Report",
-        "$defs": {made.__name__: _object(made) for made in _TOLD},
+        "$defs": {kind.__name__: _object(kind) for kind in _DESCRIPTIONS},
     }
 
 
 def render_schema() -> str:
-    """`schema`, as it is published in ``schema.json`` beside this file."""
+    """`schema` as JSON text: the content of ``schema.json`` beside this file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -77,19 +76,20 @@ def render_schema() -> str:
 
 
 def _text(value: object, **style: object) -> str:
-    """JSON. A lone surrogate, which no reader has to take, is written as the six characters of its escape."""
+    """JSON text. Lone surrogates, which parsers may reject, become six characters: the text of their
+    escape."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, **style)  # type: ignore[arg-type]
-    return _SURROGATES.sub(lambda one: f"\\\\u{ord(one[0]):04x}", text)
+    return SURROGATES.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
 
 
 def _short(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        return [_short(one) for one in value]
+        return [_short(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        held = ((one.name, getattr(value, one.name), one.default) for one in fields(value))
-        return {name: _short(one) for name, one, default in held if name == "format" or one != default}
+        members = ((item.name, getattr(value, item.name), item.default) for item in fields(value))
+        return {name: _short(item) for name, item, default in members if name == "format" or item != default}
     return value
 
 
@@ -97,7 +97,7 @@ def _short(value: object) -> object:
 
 
 def _characters(data: bytes | str) -> bytes | str:
-    """``data`` as UTF-8 or text: a shell may have redirected it as UTF-16, or put a byte order mark first."""
+    """``data`` without a byte order mark, decoded if it is UTF-16: some shells write files in this way."""
     if isinstance(data, bytes) and data.startswith(_UTF_16):
         data = data.decode("utf-16")
     return data.removeprefix(codecs.BOM_UTF8) if isinstance(data, bytes) else data.removeprefix("\ufeff")
@@ -110,8 +110,8 @@ def _sentence(error: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _slips(report: Report) -> Iterator[str]:
-    """What the types can't say: levels, units, and names that have to be there once."""
+def _problems(report: Report) -> Iterator[str]:
+    """Mistakes that the types allow: unknown levels and units, repeated and unknown ids."""
     checks = {check.id for check in report.checks}
     yield from _twice("check", (check.id for check in report.checks))
     yield from _twice("subject", (subject.id for subject in report.subjects))
@@ -141,75 +141,75 @@ def _level(check: str, level: str) -> Iterable[str]:
 
 Part = type[Report] | type[Requirement] | type[SubjectReport] | type[Verdict] | type[Measure]
 
-_TOLD: dict[Part, tuple[str, dict[str, str]]] = {
+_DESCRIPTIONS: dict[Part, tuple[str, dict[str, str]]] = {
     Report: (
-        "One run: every check that was played, against every subject.",
+        "One run: checks that were played against subjects.",
         {
             "started": "When the run began: ISO 8601, UTC.",
-            "seconds": "How long the run took, in seconds.",
-            "python": "The version of Python that the runner ran on.",
-            "platform": "The operating system, as Python's sys.platform calls it: linux, darwin, win32.",
-            "checks": "The checks that were played, in the order they are shown in. Each id is there once.",
-            "subjects": "The proxies, in the order they are shown in. Each id is there once.",
-            "expecting": "Whether known failures were pinned, so that whatever differs from them counts.",
-            "format": "The name and version of this form.",
+            "seconds": "Duration of the run in seconds.",
+            "python": "The version of Python that the runner used.",
+            "platform": "The operating system as in Python's sys.platform: linux, darwin, win32.",
+            "checks": "The checks that were played, in the order of the report. Their ids are unique.",
+            "subjects": "The proxies, in the order of the report. Their ids are unique.",
+            "expecting": "Whether the run had a list of known failures, from which every difference counts.",
+            "format": "The name and version of this format.",
         },
     ),
     Requirement: (
-        "One check, as a reader needs it.",
+        "One check.",
         {
-            "id": "Its name: the group, a dot, and words with hyphens between.",
-            "group": "What it belongs with, such as protocol or fidelity.",
-            "level": "How much the requirement weighs.",
+            "id": "The name of the check: its group, a dot, and words with hyphens between them.",
+            "group": "The group of the check, such as protocol or fidelity.",
+            "level": "How important the requirement is.",
             "summary": "The first paragraph of the requirement, on one line.",
             "requirement": "The whole text of the requirement.",
-            "source": "Where the requirement is written down: a URL, or a place in the project's docs.",
-            "measures": "Whether it measures, and passes with any figure.",
+            "source": "The source of the requirement: a URL, or a place in the project's docs.",
+            "measures": "Whether the check measures, and passes with any figure.",
         },
     ),
     SubjectReport: (
-        "One proxy, and every verdict on it.",
+        "One proxy, and the verdicts on it.",
         {
-            "id": "Its name on the command line.",
-            "title": "Its name in reports.",
-            "about": "What is to be known of it: how it was run, in which of its modes.",
-            "verdicts": "One verdict a check, in the order of the checks; none when it was not run.",
-            "version": "Its version.",
-            "homepage": "Where it lives: a URL.",
-            "not_run": "Why there are no verdicts; empty when it was run.",
-            "seconds": "How long its checks took, in seconds.",
+            "id": "The name of the proxy on the command line.",
+            "title": "The name of the proxy in reports.",
+            "about": "Remarks, such as how the proxy was run, in which of its modes.",
+            "verdicts": "One verdict for each check, in the order of the checks; none if it was not run.",
+            "version": "The version of the proxy.",
+            "homepage": "The URL of the proxy's project.",
+            "not_run": "Why there are no verdicts; empty if the proxy was run.",
+            "seconds": "Duration of the checks in seconds.",
         },
     ),
     Verdict: (
-        "What came of one check on one subject.",
+        "The result of one check on one subject.",
         {
             "check": "The id of the check, which is among the report's checks.",
             "group": "The check's group.",
             "level": "The check's level.",
             "status": (
                 "passed: the requirement is met. failed: it is not. skipped: the subject declares that it "
-                "lacks what the check needs. broken: the runner or the machine failed, and nothing is known "
-                "of the subject."
+                "lacks a feature that the check needs. broken: the runner or the machine failed, so there is "
+                "no result for the subject."
             ),
-            "seconds": "How long it took, in seconds.",
-            "summary": "Why it isn't passed: one sentence.",
-            "diff": "Lines of a unified diff: straight to the server against through the subject.",
-            "straight": "What was said straight to the server, one message a line.",
-            "transcript": "What client and subject said to each other, one message a line.",
-            "measured": "The figures it measured.",
-            "pinned": "Why it is known to fail; empty when it isn't.",
+            "seconds": "Duration of the check in seconds.",
+            "summary": "Why the check did not pass: one sentence.",
+            "diff": "Lines of a unified diff: directly from the server against through the subject.",
+            "straight": "The messages between the client and the server directly, one on each line.",
+            "transcript": "The messages between the client and the subject, one on each line.",
+            "measured": "The measured figures.",
+            "pinned": "Why this is a known failure; empty if it is not.",
         },
     ),
     Measure: (
         "A figure.",
         {
-            "name": "What was measured.",
-            "value": "How much it was.",
-            "unit": "What it was measured in.",
+            "name": "What was measured; empty if the check's id is enough.",
+            "value": "The number.",
+            "unit": "The unit of the number.",
         },
     ),
 }
-"""What every object and every field of it is."""
+"""The descriptions of every object and its fields."""
 
 _ONE_OF = {"level": LEVELS, "unit": UNITS, "format": (FORMAT,)}
 _AT_LEAST_0 = {"seconds"}
@@ -217,36 +217,41 @@ _NOT_EMPTY = {"id", "check", "group"}
 _SCALARS: dict[object, str] = {str: "string", float: "number", bool: "boolean"}
 
 
-def _object(made: Part) -> dict[str, object]:
-    description, told = _TOLD[made]
-    kinds = get_type_hints(made)
-    properties = {one.name: _property(one.name, kinds[one.name], told[one.name]) for one in fields(made)}
+def _object(kind: Part) -> dict[str, object]:
+    description, descriptions = _DESCRIPTIONS[kind]
+    kinds = get_type_hints(kind)
+    properties = {
+        field.name: _property(field.name, kinds[field.name], descriptions[field.name])
+        for field in fields(kind)
+    }
     return {
         "type": "object",
         "description": description,
         "properties": properties,
-        "required": [one.name for one in fields(made) if one.default is MISSING or one.name == "format"],
-        "patternProperties": {"^x-": {"description": "Another runner's own; whoever reads may ignore it."}},
+        "required": [
+            field.name for field in fields(kind) if field.default is MISSING or field.name == "format"
+        ],
+        "patternProperties": {"^x-": {"description": "A key of another runner, which readers may ignore."}},
         "additionalProperties": False,
     }
 
 
 def _property(name: str, kind: object, description: str) -> dict[str, object]:
-    said: dict[str, object] = {"description": description, **_kind(kind)}
+    schema: dict[str, object] = {"description": description, **_kind(kind)}
     if name in _ONE_OF:
-        said["enum"] = list(_ONE_OF[name])
+        schema["enum"] = list(_ONE_OF[name])
     if name in _AT_LEAST_0:
-        said["minimum"] = 0
+        schema["minimum"] = 0
     if name in _NOT_EMPTY:
-        said["minLength"] = 1
-    return said
+        schema["minLength"] = 1
+    return schema
 
 
 def _kind(kind: object) -> dict[str, object]:
     if get_origin(kind) is tuple:
         return {"type": "array", "items": _kind(get_args(kind)[0])}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"type": "string", "enum": [one.value for one in kind]}
+        return {"type": "string", "enum": [member.value for member in kind]}
     if kind in _SCALARS:
         return {"type": _SCALARS[kind]}
     assert isinstance(kind, type)

@@ -1,8 +1,7 @@
-"""The report for continuous integration: JUnit's XML, a suite a subject, a case a check.
+"""The report as JUnit XML for continuous integration: one suite for each subject, one case for each check.
 
-The rule: what is pinned as known to fail is skipped with its reason, and passing all the same is a failure.
-Every other failed check is a failure, of whatever level: the level is its ``type``. What the machine got
-wrong is an error.
+The rule: a known failure is skipped, with its reason, and a failure if it passes. Every other failed check,
+of any level, is a failure, with the level as its ``type``. A broken check is an error.
 """
 
 import re
@@ -12,8 +11,8 @@ from mcpzip.model import sanitize
 from mcpzip_conformance.report.matrix import NOT_RUN, Mark, by_check, mark, names, sentence
 from mcpzip_conformance.verdict import Report, Requirement, SubjectReport, Verdict
 
-_UNHEARD = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write (section 2.2), and the carriage return, which its readers change."""
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 doesn't allow (section 2.2), and the carriage return, which parsers change."""
 
 
 def render(report: Report) -> str:
@@ -27,41 +26,41 @@ def render(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def speakable(text: str) -> str:
-    """``text`` with the characters that XML can't hold as Python's escapes, and with JSON's those that act on
-    whatever shows it.
+def xml_text(text: str) -> str:
+    """``text`` with escapes: Python's for characters that XML doesn't allow, JSON's for control characters
+    and others that change how text is displayed.
     """
-    return sanitize.json_text(_UNHEARD.sub(lambda one: one[0].encode("unicode_escape").decode(), text))
+    return sanitize.json_text(_NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text))
 
 
 def _suite(report: Report, subject: SubjectReport) -> ET.Element:
-    suite = ET.Element(
-        "testsuite", {"name": speakable(names(report)[subject.id]), "id": speakable(subject.id)}
-    )
+    suite = ET.Element("testsuite", {"name": xml_text(names(report)[subject.id]), "id": xml_text(subject.id)})
     verdicts = by_check(subject)
     cases = [_case(subject, check, verdicts[check.id]) for check in report.checks if check.id in verdicts]
     for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(count, str(sum(case.find(kind) is not None for case in cases)))
     suite.set("tests", str(len(cases)))
     suite.set("time", _seconds(subject.seconds))
-    suite.set("timestamp", speakable(report.started.removesuffix("Z").removesuffix("+00:00")))
-    told = {
+    suite.set("timestamp", xml_text(report.started.removesuffix("Z").removesuffix("+00:00")))
+    properties = {
         "version": subject.version,
         "homepage": subject.homepage,
         NOT_RUN: subject.not_run,
         "python": report.python,
         "platform": report.platform,
     }
-    _properties(suite, told)
+    _properties(suite, properties)
     suite.extend(cases)
     return suite
 
 
 def _case(subject: SubjectReport, check: Requirement, verdict: Verdict) -> ET.Element:
     names = {"classname": f"{subject.id}.{check.group}", "name": check.id}
-    case = ET.Element("testcase", {name: speakable(value) for name, value in names.items()})
+    case = ET.Element("testcase", {name: xml_text(value) for name, value in names.items()})
     case.set("time", _seconds(verdict.seconds))
-    _properties(case, {_name(one.name, one.unit): repr(one.value) for one in verdict.measured})
+    _properties(
+        case, {_name(measure.name, measure.unit): repr(measure.value) for measure in verdict.measured}
+    )
     match mark(verdict):
         case Mark.SKIPPED:
             _result(case, "skipped", verdict.summary)
@@ -77,30 +76,30 @@ def _case(subject: SubjectReport, check: Requirement, verdict: Verdict) -> ET.El
 
 
 def _result(case: ET.Element, kind: str, message: str, type_: str = "", text: str = "") -> None:
-    result = ET.SubElement(case, kind, {"message": speakable(message)})
+    result = ET.SubElement(case, kind, {"message": xml_text(message)})
     if type_:
-        result.set("type", speakable(type_))
-    result.text = speakable(text) or None
+        result.set("type", xml_text(type_))
+    result.text = xml_text(text) or None
 
 
 def _account(check: Requirement, verdict: Verdict) -> str:
-    """What is asked for, and how that was seen to be unmet."""
+    """The requirement, and the evidence that it isn't met."""
     parts = (
         ("", (verdict.summary, "", check.requirement, f"source: {check.source}")),
         ("difference", verdict.diff),
-        ("straight to the server", verdict.straight),
+        ("directly to the server", verdict.straight),
         ("through the subject", verdict.transcript),
     )
-    told = ["\n".join([f"{title}:"] * bool(title) + list(lines)) for title, lines in parts if lines]
-    return "\n\n".join(told)
+    sections = ["\n".join([f"{title}:"] * bool(title) + list(lines)) for title, lines in parts if lines]
+    return "\n\n".join(sections)
 
 
 def _properties(element: ET.Element, values: dict[str, str]) -> None:
-    held = {name: value for name, value in values.items() if value}
-    if held:
+    present = {name: value for name, value in values.items() if value}
+    if present:
         properties = ET.SubElement(element, "properties")
-        for name, value in held.items():
-            ET.SubElement(properties, "property", {"name": speakable(name), "value": speakable(value)})
+        for name, value in present.items():
+            ET.SubElement(properties, "property", {"name": xml_text(name), "value": xml_text(value)})
 
 
 def _name(name: str, unit: str) -> str:

@@ -1,7 +1,7 @@
-"""The report as a scorecard in Markdown (GitHub's), for a page of a project's docs.
+"""The report as a scorecard in GitHub's Markdown, for a page of a project's docs.
 
-The rule: figures, marks and the sentences of the verdicts, and no word that judges. What a program under
-test has said is shown as text, never taken for markup.
+The rule: the page has figures, marks and the sentences of the verdicts, and no opinion. Text from a program
+under test is escaped, so that it is never markup.
 """
 
 import re
@@ -32,7 +32,7 @@ _MARKUP = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 _URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+")
-"""A URL that means in Markdown what it says."""
+"""A URL that needs no escaping in Markdown."""
 
 
 def render(report: Report) -> str:
@@ -50,26 +50,26 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """``text`` on one line, with no character that Markdown would take for markup."""
+    """``text`` on one line, with the characters of Markdown's markup escaped."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return _MARKUP.sub(lambda one: _ENTITIES.get(one[0], f"\\{one[0]}"), line)
+    return _MARKUP.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), line)
 
 
 def _title(report: Report) -> str:
     day, _, time = report.started.partition("T")
     run = played(report)
-    told = f"{len(report.checks)} checks against {len(run)} {'subject' if len(run) == 1 else 'subjects'}"
+    subjects = f"{len(report.checks)} checks against {len(run)} {'subject' if len(run) == 1 else 'subjects'}"
     at = f", {time[:5]} UTC" if time else ""
     where = f"Python {report.python}, {report.platform}, {report.seconds:.0f} s"
-    return f"# MCP proxy conformance, {escaped(day)}\n\n{told}{at}; {escaped(where)}."
+    return f"# MCP proxy conformance, {escaped(day)}\n\n{subjects}{at}; {escaped(where)}."
 
 
 def _scores(report: Report) -> str:
     groups = [group for group, lines in rows(report).items() if any(not row.unit for row in lines)]
     levels = " and ".join(f"*{level}*" for level in _SCORED)
     legend = (
-        f"Passed of judged: {levels} in each group. Judged are the checks that passed or failed; *skipped* "
-        "are those that need what the subject declares that it lacks."
+        f"Passed/judged checks of each group: {levels}. Judged checks are those that passed or failed; "
+        "*skipped* checks need a feature that the subject declares that it lacks."
     )
     lines = []
     for subject in report.subjects:
@@ -90,7 +90,7 @@ def _scores(report: Report) -> str:
 
 
 def _both(scores: Sequence[Score]) -> str:
-    return " · ".join(map(str, scores)) if any(one.judged for one in scores) else "–"
+    return " · ".join(map(str, scores)) if any(score.judged for score in scores) else "–"
 
 
 def _checks(report: Report, lines: Sequence[Row]) -> str:
@@ -99,12 +99,12 @@ def _checks(report: Report, lines: Sequence[Row]) -> str:
     table = _table(
         ["check", "level", *(escaped(names(report)[subject.id]) for subject in subjects)],
         (
-            [_code(row.check.id), row.check.level, *(_cell(of.get(row.check.id)) for of in verdicts)]
+            [_code(row.check.id), row.check.level, *(_cell(by_id.get(row.check.id)) for by_id in verdicts)]
             for row in lines
         ),
     )
-    there = {mark(of[row.check.id]) for row in lines for of in verdicts if row.check.id in of}
-    legend = ", ".join(f"{one.sign} {one.word}" for one in marks(report) if one in there)
+    present = {mark(by_id[row.check.id]) for row in lines for by_id in verdicts if row.check.id in by_id}
+    legend = ", ".join(f"{mark.sign} {mark.word}" for mark in marks(report) if mark in present)
     return f"{table}\n\n{legend}" if legend else table
 
 
@@ -117,7 +117,7 @@ def _figures(report: Report, lines: Sequence[Row]) -> str:
             [
                 _code(row.check.id),
                 escaped(f"{row.name}, {row.unit}" if row.name else row.unit),
-                *(_value(row, of.get(row.check.id)) for of in verdicts),
+                *(_value(row, by_id.get(row.check.id)) for by_id in verdicts),
             ]
             for row in lines
         ),
@@ -128,12 +128,12 @@ def _figures(report: Report, lines: Sequence[Row]) -> str:
 def _findings(report: Report) -> str:
     parts = []
     for subject in played(report):
-        found = [
+        lines = [
             f"- {_code(verdict.check)}: {escaped(sentence(verdict))}"
             for verdict in findings(subject, LEVELS[:1])
         ]
-        if found:
-            parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(found))
+        if lines:
+            parts.append(f"**{escaped(names(report)[subject.id])}**\n\n" + "\n".join(lines))
     return "\n\n".join(parts) or "None."
 
 

@@ -1,7 +1,7 @@
-"""What differs between two subjects, or between two runs of the same one.
+"""The differences between two subjects, or between two runs of the same subject.
 
-The rule: two verdicts differ when their marks do, or when only one of the two was given. Figures never
-differ by themselves: each is shown beside the other with their ratio.
+The rule: two verdicts differ if their marks differ, or if one of them is missing. Figures don't count as
+differences; they are shown side by side with their ratio.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from mcpzip_conformance.verdict import Measure, Report, Requirement, SubjectRepo
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A check on which the two differ. left, right: None where it wasn't played."""
+    """A check with different verdicts. left, right: None if the check wasn't played there."""
 
     check: str
     level: str
@@ -29,7 +29,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure on both sides, None where it wasn't measured."""
+    """One figure on both sides; None if it wasn't measured there."""
 
     check: str
     name: str
@@ -39,13 +39,14 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the left figure the right one is; None when that can't be said."""
+        """The right figure divided by the left one; None if one is missing or the left one is 0."""
         return self.right / self.left if self.left and self.right is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two subjects side by side. left, right: what to call them; alike: on how many checks they agree."""
+    """Two subjects compared. left, right: their names; alike: the number of checks with the same mark;
+    not_run: the names of those that weren't run."""
 
     left: str
     right: str
@@ -55,49 +56,61 @@ class Comparison:
     not_run: tuple[str, ...] = ()
 
 
-def compare(left: SubjectReport, right: SubjectReport, called: tuple[str, str] | None = None) -> Comparison:
-    """Where ``left`` and ``right`` differ, by the left one's checks, then those that only the right one has.
-    called: what to call the two, instead of their titles."""
-    ours, theirs = by_check(left), by_check(right)
+def compare(left: SubjectReport, right: SubjectReport, titles: tuple[str, str] | None = None) -> Comparison:
+    """The differences between ``left`` and ``right``, in the order of the left one's checks, then those that
+    only the right one has. titles: names for the two, instead of their own."""
+    left_verdicts, right_verdicts = by_check(left), by_check(right)
     differences: list[Difference] = []
     changes: list[Change] = []
     alike = 0
-    for check in dict.fromkeys((*ours, *theirs)):
-        one, other = ours.get(check), theirs.get(check)
-        changes += _changes(check, one.measured if one else (), other.measured if other else ())
-        if one and other and mark(one) is mark(other):
+    for check in dict.fromkeys((*left_verdicts, *right_verdicts)):
+        left_verdict, right_verdict = left_verdicts.get(check), right_verdicts.get(check)
+        changes += _changes(
+            check,
+            left_verdict.measured if left_verdict else (),
+            right_verdict.measured if right_verdict else (),
+        )
+        if left_verdict and right_verdict and mark(left_verdict) is mark(right_verdict):
             alike += 1
-        elif first := one or other:
-            differences.append(Difference(check, first.level, one, other))
-    called = called or _called(left, right)
-    not_run = [name for name, one in zip(called, (left, right), strict=True) if one.not_run]
-    return Comparison(*called, tuple(differences), tuple(changes), alike, tuple(not_run))
+        elif first := left_verdict or right_verdict:
+            differences.append(Difference(check, first.level, left_verdict, right_verdict))
+    titles = titles or _titles(left, right)
+    not_run = [title for title, subject in zip(titles, (left, right), strict=True) if subject.not_run]
+    return Comparison(*titles, tuple(differences), tuple(changes), alike, tuple(not_run))
 
 
 def compare_runs(left: Report, right: Report) -> tuple[Comparison, ...]:
-    """Each subject of ``left`` with the one of that id in ``right``; where both have but one, these two."""
+    """Compares each subject of ``left`` with the subject of the same id in ``right``. If both have only one,
+    these two are compared, whatever their ids."""
     if len(left.subjects) == len(right.subjects) == 1:
         pairs = [(left.subjects[0], right.subjects[0])]
     else:
-        there = {subject.id: subject for subject in right.subjects}
-        pairs = [(subject, there[subject.id]) for subject in left.subjects if subject.id in there]
-    ours, theirs = names(left), names(right)
+        by_id = {subject.id: subject for subject in right.subjects}
+        pairs = [(subject, by_id[subject.id]) for subject in left.subjects if subject.id in by_id]
+    left_names, right_names = names(left), names(right)
     return tuple(
-        compare(one, other, (f"{ours[one.id]}, {left.started}", f"{theirs[other.id]}, {right.started}"))
-        for one, other in pairs
+        compare(
+            left_subject,
+            right_subject,
+            (
+                f"{left_names[left_subject.id]}, {left.started}",
+                f"{right_names[right_subject.id]}, {right.started}",
+            ),
+        )
+        for left_subject, right_subject in pairs
     )
 
 
 def render(comparison: Comparison, console: Console, requirements: Iterable[Requirement] = ()) -> None:
-    """Print ``comparison``; with ``requirements``, what each check asks for."""
-    asks = {requirement.id: requirement.summary for requirement in requirements}
+    """Prints ``comparison``, with the summaries of the checks that are in ``requirements``."""
+    summaries = {requirement.id: requirement.summary for requirement in requirements}
     titles = [printable(name) for name in (comparison.left, comparison.right)]
     for name in comparison.not_run:
         console.print(Text(f"{printable(name)}: {NOT_RUN}"))
     if comparison.differences:
         console.print(_differences(comparison, titles, console))
-        for one in comparison.differences:
-            _reasons(console, one, titles, asks.get(one.check, ""))
+        for difference in comparison.differences:
+            _reasons(console, difference, titles, summaries.get(difference.check, ""))
         console.print()
     if comparison.changes:
         console.print(_figures(comparison, titles))
@@ -111,20 +124,23 @@ def _differences(comparison: Comparison, titles: list[str], console: Console) ->
     table.add_column("level")
     for name in titles:
         table.add_column(Text(name), overflow="fold")
-    for one in comparison.differences:
-        sides = [marked(verdict, console) if verdict else Text("") for verdict in (one.left, one.right)]
-        table.add_row(Text(printable(one.check)), Text(printable(one.level)), *sides)
+    for difference in comparison.differences:
+        sides = [
+            marked(verdict, console) if verdict else Text("")
+            for verdict in (difference.left, difference.right)
+        ]
+        table.add_row(Text(printable(difference.check)), Text(printable(difference.level)), *sides)
     return table
 
 
-def _reasons(console: Console, one: Difference, titles: list[str], asks: str) -> None:
+def _reasons(console: Console, difference: Difference, titles: list[str], summary: str) -> None:
     console.print()
-    console.print(Text(printable(f"{one.check} ({one.level})"), style="bold"))
-    if asks:
-        console.print(Text(f"  {printable(asks)}", style="dim"))
-    for name, verdict in zip(titles, (one.left, one.right), strict=True):
-        said = f"{mark(verdict).word}. {verdict.summary}".rstrip() if verdict else "not played."
-        console.print(Text(f"  {name}: {printable(said)}"))
+    console.print(Text(printable(f"{difference.check} ({difference.level})"), style="bold"))
+    if summary:
+        console.print(Text(f"  {printable(summary)}", style="dim"))
+    for name, verdict in zip(titles, (difference.left, difference.right), strict=True):
+        text = f"{mark(verdict).word}. {verdict.summary}".rstrip() if verdict else "not played."
+        console.print(Text(f"  {name}: {printable(text)}"))
 
 
 def _figures(comparison: Comparison, titles: list[str]) -> Table:
@@ -133,21 +149,26 @@ def _figures(comparison: Comparison, titles: list[str]) -> Table:
     table.add_column("measured")
     for title in (*map(Text, titles), Text("ratio")):
         table.add_column(title, justify="right", overflow="fold")
-    for one in comparison.changes:
-        sides = ["" if value is None else amount(value, one.unit) for value in (one.left, one.right)]
-        ratio = "" if one.ratio is None else f"× {amount(one.ratio, 'ratio')}"
-        what = printable(f"{one.name}, {one.unit}" if one.name else one.unit)
-        table.add_row(Text(printable(one.check)), Text(what), *sides, ratio)
+    for change in comparison.changes:
+        sides = ["" if value is None else amount(value, change.unit) for value in (change.left, change.right)]
+        ratio = "" if change.ratio is None else f"× {amount(change.ratio, 'ratio')}"
+        measured = printable(f"{change.name}, {change.unit}" if change.name else change.unit)
+        table.add_row(Text(printable(change.check)), Text(measured), *sides, ratio)
     return table
 
 
 def _changes(check: str, left: tuple[Measure, ...], right: tuple[Measure, ...]) -> list[Change]:
-    ours, theirs = ({(one.name, one.unit): one.value for one in side} for side in (left, right))
-    return [Change(check, *key, ours.get(key), theirs.get(key)) for key in dict.fromkeys((*ours, *theirs))]
+    left_values, right_values = (
+        {(measure.name, measure.unit): measure.value for measure in side} for side in (left, right)
+    )
+    return [
+        Change(check, *key, left_values.get(key), right_values.get(key))
+        for key in dict.fromkeys((*left_values, *right_values))
+    ]
 
 
-def _called(left: SubjectReport, right: SubjectReport) -> tuple[str, str]:
-    """Their titles; with versions or ids where the titles are the same."""
+def _titles(left: SubjectReport, right: SubjectReport) -> tuple[str, str]:
+    """Their titles; if these are the same, with versions; if these are the same too, their ids."""
     if left.title != right.title:
         return left.title, right.title
     if left.version != right.version:

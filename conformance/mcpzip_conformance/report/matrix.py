@@ -1,7 +1,7 @@
-"""What every rendering shows in the same way: marks, rows, scores and figures.
+"""What all output formats share: marks, table rows, scores and figures.
 
-The rule: a check is judged only where it passed or failed. What was skipped, what broke and what merely
-measures counts neither for a subject nor against it.
+The rule: only checks that passed or failed are judged. Skipped, broken and measuring checks don't change a
+subject's score.
 """
 
 import re
@@ -13,19 +13,19 @@ from enum import Enum
 from mcpzip_conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 
 NOT_RUN = "not run here"
-_SURROGATES = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Mark(Enum):
-    """How one verdict is shown. sign: one that needs no colour; plain: the same in ASCII; meaning: a
-    sentence for a legend."""
+    """How a verdict is shown. sign: readable without colour; plain: the sign in ASCII; meaning: a sentence
+    for the legend."""
 
     PASSED = ("passed", "✓", "+", "The requirement is met.")
     FAILED = ("failed", "✗", "x", "The requirement is not met.")
-    KNOWN = ("known", "(✗)", "(x)", "It fails, and is pinned as a known failure.")
-    SURPRISE = ("unexpected pass", "✓!", "+!", "It passes, though it is pinned as a known failure.")
-    BROKEN = ("broken", "?", "?", "The runner or the machine failed: nothing is known of the subject.")
-    SKIPPED = ("skipped", "–", "-", "The subject declares that it lacks what the check needs.")
+    KNOWN = ("known", "(✗)", "(x)", "The check fails, as expected: it is a known failure.")
+    SURPRISE = ("unexpected pass", "✓!", "+!", "The check passes although it is a known failure.")
+    BROKEN = ("broken", "?", "?", "The runner or the machine failed: there is no result for the subject.")
+    SKIPPED = ("skipped", "–", "-", "The subject declares that it lacks a feature that the check needs.")
 
     def __init__(self, word: str, sign: str, plain: str, meaning: str) -> None:
         self.word, self.sign, self.plain, self.meaning = word, sign, plain, meaning
@@ -40,7 +40,7 @@ _MARKS = {
 
 
 def mark(verdict: Verdict) -> Mark:
-    """How ``verdict`` is shown; what is pinned has marks of its own."""
+    """How ``verdict`` is shown. Known failures have marks of their own."""
     if verdict.pinned and verdict.wrong:
         return Mark.KNOWN
     if verdict.pinned and verdict.status is Status.PASSED:
@@ -49,14 +49,17 @@ def mark(verdict: Verdict) -> Mark:
 
 
 def marks(report: Report) -> list[Mark]:
-    """Those that occur, in the order of a legend."""
-    there = {mark(verdict) for one in report.subjects for verdict in one.verdicts if not verdict.measured}
-    return [one for one in Mark if one in there]
+    """The marks that occur in ``report``, in the order of the legend."""
+    present = {
+        mark(verdict) for subject in report.subjects for verdict in subject.verdicts if not verdict.measured
+    }
+    return [mark for mark in Mark if mark in present]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table: a check, or one figure of a check that measures (``name`` and ``unit``, else "")."""
+    """A row of a table: a check, or one figure of a measuring check (then it has a ``unit`` and maybe a
+    ``name``, which are "" otherwise)."""
 
     check: Requirement
     name: str = ""
@@ -64,31 +67,35 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The check's id; with it, what is measured and its unit."""
+        """The check's id, with the name and unit of the figure."""
         if not self.unit:
             return self.check.id
         name = f" {self.name}" if self.name else ""
         return f"{self.check.id}{name} ({self.unit})"
 
     def of(self, verdict: Verdict | None) -> Measure | None:
-        """This row's figure in ``verdict``."""
+        """This row's figure in ``verdict``, if there is one."""
         measured = verdict.measured if verdict else ()
-        return next((one for one in measured if (one.name, one.unit) == (self.name, self.unit)), None)
+        return next(
+            (measure for measure in measured if (measure.name, measure.unit) == (self.name, self.unit)), None
+        )
 
 
 def rows(report: Report) -> dict[str, list[Row]]:
-    """Every line, by group, in the order of the checks."""
+    """The rows of all checks by group, in the order of the checks."""
     verdicts = [by_check(subject) for subject in report.subjects]
-    made: dict[str, list[Row]] = {}
+    result: dict[str, list[Row]] = {}
     for check in report.checks:
-        measured = (one for of in verdicts if check.id in of for one in of[check.id].measured)
+        measured = (
+            measure for by_id in verdicts if check.id in by_id for measure in by_id[check.id].measured
+        )
         names = dict.fromkeys((measure.name, measure.unit) for measure in measured)
-        made.setdefault(check.group, []).extend([Row(check, *name) for name in names] or [Row(check)])
-    return made
+        result.setdefault(check.group, []).extend([Row(check, *name) for name in names] or [Row(check)])
+    return result
 
 
 def by_check(subject: SubjectReport) -> Mapping[str, Verdict]:
-    """The verdicts on ``subject`` by the check's id; none when it wasn't run."""
+    """The verdicts on ``subject`` by the id of the check."""
     return {verdict.check: verdict for verdict in subject.verdicts}
 
 
@@ -98,14 +105,16 @@ def played(report: Report) -> list[SubjectReport]:
 
 
 def names(report: Report) -> dict[str, str]:
-    """What to call each subject, by its id: its title, or the id where two have the same title."""
+    """The name to show for each subject, by its id: its title, or the id if two have the same title."""
     titles = Counter(subject.title for subject in report.subjects)
-    return {one.id: one.title if titles[one.title] == 1 else one.id for one in report.subjects}
+    return {
+        subject.id: subject.title if titles[subject.title] == 1 else subject.id for subject in report.subjects
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many checks came out how."""
+    """The number of checks with each status."""
 
     passed: int
     failed: int
@@ -114,7 +123,7 @@ class Score:
 
     @property
     def judged(self) -> int:
-        """Of how many it can be said that they passed or failed."""
+        """The number of checks that passed or failed."""
         return self.passed + self.failed
 
     def __str__(self) -> str:
@@ -122,17 +131,18 @@ class Score:
 
 
 def score(subject: SubjectReport, level: str | None = None, group: str | None = None) -> Score:
-    """The score of one level or all, in one group or all."""
+    """The score over the checks of ``level`` and ``group``; None stands for all."""
     counts = dict.fromkeys(Status, 0)
     for verdict in subject.verdicts:
         if level in (None, verdict.level) and group in (None, verdict.group) and not verdict.measured:
             counts[verdict.status] += 1
-    return Score(*(counts[one] for one in (Status.PASSED, Status.FAILED, Status.SKIPPED, Status.BROKEN)))
+    return Score(
+        *(counts[status] for status in (Status.PASSED, Status.FAILED, Status.SKIPPED, Status.BROKEN))
+    )
 
 
 def findings(subject: SubjectReport, levels: Iterable[str]) -> Iterator[Verdict]:
-    """What there is to say of ``subject``, level after level in the order given: whatever is wrong, and what
-    passes though it is pinned."""
+    """The verdicts that failed, broke or passed unexpectedly, ordered by ``levels``."""
     for level in levels:
         for verdict in subject.verdicts:
             if verdict.level == level and mark(verdict) not in (Mark.PASSED, Mark.SKIPPED):
@@ -140,10 +150,10 @@ def findings(subject: SubjectReport, levels: Iterable[str]) -> Iterator[Verdict]
 
 
 def sentence(verdict: Verdict) -> str:
-    """Why it isn't as it should be, and whether that is known."""
+    """Why the check didn't pass, or that it passed although it is a known failure."""
     match mark(verdict):
         case Mark.SURPRISE:
-            return f"It passes, though it is pinned as known to fail: {verdict.pinned}"
+            return f"It passes, but is listed as a known failure: {verdict.pinned}"
         case Mark.KNOWN:
             return f"{verdict.summary} (known: {verdict.pinned})"
         case _:
@@ -151,17 +161,17 @@ def sentence(verdict: Verdict) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure in about three digits; tokens are whole."""
+    """``value`` with about three digits; tokens without decimals."""
     digits = 0 if unit == "tokens" or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f}"
 
 
 def figure(measure: Measure) -> str:
-    """A figure with its unit. A ratio has none."""
+    """The value with its unit, which a ratio doesn't have."""
     unit = "" if measure.unit == "ratio" else f" {measure.unit}"
     return amount(measure.value, measure.unit) + unit
 
 
 def well_formed(text: str) -> str:
-    """``text`` with lone surrogates, which no encoding can write, as escapes."""
-    return _SURROGATES.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
+    """``text`` with lone surrogates, which UTF-8 can't encode, replaced by escapes."""
+    return SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,7 +1,7 @@
-"""The report for people at a terminal: a table, then every finding with its diff.
+"""The report for a terminal: a table, then every finding with its diff.
 
-The rule: nothing of a subject's own words is taken for markup or obeyed by the terminal. More subjects than
-fit are columns with a number, and a legend says whose each is.
+The rule: text from a subject is never markup and never controls the terminal. With many subjects the columns
+have numbers, and a legend has the titles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ from mcpzip_conformance.transcript import printable
 from mcpzip_conformance.verdict import Report, Status, SubjectReport, Verdict
 
 WIDE = 4
-"""So many subjects have a column under their title; more have numbers."""
+"""With more subjects than this, the columns have numbers instead of titles."""
 CROWDED = 8
-"""More than so many stand close, to fit in 100 columns."""
+"""With more subjects than this, there is no space between the columns, so that they fit in 100 characters."""
 _STYLES = {
     Mark.PASSED: "green",
     Mark.FAILED: "bold red",
@@ -48,34 +48,35 @@ Verdicts = Sequence[Mapping[str, Verdict]]
 
 
 def render(report: Report, console: Console) -> None:
-    """Print ``report``."""
+    """Prints ``report``."""
     run = played(report)
     narrow = len(run) > WIDE
     if run:
         console.print(_table(report, run, console, narrow))
         if narrow:
             _legend(report, run, console)
-    called = names(report)
+    titles = names(report)
     for subject in run:
         for verdict in subject.verdicts:
-            _finding(console, called[subject.id], verdict)
-        _reasons(console, called[subject.id], subject)
+            _finding(console, titles[subject.id], verdict)
+        _reasons(console, titles[subject.id], subject)
     for subject in report.subjects:
-        console.print(Text(printable(f"{called[subject.id]}: {_sum(subject)}")))
+        console.print(Text(printable(f"{titles[subject.id]}: {_sum(subject)}")))
     console.print(Text(f"{report.seconds:.1f} s"), style="dim")
 
 
 def marked(verdict: Verdict, console: Console, *, short: bool = False) -> Text:
-    """A verdict in a cell: its figures, if it measured; else a word, or a sign of a column or two."""
+    """A verdict for a table cell: its figures if it has some and ``short`` is false; otherwise the word of
+    its mark, or with ``short`` the sign."""
     if verdict.measured and not short:
-        return Text(", ".join(figure(one) for one in verdict.measured))
-    one = mark(verdict)
-    word = one.word.upper() if one in _LOUD else one.word
-    return Text(_sign(one, console) if short else word, style=_STYLES[one])
+        return Text(", ".join(figure(measure) for measure in verdict.measured))
+    shown = mark(verdict)
+    word = shown.word.upper() if shown in _LOUD else shown.word
+    return Text(_sign(shown, console) if short else word, style=_STYLES[shown])
 
 
-def _sign(one: Mark, console: Console) -> str:
-    return one.plain if console.options.ascii_only else one.sign
+def _sign(mark: Mark, console: Console) -> str:
+    return mark.plain if console.options.ascii_only else mark.sign
 
 
 def _table(report: Report, run: Sequence[SubjectReport], console: Console, narrow: bool) -> Table:
@@ -87,48 +88,49 @@ def _table(report: Report, run: Sequence[SubjectReport], console: Console, narro
         table.add_column(Text(title), justify="right" if narrow else "left", overflow="fold")
     verdicts = [by_check(subject) for subject in run]
     for lines in rows(report).values():
-        shown = [row for row in lines if not (narrow and row.unit)]
-        for row in shown:
-            cells = [_cell(row, of.get(row.check.id), console, narrow) for of in verdicts]
+        visible = [row for row in lines if not (narrow and row.unit)]
+        for row in visible:
+            cells = [_cell(row, by_id.get(row.check.id), console, narrow) for by_id in verdicts]
             label, level = Text(printable(row.label)), Text(printable(row.check.level))
-            table.add_row(label, level, *cells, end_section=row is shown[-1])
+            table.add_row(label, level, *cells, end_section=row is visible[-1])
     return table
 
 
 def _cell(row: Row, verdict: Verdict | None, console: Console, short: bool) -> Text:
     if verdict is None:
         return Text("")
-    one = row.of(verdict)
-    return Text(amount(one.value, one.unit)) if one else marked(verdict, console, short=short)
+    measure = row.of(verdict)
+    return Text(amount(measure.value, measure.unit)) if measure else marked(verdict, console, short=short)
 
 
 def _legend(report: Report, run: Sequence[SubjectReport], console: Console) -> None:
-    """Whose each number is, what each sign means, and the figures: narrow columns have no room."""
+    """The subjects by number, the meaning of the signs, and the figures, for which the columns are too
+    narrow."""
     console.print()
     for number, subject in enumerate(run, 1):
         console.print(Text(printable(f"{number:>3}  {names(report)[subject.id]} {subject.version}".rstrip())))
-    signs = [f"{_sign(one, console)} {one.word}" for one in marks(report)]
+    signs = [f"{_sign(mark, console)} {mark.word}" for mark in marks(report)]
     console.print(Text("     " + ", ".join(signs), style="dim"))
     verdicts = [by_check(subject) for subject in run]
     for row in (row for lines in rows(report).values() for row in lines if row.unit):
-        told = [
-            f"{number}: {marked(verdict, console) if one is None else amount(one.value, one.unit)}"
-            for number, of in enumerate(verdicts, 1)
-            if (verdict := of.get(row.check.id))
-            for one in [row.of(verdict)]
-        ]
+        values = []
+        for number, by_id in enumerate(verdicts, 1):
+            if verdict := by_id.get(row.check.id):
+                measure = row.of(verdict)
+                value = marked(verdict, console) if measure is None else amount(measure.value, measure.unit)
+                values.append(f"{number}: {value}")
         console.print(Text(printable(row.label), style="bold"))
-        console.print(Text(f"  {'   '.join(told)}"))
+        console.print(Text(f"  {'   '.join(values)}"))
 
 
 def _finding(console: Console, name: str, verdict: Verdict) -> None:
-    """A failure with its diff; a known one, or a pass that wasn't expected, in a line."""
-    one = mark(verdict)
-    if one in (Mark.PASSED, Mark.SKIPPED):
+    """A failure with its diff; a known failure on one line."""
+    shown = mark(verdict)
+    if shown in (Mark.PASSED, Mark.SKIPPED):
         return
     console.print()
     head = f"{verdict.check} ({verdict.level}), {name}"
-    if one is Mark.KNOWN:
+    if shown is Mark.KNOWN:
         console.print(Text(printable(f"{head}, known: {verdict.pinned}"), style="dim"))
         return
     console.print(Text(printable(head), style="bold"))
@@ -142,7 +144,7 @@ def _finding(console: Console, name: str, verdict: Verdict) -> None:
 
 
 def _reasons(console: Console, name: str, subject: SubjectReport) -> None:
-    """Why checks were skipped, each reason once."""
+    """The reasons why checks were skipped, each with the number of checks."""
     skipped = [verdict for verdict in subject.verdicts if verdict.status is Status.SKIPPED]
     for reason in dict.fromkeys(verdict.summary for verdict in skipped):
         count = sum(verdict.summary == reason for verdict in skipped)
@@ -152,15 +154,15 @@ def _reasons(console: Console, name: str, subject: SubjectReport) -> None:
 def _sum(subject: SubjectReport) -> str:
     if subject.not_run:
         return f"{NOT_RUN}. {subject.not_run}"
-    found = score(subject)
+    counts = score(subject)
     known = sum(mark(verdict) is Mark.KNOWN for verdict in subject.verdicts)
-    counts = [
-        (found.passed, "passed"),
-        (found.failed, f"failed ({known} known)" if known else "failed"),
-        (found.skipped, "skipped"),
-        (found.broken, "broken"),
+    parts = [
+        (counts.passed, "passed"),
+        (counts.failed, f"failed ({known} known)" if known else "failed"),
+        (counts.skipped, "skipped"),
+        (counts.broken, "broken"),
         (sum(bool(verdict.measured) for verdict in subject.verdicts), "measured"),
     ]
-    told = [f"{count} {word}" for count, word in counts if count]
+    texts = [f"{count} {word}" for count, word in parts if count]
     took = f" in {subject.seconds:.1f} s" if subject.seconds else ""
-    return f"{', '.join(told) or 'nothing played'}{took}"
+    return f"{', '.join(texts) or 'nothing played'}{took}"

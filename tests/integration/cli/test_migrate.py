@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcpzip.clients import record as records
 from mcpzip.clients.known import known_clients
 from mcpzip.clients.migration import MigrationError, Plan, plan, write
-from mcpzip.clients.record import keep, migrate, undo
+from mcpzip.clients.record import migrate, undo, write_record
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
 FILES: dict[str, tuple[str, bytes]] = {
@@ -250,7 +250,7 @@ def test_what_is_read_only_stays(home: Home) -> None:
     [
         (b"{", "it is not JSON: line 1, column 2"),
         (b"\xff\xfe{\0", "it is not UTF-8"),
-        (b'{"mcpServers": []}', "mcpServers is no object"),
+        (b'{"mcpServers": []}', "mcpServers is not an object"),
     ],
 )
 def test_a_file_that_cant_be_read_costs_only_itself(home: Home, data: bytes, reason: str) -> None:
@@ -334,7 +334,7 @@ def test_whatever_interrupts_it_nothing_is_lost(home: Home) -> None:
         home.file(client)
     found = home.plan()
     for writes in range(len(found.changes) + 1):
-        keep(found.changes, str(home.config))
+        write_record(found.changes, str(home.config))
         for change in found.changes[:writes]:
             write(change)
         ours = home.servers() if home.config.exists() else {}
@@ -410,7 +410,7 @@ def test_the_command_shows_changes_and_takes_back(home: Home) -> None:
     shown = run(home, "--dry-run")
     assert shown.returncode == 0, shown.stderr
     assert "sk-7d1e0c55aa" not in shown.stdout + shown.stderr
-    assert "only the client can fill in ${input:key}" in shown.stdout
+    assert "only the client can replace ${input:key}" in shown.stdout
     assert f"+++ {path}" in shown.stdout
     assert home.is_as_it_was()
     done = run(home)

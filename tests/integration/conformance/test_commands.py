@@ -148,8 +148,8 @@ def test_explain_shows_both_sides_and_what_the_server_saw(wrong: str) -> None:
     assert "A result with ``isError`` arrives with it" in output
     assert "#error-handling" in output
     assert "FAILED. The answer to tools/call shop tell differs." in output
-    assert ["straight", "to", "the", "server", "through", "wrong"] in lines(output)
-    assert output.count('"isError": true') == 2  # in the diff, and on the straight side
+    assert ["directly", "to", "the", "server", "through", "wrong"] in lines(output)
+    assert output.count('"isError": true') == 2  # in the diff, and on the direct side
     paired = [line for line in output.splitlines() if line.count("tools/call") == 2]
     assert any("answer to tools/call" in line for line in paired)
     assert max(map(len, output.partition("what the server")[0].splitlines())) <= 120

@@ -123,7 +123,7 @@ def test_a_failure_is_the_sentence_the_diff_and_what_was_said(ran: Ran) -> None:
     assert "The answer to tools/call shop tell differs." in told
     assert "source: https://modelcontextprotocol.io/specification/" in told
     assert '-  "isError": true' in told.splitlines()
-    assert "straight to the server:" in told
+    assert "directly to the server:" in told
     assert '"method":"tools/call","params":{"name":"shop__tell","arguments":{}}' in told
     assert "Traceback" not in told
     assert ".py" not in told

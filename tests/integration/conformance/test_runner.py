@@ -128,7 +128,7 @@ async def test_a_control_that_fails_is_no_finding() -> None:
 
     status, summary = await judged(play)
     assert status is Status.BROKEN
-    assert summary.startswith("The runner could not play it: the straight side failed: It closed its output")
+    assert summary.startswith("The runner could not play it: the direct side failed: It closed its output")
 
 
 async def test_what_cannot_be_started_is_a_finding() -> None:

@@ -51,7 +51,10 @@ if method == "tools/list":
         assert empty.get("ttlMs", 0) == 0
         words = endpoint.handshake_results()
         assert words is not None
-        assert (words.tools, words.modern_tools) == (None, None)  # the front desk won't say it next time
+        assert (words.tools, words.modern_tools) == (
+            None,
+            None,
+        )  # the early handshake doesn't answer with them next time
         go.touch()
         changed = "notifications/tools/list_changed"
         await comes_true(lambda: [one for one in said if one.get("method") == changed])

@@ -54,7 +54,7 @@ def test_a_missing_config_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_config_that_was_good_once_is_refused_all_the_same(tmp_path: Path) -> None:
-    """What the front desk knows is worth nothing then."""
+    """The stored handshake is not used then."""
     config = write_config(tmp_path)
     with serving(tmp_path):
         pass

@@ -47,7 +47,7 @@ def test_nothing_waits_for_a_server_that_it_does_not_need(warm: list[FakeServer]
     for card in (True, False):
         for modern in (True, False):
             if not card:
-                (tmp_path / "cache" / "config.json.front.json").unlink()
+                (tmp_path / "cache" / "config.json.handshake.json").unlink()
             with serving(tmp_path, begin=not modern) as client:
                 if modern:
                     client.begin_modern().ask("server/discover").result["supportedVersions"]
@@ -86,7 +86,7 @@ def test_the_bytes_are_the_same_with_and_without_the_front_desk(
     for pieces in ([lines], [lines], list(map(encoded, opening)), [lines[:100], lines[100:]]):
         with serving(tmp_path, fake, begin=False) if not talks else serving(tmp_path, begin=False) as client:
             talks.append(heard_after(client, pieces))
-    assert (tmp_path / "cache" / "config.json.front.json").exists()
+    assert (tmp_path / "cache" / "config.json.handshake.json").exists()
     assert len(talks[0]) == sum("id" in message for message in opening)
     assert talks[0] == talks[1] == talks[2] == talks[3]
 

@@ -163,7 +163,7 @@ def test_what_is_asked_last_is_answered_though_unterminated(tmp_path: Path, time
     """The last line without its newline was lost."""
     config = write_config(tmp_path)
     asked = encoded({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
-    for _ in range(times):  # the second time the front desk is there
+    for _ in range(times):  # the second time the early handshake answers
         done = served(config, asked + b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}')
         assert done.returncode == 0
         assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]

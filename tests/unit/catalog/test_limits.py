@@ -128,14 +128,14 @@ def test_one_oversized_server_loses_only_itself(path, monkeypatch):
         [Listed("evil", tuple(evil), 1.0, "2025-11-25", "abcd"), Listed("good", (tool("a"),), 1.0)],
     )
     (warning,) = snapshot.save(path, CONFIG, catalog)
-    assert "nothing is kept of 'evil'" in warning
+    assert "the lists of 'evil' are not stored" in warning
     loaded, warnings = snapshot.load(path, CONFIG)
     assert warnings == ()
     assert loaded.servers["good"] == catalog.servers["good"]
     lost = loaded.servers["evil"]
     assert (lost.entries, lost.fetched_at, lost.protocol) == ((), None, "2025-11-25")
     assert lost.error is not None
-    assert "too much to be kept" in lost.error
+    assert "too many to be stored" in lost.error
 
 
 SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3_000), max_size=6)

@@ -195,8 +195,8 @@ def test_what_is_not_an_object_says_nothing_of_a_server(raw):
     record = merge(Catalog(), [Listed("docs", (), 1.0, capabilities=raw, info=raw)]).servers["docs"]
     assert (record.capabilities, record.info) == (b"{}", b"")
     assert record.warnings == (
-        "what 'docs' says of its capabilities is not a JSON object; it is left out.",
-        "what 'docs' says of its serverInfo is not a JSON object; it is left out.",
+        "the field 'capabilities' of 'docs' is not a JSON object; it is left out.",
+        "the field 'serverInfo' of 'docs' is not a JSON object; it is left out.",
     )
 
 

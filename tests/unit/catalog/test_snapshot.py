@@ -246,7 +246,7 @@ def test_a_prompt_that_is_none_is_left_out_and_the_rest_kept(path):
     assert warnings == (
         f"{path}: a prompt of 'a' is not a JSON object; it is left out.",
         f"{path}: a resource of 'a' has no uri; it is left out.",
-        f"{path}: what 'a' says of its capabilities is not a JSON object; it is left out.",
+        f"{path}: the field 'capabilities' of 'a' is not a JSON object; it is left out.",
     )
 
 

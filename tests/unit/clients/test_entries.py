@@ -58,15 +58,15 @@ def test_an_entry_means_the_same(dialect: Dialect, theirs: dict[str, Any], ours:
 @pytest.mark.parametrize(
     ("dialect", "entry", "reason"),
     [
-        ("vscode", {"command": "${workspaceFolder}/x"}, "only the client can fill in ${workspaceFolder}"),
-        ("vscode", {"url": "https://a", "headers": {"A": "${input:key}"}}, "only the client can fill in"),
+        ("vscode", {"command": "${workspaceFolder}/x"}, "only the client can replace ${workspaceFolder}"),
+        ("vscode", {"url": "https://a", "headers": {"A": "${input:key}"}}, "only the client can replace"),
         ("vscode", {"command": "x", "envFile": ".env"}, "it reads variables from a file"),
-        ("opencode", {"command": ["x"], "environment": {"A": "{file:~/key}"}}, "only opencode can fill in"),
+        ("opencode", {"command": ["x"], "environment": {"A": "{file:~/key}"}}, "only opencode can replace"),
         ("plain", {}, "it has neither a command nor a URL"),
         ("plain", {"command": "x", "url": "https://a"}, "it has both a command and a URL"),
         ("plain", {"command": ["x"], "args": "y"}, ""),
-        ("plain", {"command": []}, "the command is no text"),
-        ("plain", [], "it is no object"),
+        ("plain", {"command": []}, "the command is not a string"),
+        ("plain", [], "it is not an object"),
     ],
 )
 def test_what_would_mean_something_else_is_not_moved(dialect: Dialect, entry: Any, reason: str) -> None:

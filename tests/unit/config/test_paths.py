@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.config.paths import card_path, config_path, expand_home, snapshot_path
+from mcpzip.config.paths import config_path, expand_home, handshake_path, snapshot_path
 
 HOME = "USERPROFILE" if os.sep == "\\" else "HOME"
 
@@ -44,10 +44,10 @@ def test_the_cache_stands_beside_the_config_and_has_its_name():
     folder = os.path.join("some", "where")
     config = os.path.join(folder, "config.json")
     assert snapshot_path(config) == os.path.join(folder, "cache", "tools.json")
-    assert card_path(config) == os.path.join(folder, "cache", "config.json.front.json")
+    assert handshake_path(config) == os.path.join(folder, "cache", "config.json.handshake.json")
     work = os.path.join(folder, "work.json")
     assert snapshot_path(work) == os.path.join(folder, "cache", "work.json.tools.json")
-    assert card_path(work) == os.path.join(folder, "cache", "work.json.front.json")
+    assert handshake_path(work) == os.path.join(folder, "cache", "work.json.handshake.json")
 
 
 file_names = st.text("abcjson.", min_size=1, max_size=12)
@@ -55,7 +55,7 @@ file_names = st.text("abcjson.", min_size=1, max_size=12)
 
 @given(one=file_names, other=file_names)
 def test_two_configs_never_share_a_file(one, other):
-    kept = [{snapshot_path(name), card_path(name)} for name in (one, other)]
+    kept = [{snapshot_path(name), handshake_path(name)} for name in (one, other)]
     assert all(len(files) == 2 for files in kept)
     assert kept[0].isdisjoint(kept[1]) == (one != other)
 

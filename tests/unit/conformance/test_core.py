@@ -214,7 +214,7 @@ def test_choices_narrow_each_other() -> None:
         ({"groups": ["fidelty"]}, "There is no group 'fidelty': did you mean 'fidelity'?"),
         ({"ids": ["protocol.pong"]}, "There is no check 'protocol.pong': did you mean 'protocol.ping'?"),
         ({"levels": ["wish"]}, "There is no level 'wish': see mcpzip-conformance list."),
-        ({"ids": ["protocol.ping"], "groups": ["search"]}, "No check is of all that was asked for"),
+        ({"ids": ["protocol.ping"], "groups": ["search"]}, "No check matches all these options"),
     ],
 )
 def test_a_choice_of_nothing_is_told(choice: dict[str, list[str]], says: str) -> None:

@@ -105,7 +105,7 @@ def test_what_a_shell_redirected_is_read(encoding: str) -> None:
     [
         (
             {"seconds": "1"},
-            "r.json is no conformance report: expected float, got str - at $.seconds; write it",
+            "r.json is not a conformance report: expected float, got str - at $.seconds; write it",
         ),
         ({"checks": 1}, "expected array, got int - at $.checks"),
         ({"format": "bowtie/9"}, "its format is 'bowtie/9'; this program reads 'mcpzip-conformance/1'."),
@@ -217,14 +217,14 @@ def test_junit_tells_what_each_came_to() -> None:
     assert failure is not None
     assert failure.attrib == {"message": "Why fidelity.is-error is failed.", "type": "must"}
     assert failure.text
-    for said in ('-  "isError": true', "straight to the server:", "through the subject:", "source: https://"):
+    for said in ('-  "isError": true', "directly to the server:", "through the subject:", "source: https://"):
         assert said in failure.text
     skipped = case[("proxy-3.protocol", "protocol.ids")].find("skipped")
     assert skipped is not None
     assert skipped.get("message") == "Why protocol.ids is failed. (known: issue 7)"
     surprise = case[("proxy-3.protocol", "protocol.ping")].find("failure")
     assert surprise is not None
-    assert surprise.get("message") == "It passes, though it is pinned as known to fail: issue 7"
+    assert surprise.get("message") == "It passes, but is listed as a known failure: issue 7"
     assert case[("proxy-3.protocol", "protocol.batch")].find("error") is not None
     figures = case[("proxy-1.cost", "cost.context")].findall("properties/property")
     assert [(one.get("name"), one.get("value")) for one in figures] == [
@@ -252,5 +252,5 @@ def test_junit_holds_any_text(text: str) -> None:
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None
     assert failure.text
-    assert failure.get("message") == root[0].get("name") == as_junit.speakable(text)
-    assert as_junit.speakable(text) in failure.text
+    assert failure.get("message") == root[0].get("name") == as_junit.xml_text(text)
+    assert as_junit.xml_text(text) in failure.text

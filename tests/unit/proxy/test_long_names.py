@@ -72,13 +72,13 @@ def test_names_are_compared_by_so_many_letters_only(text, times):
 
 def test_names_of_any_length_are_compared_in_so_many_letters(monkeypatch):
     looked_at = []
-    original = name_index._likeness
+    original = name_index._similarity
 
-    def likeness(pairs, folded):
+    def similarity(pairs, folded):
         looked_at.append(len(pairs))
         return original(pairs, folded)
 
-    monkeypatch.setattr(name_index, "_likeness", likeness)
+    monkeypatch.setattr(name_index, "_similarity", similarity)
     long = catalog_of(*(f"{number}" + "abcdefghij" * 20 for number in range(50)))
     assert long.nearest("".join(map(chr, range(0x4E00, 0x4E00 + NAME)))) == ()
     assert looked_at

@@ -29,7 +29,7 @@ PROXY = Proxy(Config(path="/nowhere/config.json", servers=SERVERS), Catalog())
 ENDPOINT = Endpoint(PROXY)
 WORDS = ENDPOINT.handshake_results()
 assert WORDS is not None
-CARD = cache_of(WORDS, stamp=["a stamp"])
+CACHE = cache_of(WORDS, stamp=["a stamp"])
 
 STAMP = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -61,7 +61,7 @@ def session_alone(pieces: Sequence[bytes]) -> bytes:
 
 def desk_then_session(pieces: Sequence[bytes], handover: int) -> bytes:
     """The handshake hears the pieces before ``handover``, the session those after it."""
-    handshake = EarlyHandshake(CARD)
+    handshake = EarlyHandshake(CACHE)
     said = [handshake.receive(piece) for piece in pieces[:handover]]
     session = Session(ENDPOINT, said.append)
     session.replay(handshake.answered)
@@ -171,14 +171,14 @@ def test_how_the_bytes_are_cut_changes_nothing(lines: list[bytes], places: list[
 
 @pytest.mark.parametrize("opening", [INITIALIZE, DISCOVER, MODERN_LIST])
 def test_the_desk_answers_what_clients_ask_first(opening: bytes) -> None:
-    handshake = EarlyHandshake(CARD)
+    handshake = EarlyHandshake(CACHE)
     assert handshake.receive(opening) == session_alone([opening])
     assert not handshake.stopped
 
 
 def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
     call = line("tools/call", {"name": "search_tools", "arguments": {"query": "x"}}, number="2")
-    handshake = EarlyHandshake(CARD)
+    handshake = EarlyHandshake(CACHE)
     assert handshake.receive(INITIALIZE + call + LIST[:20]).count(b"\n") == 1
     assert handshake.receive(LIST[20:] + b"{") == b""
     assert handshake.answered == INITIALIZE
@@ -191,14 +191,14 @@ def test_what_it_cannot_answer_and_all_after_it_is_kept_in_order() -> None:
 )
 def test_no_line_is_too_much_for_it(bad: bytes) -> None:
     """A deeply nested line raised RecursionError and ended the process."""
-    handshake = EarlyHandshake(CARD)
+    handshake = EarlyHandshake(CACHE)
     assert handshake.receive(bad) == b""
     assert handshake.rest() == bad
 
 
 def test_a_long_line_costs_no_more_than_its_length() -> None:
     """Each piece was joined to all before it: 16 MiB in small pieces took minutes."""
-    handshake = EarlyHandshake(CARD)
+    handshake = EarlyHandshake(CACHE)
     for _ in range(4096):
         handshake.receive(b"x" * 4096)
     assert len(handshake.rest()) == 4096 * 4096
@@ -236,7 +236,7 @@ def test_a_card_is_read_back_as_it_was_written(config: str) -> None:
 )
 def test_a_spoilt_card_is_no_card(config: str, spoil: Callable[[Path], object]) -> None:
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
-    spoil(next(Path(config).parent.glob("cache/*.front.json")))
+    spoil(next(Path(config).parent.glob("cache/*.handshake.json")))
     assert handshake_cache.read(config) is None
 
 
@@ -343,7 +343,7 @@ def test_what_is_said_before_the_rest_is_loaded_has_an_end(start: bytes) -> None
     """All of it was held, however long loading took."""
     theirs, ours = os.pipe()
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    handshake, stop = EarlyHandshake(CARD), threading.Event()
+    handshake, stop = EarlyHandshake(CACHE), threading.Event()
 
     def flood() -> None:
         os.write(ours, start)

@@ -1,6 +1,6 @@
 """What stands in ``cache/`` beside the config is used only if it is ours, a file, and not too large.
 
-A planted handshake card once spoke its own instructions to the model; a FIFO in its place hung the start.
+A planted stored handshake once put its own instructions to the model; a FIFO in its place hung the start.
 """
 
 import errno
@@ -141,7 +141,7 @@ def test_a_huge_file_is_refused_unread(kept, monkeypatch):
     kept.write()
     limit = {
         "snapshot": limits.SNAPSHOT,
-        "card": limits.CARD,
+        "handshake": limits.HANDSHAKE,
         "index": limits.INDEX,
         "usage": limits.USAGE,
         "answers": limits.ANSWERS,
@@ -181,15 +181,15 @@ def test_the_first_bytes_of_what_is_not_there_are_none(tmp_path):
     assert first_bytes(str(tmp_path), 2) == b""
 
 
-def test_a_card_too_large_is_not_kept_and_an_older_one_goes(config):
+def test_a_handshake_too_large_is_not_stored_and_an_older_one_goes(config):
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
-    long = HandshakeResults(json.dumps({"instructions": "x" * limits.CARD}).encode(), b"{}", None, None)
+    long = HandshakeResults(json.dumps({"instructions": "x" * limits.HANDSHAKE}).encode(), b"{}", None, None)
     handshake_cache.write(config, cache_of(long, handshake_cache.stamp(config)))
-    assert not os.path.exists(paths.card_path(config))
+    assert not os.path.exists(paths.handshake_path(config))
     assert handshake_cache.read(config) is None
 
 
-def test_a_huge_config_has_no_card(config):
+def test_a_huge_config_has_no_stored_handshake(config):
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
     os.truncate(config, limits.CONFIG + 1)
     assert handshake_cache.stamp(config) is None

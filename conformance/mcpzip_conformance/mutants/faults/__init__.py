@@ -1,13 +1,14 @@
 """The faults, by what they break.
 
-results     what the client gets from a call
-requests    what the server gets of it
-protocol    the messages themselves
-talk        what is said while a call runs, and what changes between calls
+results     the result of a call, as the client gets it
+requests    the request of a call, as the server gets it
+protocol    ids, versions, handshakes and invalid messages
+questions   requests of servers to clients
+talk        messages during a call, and notifications of changes
 offers      lists, definitions, resources, prompts
-servers     servers that misbehave, the end, and secrets
-hostile     servers that mean harm
-finding     the three tools of the relay's own
+servers     broken servers, shutdown, secrets
+hostile     hostile servers
+finding     the relay's own three tools
 web         HTTP
 """
 

@@ -11,8 +11,8 @@ from mcpzip_conformance.mutants.relay.relay import Parts
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One row. check: the id of the check that must fail; parts: what is wrong; mode: the variant of the
-    subject ``relay`` that is made wrong; also: the further checks of level must that rightly fail with it."""
+    """One row. check: the id of the check that must fail; parts: the wrong classes; mode: the variant of the
+    subject ``relay`` that gets them; also: further checks of level must that the fault breaks."""
 
     about: str
     check: str

@@ -50,14 +50,14 @@ class RanksByName(Finder):
 
 
 class WantsOrder(Finder):
-    """What counts is the first word."""
+    """Only the first word of a query counts."""
 
     def ranked(self, query: str, every: dict[str, str]) -> list[str]:
         return super().ranked(query if SEPARATOR in query else query.partition(" ")[0], every)
 
 
 class Remembers(Finder):
-    """It searches what there was when it was first used."""
+    """Searches the tools that it knew at the first search."""
 
     first: frozenset[str] = frozenset()
 
@@ -73,7 +73,7 @@ class Remembers(Finder):
 
 
 class Matches(Finder):
-    """A query is a regular expression, and one that is none ends it."""
+    """Uses a query as a regular expression, and dies of an invalid one."""
 
     def ranked(self, query: str, every: dict[str, str]) -> list[str]:
         try:

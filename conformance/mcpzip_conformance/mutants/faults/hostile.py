@@ -21,7 +21,7 @@ from mcpzip_conformance.mutants.relay.upstream import Link
 
 
 class Rescans(Link):
-    """It puts what comes to what it has, and looks through all of it for the end of the line."""
+    """Searches all buffered bytes for the end of the line whenever bytes arrive."""
 
     async def connected(self) -> Channel:
         channel = await super().connected()
@@ -43,7 +43,7 @@ class Rescans(Link):
 
 
 class RescansBodies(Link):
-    """The same of bodies and events."""
+    """As `Rescans`, for bodies and events."""
 
     async def connected(self) -> Channel:
         channel = await super().connected()
@@ -67,7 +67,7 @@ class _Rescanning(HttpChannel):
 
 
 class HoldsAll(Link):
-    """It knows no limit of a message."""
+    """Has no size limit for messages."""
 
     async def connected(self) -> Channel:
         channel = await super().connected()
@@ -89,7 +89,7 @@ class _Holding(HttpChannel):
 
 
 class ReadsSchemas(Finder):
-    """What it searches is every word of a schema, references followed."""
+    """Searches every word of a schema, references followed."""
 
     async def find(self, servers: Servers, query: str, limit: bytes | None) -> str:
         for upstream in servers.by_name.values():
@@ -128,7 +128,7 @@ class SaysNamesBack(Session):
 
 
 class WritesSlowly(Link):
-    """It does something for each message before it looks at the next, as one does who logs it."""
+    """Spends time on each message before it reads the next, as a proxy that logs them."""
 
     def event(self, event: Event) -> None:
         time.sleep(0.05)
@@ -146,10 +146,9 @@ def _folded(name: str) -> str:
 
 
 class RunsElsewhere(Session):
-    """A tool that isn't known is looked for at every server, by its letters and digits. whole: by all of the
-    name, else by what stands behind the server's as well."""
+    """Looks for an unknown tool at all servers. folded: names are equal if their letters and digits are."""
 
-    whole = True
+    folded = True
 
     async def called(self, request: Request, servers: Servers) -> bytes:
         try:
@@ -158,14 +157,14 @@ class RunsElsewhere(Session):
             name = text(members(request.params).get("name"))
             for upstream in servers.by_name.values():
                 for own in [text(members(raw).get("name")) for raw in await listed(upstream, "tools/list")]:
-                    if _folded(own) == _folded(name) if self.whole else own == name:
+                    if _folded(own) == _folded(name) if self.folded else own == name:
                         params = with_members(request.params or b"{}", {"name": quote(own)})
                         return await self.run_tool(request, upstream, params)
             raise
 
 
 class RunsBareNames(RunsElsewhere):
-    whole = False
+    folded = False
 
 
 class ForgetsLinks(Session):

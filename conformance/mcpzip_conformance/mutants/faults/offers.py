@@ -16,7 +16,7 @@ Object = dict[str, object]
 
 
 def shows(method: str, change: Callable[[Object], Object]) -> Parts:
-    """A relay that does this to each definition of a list."""
+    """A relay that applies this to each definition of a list."""
     member = LISTS[method].member
 
     class Showing(Session):
@@ -30,7 +30,7 @@ def shows(method: str, change: Callable[[Object], Object]) -> Parts:
 
 
 def asks(method: str, change: Callable[[bytes], bytes]) -> Parts:
-    """A relay that does this to the params of each request of a method."""
+    """A relay that applies this to the params of each request of a method."""
 
     class Asking(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
@@ -42,7 +42,7 @@ def asks(method: str, change: Callable[[bytes], bytes]) -> Parts:
 
 
 def tells(method: str, change: Callable[[Object], Object]) -> Parts:
-    """A relay that does this to the result of each request of a method."""
+    """A relay that applies this to the result of each request of a method."""
 
     class Telling(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
@@ -61,7 +61,7 @@ def _only(*keys: str) -> Callable[[Object], Object]:
 
 
 def _resolved(tool: Object) -> Object:
-    """A schema without what many readers can't resolve."""
+    """A schema without parts that many readers can't resolve."""
     schema = cast(Object, tool["inputSchema"])
     return {**tool, "inputSchema": _without("$schema", "$defs", "definitions")(schema)}
 
@@ -83,7 +83,7 @@ def _texts_only(result: Object) -> Object:
 
 
 class FirstPage(Link):
-    """``of``: the lists of which it reads no more."""
+    """Reads only the first page. of: the lists."""
 
     of: tuple[str, ...] = ("tools/list",)
 
@@ -104,20 +104,20 @@ class EmptyIsLast(Link):
 
 
 class Trimmed(Session):
-    """It trims the text of resources, as what reads lines does."""
+    """Trims the text of resources."""
 
     async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
         result = await super().sent_on(request, link, params)
         if request.method != "resources/read":
             return result
-        told = json.loads(result)
-        for part in told["contents"]:
+        decoded = json.loads(result)
+        for part in decoded["contents"]:
             part["text"] = "\n".join(str(part.get("text", "")).splitlines())
-        return json.dumps(told).encode()
+        return json.dumps(decoded).encode()
 
 
 class Grows(Session):
-    """It lists first what was called last."""
+    """Lists the last called tool first."""
 
     latest = b""
 
@@ -133,7 +133,7 @@ class Grows(Session):
 
 
 class Listed(Session):
-    """It reads only what is listed."""
+    """Reads only listed resources."""
 
     async def passed(self, request: Request, servers: Servers) -> bytes:
         if request.method == "resources/read":

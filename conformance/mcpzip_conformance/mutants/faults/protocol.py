@@ -66,9 +66,9 @@ class DiesOfBatches(Stdio):
 
 
 class AnswersNotifications(Session):
-    def told(self, method: str, params: bytes | None) -> None:
+    def handle_notification(self, method: str, params: bytes | None) -> None:
         self.write(b'{"jsonrpc":"2.0","id":null,"result":{}}\n', None)
-        super().told(method, params)
+        super().handle_notification(method, params)
 
 
 class AnswersAnything(Session):
@@ -105,24 +105,24 @@ class AnyVersion(Session):
 
 
 class AnyModernVersion(Session):
-    async def asked(self, request: Request) -> bytes:
+    async def handle_request(self, request: Request) -> bytes:
         opened = read_opening(request.method, request.params)
         if opened is not None and opened.version == "2099-01-01":
             params = stamp_request(request.params, MODERN_VERSION, b"{}", b"{}")
             request = Request(request.id, request.method, params)
-        return await super().asked(request)
+        return await super().handle_request(request)
 
 
 class Unstamped(Session):
-    async def asked(self, request: Request) -> bytes:
-        return without_members(await super().asked(request), ("resultType",))
+    async def handle_request(self, request: Request) -> bytes:
+        return without_members(await super().handle_request(request), ("resultType",))
 
 
 class WantsDiscovery(Session):
-    async def asked(self, request: Request) -> bytes:
+    async def handle_request(self, request: Request) -> bytes:
         if self.servers is None and request.method not in ("initialize", "ping", "server/discover"):
             raise RefusedError(RpcError(INVALID_REQUEST, "Discover first."))
-        return await super().asked(request)
+        return await super().handle_request(request)
 
 
 class OneCode(Session):

@@ -25,7 +25,7 @@ EVERYTHING = b'{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listC
 
 
 class Claims(Session):
-    """It says to servers that its client can do everything."""
+    """Declares all client capabilities to servers."""
 
     def opened(self, request: Request, opened: Opened, modern: bool) -> Servers:
         if not modern:
@@ -44,12 +44,12 @@ class ClaimsModern(Session):
 
 
 class Answering(Link):
-    """It answers a question in its client's place."""
+    """Answers the server's requests instead of the client."""
 
     answer = b"{}"
 
-    async def asked(self, request: Request) -> bytes:
-        return self.answer if request.method != "ping" else await super().asked(request)
+    async def handle_request(self, request: Request) -> bytes:
+        return self.answer if request.method != "ping" else await super().handle_request(request)
 
 
 class Declines(Answering):
@@ -61,9 +61,9 @@ class NoRoots(Answering):
 
 
 class AnswersRefused(Link):
-    async def asked(self, request: Request) -> bytes:
+    async def handle_request(self, request: Request) -> bytes:
         try:
-            return await super().asked(request)
+            return await super().handle_request(request)
         except RefusedError:
             return b"{}"
 

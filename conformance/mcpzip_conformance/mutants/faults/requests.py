@@ -15,7 +15,7 @@ Object = dict[str, object]
 
 
 def gives(change: Callable[[object], object]) -> Parts:
-    """A relay that does this to the arguments of each call."""
+    """A relay that applies this to the arguments of each call."""
 
     class Giving(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
@@ -33,7 +33,7 @@ def _of_object(change: Callable[[Object], Object]) -> Callable[[object], object]
 
 
 def _typed(value: object) -> object:
-    """Reads JSON out of strings that happen to hold some."""
+    """Decodes strings that contain JSON."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -70,7 +70,7 @@ class LowersNames(Session):
 
 
 class RunsAnother(Session):
-    """What it doesn't know it takes for the last it knows."""
+    """Uses the last known tool instead of an unknown one."""
 
     async def run_tool(self, request: Request, upstream: Upstream, params: bytes) -> bytes:
         name = text(members(params).get("name"))

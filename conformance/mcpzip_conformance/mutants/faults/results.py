@@ -8,7 +8,7 @@ from mcpzip.wire import INTERNAL_ERROR, Request, RpcError
 from mcpzip_conformance.mutants.faults.fault import Fault
 from mcpzip_conformance.mutants.relay.end import GoneError, RefusedError
 from mcpzip_conformance.mutants.relay.relay import Parts
-from mcpzip_conformance.mutants.relay.search import said
+from mcpzip_conformance.mutants.relay.search import text_result
 from mcpzip_conformance.mutants.relay.session import Session
 from mcpzip_conformance.mutants.relay.upstream import Link
 
@@ -16,7 +16,7 @@ Object = dict[str, object]
 
 
 def spoils(change: Callable[[Object], object]) -> Parts:
-    """A relay that does this to each result of a call."""
+    """A relay that applies this to each result of a call."""
 
     class Spoiling(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
@@ -29,7 +29,7 @@ def spoils(change: Callable[[Object], object]) -> Parts:
 
 
 def refuses(change: Callable[[RpcError], RpcError]) -> Parts:
-    """A relay that does this to each error of a server."""
+    """A relay that applies this to each error of a server."""
 
     class SafeCommand(Session):
         async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
@@ -50,7 +50,7 @@ class HidesErrors(Session):
         except RefusedError as refused:
             if request.method != "tools/call":
                 raise
-            return said(refused.error.message, failed=True)
+            return text_result(refused.error.message, failed=True)
 
 
 def _without(*keys: str) -> Callable[[Object], Object]:
@@ -83,13 +83,13 @@ def _bare(block: Object) -> Object:
 
 
 def _unwrapped(block: Object) -> Object:
-    """What is embedded, as a text block."""
+    """An embedded resource as a text block."""
     held = block.get("resource")
     return {"type": "text", "text": str(held.get("text", ""))} if isinstance(held, dict) else block
 
 
 def _as_doubles(value: object) -> object:
-    """What a language whose numbers are all doubles makes of it."""
+    """The result as a language with doubles only would write it."""
 
     def number(spelt: str) -> float | int:
         double = float(spelt)

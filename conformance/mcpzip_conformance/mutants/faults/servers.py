@@ -51,10 +51,10 @@ class ReadsNoStderr(Link):
 
 
 class MixesAnswers(Link):
-    """An answer is for whoever has waited longest."""
+    """Uses an answer for the oldest open request."""
 
     def settle(self, number: int, result: bytes) -> None:
-        waiting = [id for id, sent in self.sent.items() if sent.home is not None and not sent.answer.done()]
+        waiting = [id for id, sent in self.sent.items() if sent.origin is not None and not sent.answer.done()]
         super().settle(min(waiting) if number in waiting else number, result)
 
 
@@ -92,10 +92,10 @@ class OneAtATime(Session):
 class OneRequestAtATime(Session):
     turn: asyncio.Lock | None = None
 
-    async def asked(self, request: Request) -> bytes:
+    async def handle_request(self, request: Request) -> bytes:
         self.turn = self.turn or asyncio.Lock()
         async with self.turn:
-            return await super().asked(request)
+            return await super().handle_request(request)
 
 
 class WaitsForAll(Session):
@@ -109,13 +109,13 @@ class WaitsForAll(Session):
 class RunsWithAll(Session):
     async def run_tool(self, request: Request, upstream: Upstream, params: bytes) -> bytes:
         others = self.servers.by_name.values() if self.servers is not None else ()
-        while not all([await other.started() or other.trouble for other in others]):
+        while not all([await other.started() or other.failure for other in others]):
             pass  # each takes its time to say so
         return await super().run_tool(request, upstream, params)
 
 
 class ListsAllOrNone(Session):
-    """Neither lists nor calls are to be had while a server's list isn't."""
+    """Neither lists nor calls work until all servers are listed."""
 
     async def answered(self, request: Request) -> bytes:
         for upstream in self.servers.by_name.values() if self.servers is not None else ():

@@ -27,7 +27,7 @@ PROGRESS, LOG = "notifications/progress", "notifications/message"
 
 
 class Deaf(Session):
-    """``unheard``: how the methods begin that a client isn't told of."""
+    """Drops notifications. unheard: the beginnings of their methods."""
 
     unheard: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ class NoAcknowledgement(Deaf):
 
 
 class LateProgress(Session):
-    """It tells of progress when the call is over."""
+    """Sends the progress after the call."""
 
     late: tuple[tuple[bytes | None, bytes | None], ...] = ()
 
@@ -83,7 +83,7 @@ class TokensAsText(Session):
 
 
 class OneToken(Session):
-    """It remembers the token of the latest call."""
+    """Uses the progress token of the latest call for all."""
 
     token = b'"none"'
 
@@ -105,7 +105,7 @@ class AsksForProgress(Session):
 
 
 class KeepsCancel(Link):
-    def take_back(self, number: int, line: bytes) -> None:
+    def send_cancellation(self, number: int, line: bytes) -> None:
         """Nobody else hears of it."""
 
 
@@ -144,10 +144,10 @@ class DropsLogLevel(Session):
 
 
 class RefusesPings(Link):
-    async def asked(self, request: Request) -> bytes:
+    async def handle_request(self, request: Request) -> bytes:
         if request.method == "ping":
             raise RefusedError(RpcError(INTERNAL_ERROR, "Not now."))
-        return await super().asked(request)
+        return await super().handle_request(request)
 
 
 class KeepsUnsubscribe(Session):
@@ -156,7 +156,7 @@ class KeepsUnsubscribe(Session):
 
 
 class OneListening(Session):
-    """When one listening ends, all do."""
+    """Ends all subscriptions when one ends."""
 
     async def listened(self, request: Request, servers: Servers) -> bytes:
         try:
@@ -167,7 +167,7 @@ class OneListening(Session):
 
 
 class TellsEverything(Session):
-    """A subscription is one to everything."""
+    """Subscribes clients to everything."""
 
     async def listened(self, request: Request, servers: Servers) -> bytes:
         wanted = b'{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}'

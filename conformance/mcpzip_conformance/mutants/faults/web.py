@@ -17,7 +17,7 @@ from mcpzip_conformance.mutants.relay.exchange import (
     Send,
     reply,
 )
-from mcpzip_conformance.mutants.relay.http import Line, Room, Web
+from mcpzip_conformance.mutants.relay.http import HttpSession, Line, Web
 from mcpzip_conformance.mutants.relay.naming import members
 from mcpzip_conformance.mutants.relay.relay import Parts
 from mcpzip_conformance.mutants.relay.upstream import Link
@@ -26,56 +26,56 @@ HTTP = "names-http"
 
 
 class LetsAnyoneIn(Web):
-    def let_in(self, scope: Scope, headers: Headers) -> None:
+    def check_access(self, scope: Scope, headers: Headers) -> None:
         """Come in."""
 
 
 class AnyHost(Web):
-    def let_in(self, scope: Scope, headers: Headers) -> None:
-        super().let_in(scope, {**headers, "host": f"localhost:{scope['server'][1]}"})
+    def check_access(self, scope: Scope, headers: Headers) -> None:
+        super().check_access(scope, {**headers, "host": f"localhost:{scope['server'][1]}"})
 
 
 class Numbered(Web):
-    def made(self) -> Room:
-        room = super().made()
-        del self.rooms[room.id]
-        room.id = f"session-{len(self.rooms) + 1:08}"
-        self.rooms[room.id] = room
-        return room
+    def new_session(self) -> HttpSession:
+        client = super().new_session()
+        del self.sessions[client.id]
+        client.id = f"session-{len(self.sessions) + 1:08}"
+        self.sessions[client.id] = client
+        return client
 
 
 class Spaced(Web):
-    def made(self) -> Room:
-        room = super().made()
-        del self.rooms[room.id]
-        room.id = f"{room.id[:16]} {room.id[16:]}"
-        self.rooms[room.id] = room
-        return room
+    def new_session(self) -> HttpSession:
+        client = super().new_session()
+        del self.sessions[client.id]
+        client.id = f"{client.id[:16]} {client.id[16:]}"
+        self.sessions[client.id] = client
+        return client
 
 
 class AnySession(Web):
-    def entered(self, headers: Headers) -> Room:
+    def find_session(self, headers: Headers) -> HttpSession:
         id = headers.get("mcp-session-id", "")
-        if id and id not in self.rooms:
-            self.rooms[id] = Room(self.config, self.session)
-        return super().entered(headers)
+        if id and id not in self.sessions:
+            self.sessions[id] = HttpSession(self.config, self.session)
+        return super().find_session(headers)
 
 
 class KeepsEnded(Web):
     async def delete(self, headers: Headers, send: Send) -> None:
-        self.entered(headers)
+        self.find_session(headers)
         await reply(send, 204)
 
 
 class AnyVersion(Web):
-    def entered(self, headers: Headers) -> Room:
-        return super().entered(
+    def find_session(self, headers: Headers) -> HttpSession:
+        return super().find_session(
             {key: value for key, value in headers.items() if key != "mcp-protocol-version"}
         )
 
 
 class IgnoresHead(Web):
-    """It does not compare the head of a request with its body."""
+    """Doesn't compare the headers of a request with its body."""
 
     async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
         message = members(body)
@@ -91,7 +91,7 @@ class NoStream(Web):
 
 
 class SaysOk(Web):
-    """What asks for no answer is answered with 200."""
+    """Answers notifications with 200."""
 
     async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
         async def send_ok(message: MutableMapping[str, object]) -> None:
@@ -116,48 +116,48 @@ class WantsAccept(Web):
 
 
 class OneRoom(Web):
-    """Whoever comes, comes into the same session."""
+    """Gives all clients the same session."""
 
-    def made(self) -> Room:
-        for room in self.rooms.values():
-            return room
-        return super().made()
+    def new_session(self) -> HttpSession:
+        for client in self.sessions.values():
+            return client
+        return super().new_session()
 
 
 class OneConnection(Web):
-    """Every session has the connections of the first."""
+    """Gives every session the connections of the first."""
 
-    def made(self) -> Room:
-        room = super().made()
-        first = next(iter(self.rooms.values()))
-        if first is not room:
-            room.session.servers = first.session.servers
-        return room
+    def new_session(self) -> HttpSession:
+        client = super().new_session()
+        first = next(iter(self.sessions.values()))
+        if first is not client:
+            client.session.servers = first.session.servers
+        return client
 
 
 class TellsAll(Web):
-    """What belongs to no request is told to every client, and so are logs."""
+    """Sends messages that belong to no request, and logs, to all clients."""
 
-    def made(self) -> Room:
-        room = super().made()
-        own = room.session.heard
+    def new_session(self) -> HttpSession:
+        client = super().new_session()
+        own = client.session.forward_notification
 
-        def heard(
+        def forward_notification(
             server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
         ) -> None:
             own(server, method, params, about, subscribed=subscribed)
-            for other in self.rooms.values():
-                if other is not room and method == "notifications/message":
+            for other in self.sessions.values():
+                if other is not client and method == "notifications/message":
                     other.session.notify(method, params)
 
-        room.session.heard = heard  # type: ignore[method-assign]
-        return room
+        client.session.forward_notification = forward_notification  # type: ignore[method-assign]
+        return client
 
 
 class KeepsGoing(Web):
-    """It does not mind that a client hangs up."""
+    """Doesn't cancel a request when the client hangs up."""
 
-    async def next(self, said: asyncio.Queue[Line], receive: Receive, room: Room | None) -> Line:
+    async def next(self, said: asyncio.Queue[Line], receive: Receive, client: HttpSession | None) -> Line:
         return await said.get()
 
 
@@ -166,7 +166,7 @@ class OnEveryAddress(Web):
 
 
 class PassesToken(Web):
-    """The client's token goes to servers with each call."""
+    """Sends the client's token to servers with each call."""
 
     async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
         message = members(body)
@@ -222,7 +222,7 @@ FAULTS: Mapping[str, Fault] = {
     "wants-accept": Fault(
         "wants Accept spelt in one way", "protocol.http-accepts", Parts(web=WantsAccept), HTTP
     ),
-    "one-room": Fault(
+    "one-client": Fault(
         "has one session for all",
         "security.sessions-apart",
         Parts(web=OneRoom),

@@ -11,7 +11,7 @@
     search      the relay's own tools ``find``, ``show`` and ``run``
     relay       stdio, and start and end of the process
     http        Streamable HTTP: sessions and streams
-    exchange    one exchange of it
+    exchange    one HTTP exchange: head, body, status
     sockets     the HTTP server
 
     python -m mcpzip_conformance.mutants.relay CONFIG [PORT]

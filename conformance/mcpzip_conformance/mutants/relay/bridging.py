@@ -26,9 +26,9 @@ ROUNDS = 10
 """Rounds of questions within one request."""
 
 
-class Parked:
-    """A call of a legacy server for a modern client. It represents the client until the call ends, because
-    each round can be another exchange."""
+class SuspendedCall:
+    """A call of a legacy server for a modern client. It takes the client's place until the call ends, because
+    each round of questions can be another HTTP exchange."""
 
     def __init__(self, client: Party, request: Request) -> None:
         self.word = secrets.token_urlsafe(24)
@@ -37,22 +37,22 @@ class Parked:
         self._waiting: list[asyncio.Future[bytes]] = []
 
     def call(self, request: Request, server: Party, params: bytes | None) -> None:
-        """Begin."""
+        """Start the call."""
         self._call = asyncio.get_running_loop().create_task(pass_on(request, self, server, params))
 
     async def outcome(self) -> bytes:
         """The result, or the next questions. Raises RefusedError. Cancelling the caller cancels the call."""
-        asked = asyncio.ensure_future(self._questions.get())
+        next_question = asyncio.ensure_future(self._questions.get())
         try:
-            await asyncio.wait((self._call, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self._call, next_question), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._call.cancel()
             raise
         finally:
-            asked.cancel()
+            next_question.cancel()
         if self._call.done():
             return self._call.result()
-        method, params = asked.result()
+        method, params = next_question.result()
         question = {"method": quote(method)} | ({} if params is None else {"params": params})
         return join_object(
             {
@@ -76,7 +76,7 @@ class Parked:
         *,
         about: bytes | None = None,
         progress: Callable[[bytes], None] | None = None,
-        home: tuple[Party, bytes] | None = None,
+        origin: tuple[Party, bytes] | None = None,
     ) -> bytes:
         """The server's question."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -88,25 +88,25 @@ class Parked:
             raise GoneError("The client did not come again with the answer.") from None
 
     def notify(self, method: str, params: bytes | None = None, about: bytes | None = None) -> None:
-        """Told to the client in the exchange there is now."""
+        """Send a notification to the client, in the current exchange."""
         self._client.notify(method, params, self._id)
 
-    def heard(
+    def forward_notification(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
     ) -> None:
-        """See `End.heard`."""
-        self._client.heard(server, method, params, self._id, subscribed=subscribed)
+        """See `End.forward_notification`."""
+        self._client.forward_notification(server, method, params, self._id, subscribed=subscribed)
 
 
-async def parked(
-    request: Request, client: Party, server: Party, params: bytes | None, calls: dict[str, Parked]
+async def call_legacy_server(
+    request: Request, client: Party, server: Party, params: bytes | None, calls: dict[str, SuspendedCall]
 ) -> bytes:
-    """What a legacy server answers to a modern client, or asks it. calls: those that wait for their client
-    to come again, by their words. RefusedError."""
+    """The answer of a legacy server for a modern client: its result or its questions. calls: suspended calls
+    by key. Raises RefusedError."""
     fields = members(params)
     word = text(fields.get("requestState"))
     if not word:
-        call = Parked(client, request)
+        call = SuspendedCall(client, request)
         call.call(request, server, without_members(params or b"{}", ("inputResponses", "requestState")))
     elif word in calls:
         call = calls.pop(word)
@@ -119,11 +119,11 @@ async def parked(
     return result
 
 
-async def asked_back(
+async def resolve_input(
     request: Request, client: Party, server: Party, params: bytes | None, result: bytes
 ) -> bytes:
-    """The last result of a modern server that has answered a legacy client's request with ``result``, once
-    it has nothing more to ask. RefusedError."""
+    """Ask the legacy client the questions in ``result`` of a modern server and send the answers, until the
+    server asks nothing more. Returns the last result. Raises RefusedError."""
     for _ in range(ROUNDS):
         fields = members(result)
         if text(fields.get("resultType")) != "input_required":
@@ -138,10 +138,10 @@ async def asked_back(
 
 
 async def answers_of(client: Party, request: Request, questions: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What a legacy client says to these. RefusedError."""
+    """The answers of a legacy client to these questions. Raises RefusedError."""
     answers = {}
     for key, question in questions.items():
-        asked = members(question)
-        method = text(asked.get("method"))
-        answers[key] = await client.request(method, asked.get("params"), about=request.id)
+        request_ = members(question)
+        method = text(request_.get("method"))
+        answers[key] = await client.request(method, request_.get("params"), about=request.id)
     return answers

@@ -58,31 +58,32 @@ class Party(Protocol):
         *,
         about: bytes | None = None,
         progress: Callable[[bytes], None] | None = None,
-        home: "tuple[Party, bytes] | None" = None,
+        origin: "tuple[Party, bytes] | None" = None,
     ) -> bytes:
         """See `End.request`."""
 
     def notify(self, method: str, params: bytes | None = None, about: bytes | None = None) -> None:
         """See `End.notify`."""
 
-    def heard(
+    def forward_notification(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
     ) -> None:
-        """See `End.heard`."""
+        """See `End.forward_notification`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request of ours. progress: who hears of it; home: for whom it is: the one that was asked, and its
-    request's id."""
+    """A sent request. progress: called with its progress; origin: the client for which it was sent, and the
+    id of that client's request."""
 
     answer: asyncio.Future[bytes]
     progress: Callable[[bytes], None] | None
-    home: tuple[Party, bytes] | None
+    origin: tuple[Party, bytes] | None
 
 
 class End(ABC):
-    """See the rule. A subclass sends (`write`) and says what is answered (`asked`) and heard (`told`)."""
+    """One end of a conversation. A subclass sends (`write`), answers requests (`handle_request`) and handles
+    notifications (`handle_notification`)."""
 
     def __init__(self, role: Role) -> None:
         self.peer = Peer(role=role)
@@ -92,26 +93,26 @@ class End(ABC):
 
     @abstractmethod
     def write(self, line: bytes, about: bytes | None, *, last: bool = False) -> None:
-        """Send. about: the id of their request that the line belongs to; last: nothing more will belong to
-        it; an empty ``line`` says only that."""
+        """Send a line. about: the id of the received request that the line belongs to; last: no more lines
+        belong to it; an empty ``line`` only marks the end."""
 
-    def take_back(self, number: int, line: bytes) -> None:
-        """Send the cancellation of our request."""
+    def send_cancellation(self, number: int, line: bytes) -> None:
+        """Send the cancellation of a sent request."""
         self.write(line, None)
 
     @abstractmethod
-    async def asked(self, request: Request) -> bytes:
-        """The answer to a request of theirs. RefusedError."""
+    async def handle_request(self, request: Request) -> bytes:
+        """The result of a received request. Raises RefusedError."""
 
     @abstractmethod
-    def told(self, method: str, params: bytes | None) -> None:
-        """A notification."""
+    def handle_notification(self, method: str, params: bytes | None) -> None:
+        """Handle a received notification."""
 
-    def heard(
+    def forward_notification(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
     ) -> None:
-        """What ``server`` has told, and is for this end. about: see `write`; subscribed: it is about the
-        subscription ``about``."""
+        """Send a notification of ``server`` to this end. about: see `write`; subscribed: whether it belongs
+        to the subscription ``about``."""
         self.notify(method, params, about)
 
     # What we say
@@ -123,16 +124,17 @@ class End(ABC):
         *,
         about: bytes | None = None,
         progress: Callable[[bytes], None] | None = None,
-        home: tuple[Party, bytes] | None = None,
+        origin: tuple[Party, bytes] | None = None,
     ) -> bytes:
-        """The result. RefusedError. about: see `write`; progress, home: see `Sent`."""
+        """Send a request and return its result. Raises RefusedError. about: see `write`; progress, origin:
+        see `Sent`."""
         if progress is not None:
             params = with_progress_token(params, b"%d" % self.peer.next_id)
         try:
             number, line = self.peer.request(method, params)
         except PeerClosedError as error:
             raise GoneError(str(error)) from error
-        sent = Sent(asyncio.get_running_loop().create_future(), progress, home)
+        sent = Sent(asyncio.get_running_loop().create_future(), progress, origin)
         self.sent[number] = sent
         try:
             self.write(line, about)
@@ -140,19 +142,19 @@ class End(ABC):
         except asyncio.CancelledError as cancelled:
             reason = str(cancelled.args[0]) if cancelled.args else None
             if line := self.peer.cancel(number, reason) or b"":
-                self.take_back(number, line)
+                self.send_cancellation(number, line)
             raise
         finally:
             del self.sent[number]
 
     def notify(self, method: str, params: bytes | None = None, about: bytes | None = None) -> None:
-        """Tell. about: see `write`."""
+        """Send a notification. about: see `write`."""
         self.write(self.peer.notify(method, params), about)
 
     # What they say
 
     def received(self, data: bytes) -> None:
-        """Bytes of theirs; b"" is the end."""
+        """Handle received bytes; b"" is the end."""
         for event in self.peer.receive(data) if data else self.peer.eof():
             self.event(event)
 
@@ -164,7 +166,7 @@ class End(ABC):
                 if task := self.serving.get(event.id):
                     task.cancel(event.reason)
             case Notification():
-                self.told(event.method, event.params)
+                self.handle_notification(event.method, event.params)
             case Progress():
                 if (sent := self.sent.get(event.id)) and sent.progress:
                     sent.progress(event.params)
@@ -185,17 +187,17 @@ class End(ABC):
         task.add_done_callback(lambda task: self._served(request.id, task))
 
     def settle(self, number: int, result: bytes) -> None:
-        """Our request has this result."""
+        """Set the result of a sent request."""
         if not self.sent[number].answer.done():
             self.sent[number].answer.set_result(result)
 
     def fail(self, number: int, error: RefusedError) -> None:
-        """Our request has failed."""
+        """Set the error of a sent request."""
         if not self.sent[number].answer.done():
             self.sent[number].answer.set_exception(error)
 
     def run(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Do something meanwhile; it is cancelled by `close`."""
+        """Run a task; `close` cancels it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -209,7 +211,7 @@ class End(ABC):
     async def _serve(self, request: Request) -> None:
         line = b""
         try:
-            line = self.peer.result(request.id, await self.asked(request))
+            line = self.peer.result(request.id, await self.handle_request(request))
         except RefusedError as refused:
             error = refused.error
             line = self.peer.error(request.id, error.code, error.message, error.data)
@@ -229,15 +231,15 @@ class End(ABC):
 async def pass_on(
     request: Request, source: Party, target: Party, params: bytes | None, about: bytes | None = None
 ) -> bytes:
-    """Ask ``target`` what ``source`` was asked, with ``params``. Progress comes back under the token that the
-    request came with. RefusedError."""
+    """Send the request ``source`` got to ``target``, with ``params``. Its progress is sent to ``source`` with
+    the token of the original request. Raises RefusedError."""
     token = progress_token(params)
 
-    def progress(said: bytes) -> None:
-        renamed = with_members(said, {"progressToken": token or b"null"})
+    def progress(notification: bytes) -> None:
+        renamed = with_members(notification, {"progressToken": token or b"null"})
         source.notify("notifications/progress", renamed, request.id)
 
-    heard = progress if token is not None else None
+    callback = progress if token is not None else None
     return await target.request(
-        request.method, params, about=about, progress=heard, home=(source, request.id)
+        request.method, params, about=about, progress=callback, origin=(source, request.id)
     )

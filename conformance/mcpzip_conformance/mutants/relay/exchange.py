@@ -18,7 +18,7 @@ Headers = dict[str, str]
 
 
 class Scope(TypedDict):
-    """What is read of an exchange's head."""
+    """The parts of an ASGI scope that are read."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 def agrees(headers: Headers, method: str, message: dict[str, bytes], version: str) -> None:
-    """Refusal unless the head of a modern request says what its body says."""
+    """Raises Refusal unless the headers of a modern request repeat its body."""
     params = members(message.get("params"))
     wanted = {"mcp-protocol-version": version}
     if "id" in message:
@@ -65,7 +65,7 @@ def decoded(value: str) -> str:
 
 
 def status_of(answer: bytes, modern: bool) -> int:
-    """The status that goes with an answer."""
+    """The HTTP status for a JSON-RPC answer."""
     error = members(members(answer).get("error"))
     code = error.get("code", b"")
     return STATUS.get(int(code), 200) if modern and code.lstrip(b"-").isdigit() else 200
@@ -83,12 +83,12 @@ async def body_of(receive: Receive) -> bytes:
 
 
 async def reply(send: Send, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-    """An answer that is no stream."""
-    told = {**(headers or {}), "content-length": str(len(body))}
-    await send({"type": "http.response.start", "status": status, "headers": encoded(told)})
+    """Send a response that is not a stream."""
+    all_headers = {**(headers or {}), "content-length": str(len(body))}
+    await send({"type": "http.response.start", "status": status, "headers": encoded(all_headers)})
     await send({"type": "http.response.body", "body": body})
 
 
 def encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """As ASGI has them."""
+    """The headers as ASGI has them."""
     return [(key.encode(), value.encode()) for key, value in headers.items()]

@@ -11,7 +11,7 @@ _GUARD = 'read -r _; kill -KILL "-$0" 2>/dev/null'
 
 
 def guard(group: int) -> "subprocess.Popen[bytes] | None":
-    """A shell that outlives the relay to end the group; None on Windows."""
+    """Start a shell that ends the process group when the relay has died; None on Windows."""
     if os.name != "posix":
         return None
     return subprocess.Popen(["sh", "-c", _GUARD, str(group)], stdin=subprocess.PIPE, start_new_session=True)

@@ -43,9 +43,9 @@ Line = tuple[bytes, bool]
 """A message, and whether it is the last of its exchange."""
 
 
-class Room:
-    """One client's session and the exchanges that are open: each line goes to the one it belongs to, else to
-    the client's own stream, for which it waits if need be. id: the session's."""
+class HttpSession:
+    """One client's session and its open exchanges. A line goes to the exchange that it belongs to, otherwise
+    to the client's own stream, once that is open. id: the session id."""
 
     def __init__(self, config: Config, session: type[Session], shared: Servers | None = None) -> None:
         self.id = secrets.token_hex(16)
@@ -64,19 +64,19 @@ class Room:
 
 
 class Web:
-    """The application. session: what each client gets; address: where it listens."""
+    """The ASGI application. session: the class of a client's session; address: where it listens."""
 
     address = "127.0.0.1"
 
     def __init__(self, config: Config, session: type[Session]) -> None:
         self.config, self.session = config, session
-        self.rooms: dict[str, Room] = {}
+        self.sessions: dict[str, HttpSession] = {}
         self._shared: dict[bytes, Servers] = {}
         """The servers of modern clients, who have no sessions, by what these can be asked."""
 
     async def end(self) -> None:
         """End every session."""
-        ends = [room.session.end() for room in self.rooms.values()]
+        ends = [client.session.end() for client in self.sessions.values()]
         await asyncio.gather(*ends, *(servers.end() for servers in self._shared.values()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +85,7 @@ class Web:
         try:
             if scope["path"] != PATH:
                 raise Refusal(404, "There is nothing here; MCP is at /mcp.")
-            self.let_in(scope, headers)
+            self.check_access(scope, headers)
             match scope["method"]:
                 case "POST":
                     await self.post(headers, await body_of(receive), receive, send)
@@ -98,8 +98,8 @@ class Web:
         except Refusal as refusal:
             await reply(send, refusal.status, refusal.body, {"content-type": JSON, **refusal.headers})
 
-    def let_in(self, scope: Scope, headers: Headers) -> None:
-        """Refusal for who comes by a name that isn't ours, or from a page that isn't local."""
+    def check_access(self, scope: Scope, headers: Headers) -> None:
+        """Raises Refusal for a Host that isn't ours, and for an Origin that isn't local."""
         at = scope["server"]
         names = {f"{name}:{at[1]}" for name in ("127.0.0.1", "localhost", "[::1]")}
         if headers.get("host") not in names:
@@ -111,7 +111,7 @@ class Web:
     # Methods of HTTP
 
     async def post(self, headers: Headers, body: bytes, receive: Receive, send: Send) -> None:
-        """A message."""
+        """Handle a POST: one message."""
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise Refusal(415, "A message is application/json.")
         if not is_json(body):
@@ -124,111 +124,112 @@ class Web:
         modern = opened is not None and opened.era is Era.MODERN
         if modern or headers.get("mcp-protocol-version") in MODERN_VERSIONS:
             agrees(headers, method, message, (opened.version if opened else None) or "")
-            room = self.passing(message)
+            client = self.stateless_session(message)
         else:
-            room = self.entered(headers) if method != "initialize" else self.made()
+            client = self.find_session(headers) if method != "initialize" else self.new_session()
         line = body.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
         if not method or "id" not in message:
-            room.session.received(line)
+            client.session.received(line)
             await reply(send, 202)
         else:
-            await self.exchange(room, message["id"], line, modern, receive, send)
+            await self.exchange(client, message["id"], line, modern, receive, send)
 
     async def get(self, headers: Headers, receive: Receive, send: Send) -> None:
-        """The stream of what belongs to no request."""
-        room = self.entered(headers)
+        """Handle a GET: the stream for messages that belong to no request."""
+        client = self.find_session(headers)
         if EVENTS not in headers.get("accept", ""):
             raise Refusal(406, "The stream is text/event-stream.")
-        if room.streaming:
+        if client.streaming:
             raise Refusal(409, "There is a stream already.")
         await body_of(receive)  # it has none; what comes next is that the client hangs up
-        room.streaming = True
+        client.streaming = True
         try:
-            await self.streamed(room, room.stream, [], receive, send)
+            await self.send_stream(client, client.stream, [], receive, send)
         finally:
-            room.streaming = False
+            client.streaming = False
 
     async def delete(self, headers: Headers, send: Send) -> None:
-        """The end of a session."""
-        room = self.entered(headers)
-        del self.rooms[room.id]
+        """Handle a DELETE: the end of a session."""
+        client = self.find_session(headers)
+        del self.sessions[client.id]
         await reply(send, 204)
-        await room.session.end()
+        await client.session.end()
 
     # Sessions
 
-    def made(self) -> Room:
-        """A new session."""
-        room = Room(self.config, self.session)
-        self.rooms[room.id] = room
-        return room
+    def new_session(self) -> HttpSession:
+        """Create a session."""
+        client = HttpSession(self.config, self.session)
+        self.sessions[client.id] = client
+        return client
 
-    def entered(self, headers: Headers) -> Room:
-        """The session of a request. Refusal when there is none."""
+    def find_session(self, headers: Headers) -> HttpSession:
+        """The session of a request. Raises Refusal if there is none."""
         id = headers.get("mcp-session-id")
         if id is None:
             raise Refusal(400, "A request has the Mcp-Session-Id that initialize was answered with.")
-        if id not in self.rooms:
+        if id not in self.sessions:
             raise Refusal(404, "There is no such session; initialize again.")
         if headers.get("mcp-protocol-version", LEGACY_VERSIONS[-1]) not in LEGACY_VERSIONS:
             raise Refusal(400, "This MCP-Protocol-Version is not known here.")
-        return self.rooms[id]
+        return self.sessions[id]
 
-    def passing(self, message: dict[str, bytes]) -> Room:
-        """A modern request stands alone; what those of the same capabilities share are the servers."""
+    def stateless_session(self, message: dict[str, bytes]) -> HttpSession:
+        """The session of one modern request. Requests with the same capabilities share the servers."""
         opening = Opening(True, message.get("params", b"{}"), None)
         if opening.capabilities not in self._shared:
             self._shared[opening.capabilities] = Servers(self.config, opening)
             self._shared[opening.capabilities].start()
-        return Room(self.config, self.session, self._shared[opening.capabilities])
+        return HttpSession(self.config, self.session, self._shared[opening.capabilities])
 
     # Answers
 
     async def exchange(
-        self, room: Room, id: bytes, line: bytes, modern: bool, receive: Receive, send: Send
+        self, client: HttpSession, id: bytes, line: bytes, modern: bool, receive: Receive, send: Send
     ) -> None:
-        """A request and all that belongs to it."""
-        said = room.exchanges[id] = asyncio.Queue[Line]()
-        room.session.received(line)
-        headers = {} if modern or room.id not in self.rooms else {"mcp-session-id": room.id}
+        """Answer a request, with all messages that belong to it."""
+        lines = client.exchanges[id] = asyncio.Queue[Line]()
+        client.session.received(line)
+        headers = {} if modern or client.id not in self.sessions else {"mcp-session-id": client.id}
         try:
-            first, last = await self.next(said, receive, room if modern else None)
+            first, last = await self.next(lines, receive, client if modern else None)
             if last and first:
                 await reply(send, status_of(first, modern), first, {"content-type": JSON, **headers})
                 return
-            await self.streamed(room, said, [(first, last)], receive, send, headers, modern)
+            await self.send_stream(client, lines, [(first, last)], receive, send, headers, modern)
         except ConnectionError:
             pass  # the client has hung up
         finally:
-            del room.exchanges[id]
+            del client.exchanges[id]
             if modern:
-                room.session.close()
+                client.session.close()
 
-    async def streamed(
+    async def send_stream(
         self,
-        room: Room,
-        said: asyncio.Queue[Line],
+        client: HttpSession,
+        lines: asyncio.Queue[Line],
         begun: list[Line],
         receive: Receive,
         send: Send,
         headers: Headers | None = None,
         modern: bool = False,
     ) -> None:
-        """A stream of events: ``begun``, then ``said`` until its last, or until the client hangs up."""
-        told = {"content-type": EVENTS, "cache-control": "no-cache", **(headers or {})}
-        await send({"type": "http.response.start", "status": 200, "headers": encoded(told)})
+        """Send an event stream: the lines ``begun``, then those of the queue until the last one, or until the
+        client hangs up."""
+        all_headers = {"content-type": EVENTS, "cache-control": "no-cache", **(headers or {})}
+        await send({"type": "http.response.start", "status": 200, "headers": encoded(all_headers)})
         last = False
         while not last:
             try:
-                line, last = begun.pop(0) if begun else await self.next(said, receive, room)
+                line, last = begun.pop(0) if begun else await self.next(lines, receive, client)
             except ConnectionError:
                 return
             event = b"event: message\ndata: %b\n\n" % line.rstrip(b"\n") if line else b""
             await send({"type": "http.response.body", "body": event, "more_body": not last})
 
-    async def next(self, said: asyncio.Queue[Line], receive: Receive, room: Room | None) -> Line:
-        """The next line. ConnectionError when the client has hung up."""
-        coming = asyncio.ensure_future(said.get())
+    async def next(self, lines: asyncio.Queue[Line], receive: Receive, client: HttpSession | None) -> Line:
+        """The next line. Raises ConnectionError when the client has hung up."""
+        coming = asyncio.ensure_future(lines.get())
         gone = asyncio.ensure_future(receive())
         try:
             await asyncio.wait((coming, gone), return_when=asyncio.FIRST_COMPLETED)

@@ -29,8 +29,8 @@ _PAGES, _BYTES = 1000, 4 << 20
 
 
 class Kind(NamedTuple):
-    """capability: what a server with such a list declares; member: where it stands in the result; key: the
-    member of a definition that clients know it by."""
+    """A kind of list. capability: of servers that have it; member: its name in the result; key: the member of
+    a definition by which clients request it."""
 
     capability: str
     member: str
@@ -46,7 +46,7 @@ LISTS = {
 
 
 async def merged(upstreams: Iterable[Upstream], method: str) -> bytes:
-    """The result of a listing, definitions as clients know them."""
+    """The result of a listing, with the clients' names."""
     kind = LISTS[method]
     every = list(upstreams)
     lists = await asyncio.gather(*(listed(upstream, method) for upstream in every))
@@ -59,7 +59,7 @@ async def merged(upstreams: Iterable[Upstream], method: str) -> bytes:
 
 
 async def listed(upstream: Upstream, method: str) -> list[bytes]:
-    """The definitions of one server, all pages; none when it can't say."""
+    """The definitions of one server, of all pages; none if listing fails."""
     kind = LISTS[method]
     link = upstream.up
     if link is None:
@@ -86,7 +86,7 @@ async def listed(upstream: Upstream, method: str) -> list[bytes]:
 
 
 async def has_tool(upstream: Upstream, name: str) -> bool:
-    """Whether a server has it. One that isn't known is looked for in a fresh list."""
+    """Whether a server has the tool. If it isn't known, the server is listed again."""
     if name not in upstream.tools:
         await listed(upstream, "tools/list")
     return name in upstream.tools
@@ -95,9 +95,8 @@ async def has_tool(upstream: Upstream, name: str) -> bool:
 async def with_server(
     request: Request, upstreams: Iterable[Upstream], named: Mapping[str, str]
 ) -> bytes | None:
-    """The params of a request, with the server in a URI that is a server's own: so it stands in results,
-    which pass as they are. It is for the server whose result it stood in (``named``), else for the one that
-    lists it."""
+    """The params of a request, with the server added to a URI that lacks it, as URIs in results do. The
+    server is the one whose result had the URI (``named``), otherwise one that lists it."""
     uri = text(members(request.params).get("uri"))
     if uri in named:
         return with_shown_uri(request.params or b"{}", named[uri])
@@ -109,7 +108,7 @@ async def with_server(
 
 
 def with_shown_key(definition: bytes, server: str, key: str) -> bytes:
-    """A definition as clients know it."""
+    """A definition with the client's name or URI."""
     own = text(members(definition).get(key))
     named = shown(server, own) if key == "name" else shown_uri(server, own)
     return with_members(definition, {key: quote(named)}) if members(definition) else definition

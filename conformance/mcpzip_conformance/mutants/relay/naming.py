@@ -28,17 +28,17 @@ ADDRESSED = {
 
 
 def shown(server: str, own: str) -> str:
-    """The name of a tool or prompt as clients know it."""
+    """The client's name of a tool or prompt."""
     return server + SEPARATOR + own
 
 
 def shown_uri(server: str, own: str) -> str:
-    """A resource's URI, or URI template, as clients know it."""
+    """The client's URI, or URI template, of a resource."""
     return f"{SCHEME}{server}/{own}"
 
 
 def own_name(shown: str, servers: Collection[str]) -> tuple[str, str]:
-    """The server, and its own name for it. RefusedError."""
+    """The server of a client's name, and the name there. Raises RefusedError."""
     for server in servers:
         if shown.startswith(server + SEPARATOR):
             return server, shown.removeprefix(server + SEPARATOR)
@@ -47,7 +47,7 @@ def own_name(shown: str, servers: Collection[str]) -> tuple[str, str]:
 
 
 def own_uri(shown: str, servers: Collection[str]) -> tuple[str, str]:
-    """The server, and its own URI. RefusedError."""
+    """The server of a client's URI, and the URI there. Raises RefusedError."""
     server, slash, own = shown.removeprefix(SCHEME).partition("/")
     if shown.startswith(SCHEME) and slash and server in servers:
         return server, own
@@ -56,12 +56,12 @@ def own_uri(shown: str, servers: Collection[str]) -> tuple[str, str]:
 
 
 def echoed(name: str) -> str:
-    """A name as it is said back: no more of it than tells which was meant."""
+    """A name for an error message, shortened."""
     return repr(name) if len(name) <= _ECHOED else f"{name[:_ECHOED]!r}…"
 
 
 def addressed(method: str, params: bytes | None, servers: Collection[str]) -> tuple[str, bytes]:
-    """The server a request is for, and the params with its own name for it. RefusedError."""
+    """The server of a request, and the params with the server's own name. Raises RefusedError."""
     fields = members(params)
     key = ADDRESSED[method]
     if key == "ref":
@@ -82,13 +82,13 @@ def own_of(key: str, shown: str, servers: Collection[str]) -> tuple[str, str]:
 
 
 def with_shown_uri(raw: bytes, server: str) -> bytes:
-    """``raw`` (JSON text of an object) with its ``uri`` as clients know it."""
+    """``raw`` (JSON text of an object) with the client's form of its ``uri``."""
     uri = text(members(raw).get("uri"))
     return with_members(raw, {"uri": quote(shown_uri(server, uri))}) if uri else raw
 
 
 def with_shown_contents(result: bytes, server: str) -> bytes:
-    """A result of ``resources/read`` with the URIs in it as clients know them."""
+    """A result of ``resources/read`` with the client's form of its URIs."""
     contents = members(result).get("contents")
     if contents is None:
         return result
@@ -97,7 +97,7 @@ def with_shown_contents(result: bytes, server: str) -> bytes:
 
 
 def members(raw: bytes | None) -> dict[str, bytes]:
-    """The members of an object, JSON text each; none when it is no object."""
+    """The members of an object, each as JSON text; none if it is not an object."""
     try:
         return split_object(raw or b"{}")
     except NotAnObject:
@@ -105,7 +105,7 @@ def members(raw: bytes | None) -> dict[str, bytes]:
 
 
 def items(raw: bytes) -> list[msgspec.Raw]:
-    """The items of an array; none when it is no array."""
+    """The items of an array; none if it is not an array."""
     try:
         return msgspec.json.decode(raw, type=list[msgspec.Raw])
     except msgspec.DecodeError:
@@ -113,5 +113,5 @@ def items(raw: bytes) -> list[msgspec.Raw]:
 
 
 def text(raw: bytes | None) -> str:
-    """The text of a JSON string; "" when it is none."""
+    """The text of a JSON string; "" if it is not a string."""
     return unquote(raw) if raw is not None and raw.startswith(b'"') else ""

@@ -11,9 +11,8 @@ INFO = b'{"name":"relay","version":"1"}'
 
 @dataclass(slots=True)
 class Opening:
-    """modern: the client's era; params: those of its
-    `initialize`, or of its first modern request; owner: the client, None when several share the servers;
-    level: the params of its last ``logging/setLevel``."""
+    """How a client opened. modern: its era; params: of its `initialize` or first modern request; owner: the
+    client, None if several share the servers; level: the params of its last ``logging/setLevel``."""
 
     modern: bool
     params: bytes

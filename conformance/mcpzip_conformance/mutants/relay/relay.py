@@ -21,7 +21,8 @@ from mcpzip_conformance.mutants.relay.upstream import Link, Upstream
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What it is made of. names, meta: a client's session, by what it is shown."""
+    """The classes that the relay is made of. names, meta: the client's session, with all tools or with three
+    meta-tools."""
 
     names: type[Session] = Session
     meta: type[Finder] = Finder
@@ -32,12 +33,12 @@ class Parts:
 
 
 def run(config: Path, port: int | None = None, parts: Parts | None = None) -> None:
-    """Until the client leaves (stdio), or until SIGTERM. config: ``{"servers": {NAME: ENTRY}, "show":
+    """Serve until the client leaves (stdio) or SIGTERM comes. config: ``{"servers": {NAME: ENTRY}, "show":
     "names"}``, or ``"meta"``; port: of 127.0.0.1, for Streamable HTTP."""
-    told = json.loads(config.read_bytes())
+    settings = json.loads(config.read_bytes())
     parts = parts or Parts()
-    servers = Config(told["servers"], parts.upstream, parts.link)
-    session = parts.meta if told["show"] == "meta" else parts.names
+    servers = Config(settings["servers"], parts.upstream, parts.link)
+    session = parts.meta if settings["show"] == "meta" else parts.names
     asyncio.run(_serve(servers, session, port, parts))
 
 
@@ -56,7 +57,7 @@ async def _serve(config: Config, session: type[Session], port: int | None, parts
 
 
 class Stdio:
-    """One client, on our own stdin and stdout."""
+    """One client, on stdin and stdout."""
 
     def __init__(self, config: Config, session: type[Session], done: asyncio.Event) -> None:
         self._output = pipes.Output(1, asyncio.get_running_loop())
@@ -64,7 +65,7 @@ class Stdio:
         self.done = done
 
     async def serve(self) -> None:
-        """From the first byte to the last."""
+        """Serve the client from the first byte to the last."""
         pipes.read(0, asyncio.get_running_loop(), self.received)
         await self.done.wait()
         await self.session.end()
@@ -77,7 +78,7 @@ class Stdio:
             self.done.set()
 
     def received(self, data: bytes) -> None:
-        """What the client has sent; b"" is the end."""
+        """Handle bytes of the client; b"" is the end."""
         if data:
             self.session.received(data)
         else:

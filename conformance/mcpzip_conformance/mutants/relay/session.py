@@ -29,7 +29,7 @@ from mcpzip.wire import (
 from mcpzip.wire import (
     Opening as Opened,
 )
-from mcpzip_conformance.mutants.relay.bridging import asked_back, parked
+from mcpzip_conformance.mutants.relay.bridging import call_legacy_server, resolve_input
 from mcpzip_conformance.mutants.relay.end import End, RefusedError, pass_on
 from mcpzip_conformance.mutants.relay.listing import LISTS, has_tool, merged, with_server
 from mcpzip_conformance.mutants.relay.naming import (
@@ -62,7 +62,7 @@ CACHEABLE = frozenset({*LISTS, "resources/read", "server/discover"})
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The servers, name -> entry, and what connects to them."""
+    """The servers (entries by name), and the classes that connect to them."""
 
     servers: Mapping[str, Mapping[str, object]]
     upstream: type[Upstream] = Upstream
@@ -71,8 +71,8 @@ class Config:
 
 @dataclass(slots=True)
 class Servers:
-    """The servers of one client, or of all modern clients over HTTP. named: of each URI that stood in a
-    result, the server whose it was."""
+    """The servers of one client, or of all modern clients over HTTP. named: by URI, the server whose result
+    contained it."""
 
     config: Config
     opening: Opening
@@ -96,7 +96,8 @@ class Servers:
 
 
 class Session(End):
-    """See the rule. shared: servers that aren't its own; else it has its own from its opening on."""
+    """The session of one client. shared: servers of several clients; without it the session starts its
+    own."""
 
     def __init__(self, config: Config, write: Write, shared: Servers | None = None) -> None:
         super().__init__(Role.SERVER)
@@ -108,15 +109,15 @@ class Session(End):
         self._write(line, about, last)
 
     async def end(self) -> None:
-        """Give up everything, and end the servers."""
+        """Cancel all tasks, and end the servers."""
         self.close()
         if self.servers is not None and self.servers.opening.owner is self:
             await self.servers.end()
 
     # What the client asks
 
-    async def asked(self, request: Request) -> bytes:
-        """See `End.asked`."""
+    async def handle_request(self, request: Request) -> bytes:
+        """See `End.handle_request`."""
         opened = read_opening(request.method, request.params)
         modern = opened is not None and opened.era is Era.MODERN
         if modern and opened is not None and opened.version not in MODERN_VERSIONS:
@@ -132,7 +133,7 @@ class Session(End):
         return stamp_result(result, server_info=INFO, ttl_ms=cache[0], cache_scope=cache[1])
 
     def opened(self, request: Request, opened: Opened, modern: bool) -> Servers:
-        """The servers of a client that opens so."""
+        """The servers of a client that opens in this way."""
         params = request.params or b"{}"
         if not modern:
             params = with_members(params, {"protocolVersion": quote(negotiate(opened.version or ""))})
@@ -141,7 +142,7 @@ class Session(End):
         return servers
 
     async def answered(self, request: Request) -> bytes:
-        """The result of a request. RefusedError."""
+        """The result of a request. Raises RefusedError."""
         match request.method:
             case "ping":
                 return b"{}"
@@ -168,21 +169,21 @@ class Session(End):
                 raise self.unknown(method)
 
     def greeting(self, request: Request) -> bytes:
-        """The answer to ``initialize``."""
+        """The result of ``initialize``."""
         version = quote(negotiate(text(members(request.params).get("protocolVersion"))))
         return join_object({"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": INFO})
 
     async def tools(self, servers: Servers) -> bytes:
-        """The answer to ``tools/list``."""
+        """The result of ``tools/list``."""
         return await merged(servers.by_name.values(), "tools/list")
 
     async def called(self, request: Request, servers: Servers) -> bytes:
-        """The answer to ``tools/call``."""
+        """The result of ``tools/call``."""
         server, params = addressed(request.method, request.params, servers.by_name)
         return await self.run_tool(request, servers.by_name[server], params)
 
     async def run_tool(self, request: Request, upstream: Upstream, params: bytes) -> bytes:
-        """The answer of the server whose tool it is. params: with its own name for it."""
+        """The result of a call by the tool's server. params: with the server's own name of the tool."""
         link = await upstream.link()
         tool = text(members(params).get("name"))
         if not await has_tool(upstream, tool):
@@ -193,7 +194,7 @@ class Session(End):
         return result
 
     def linked(self, server: str, result: bytes) -> None:
-        """Remember whose the resources are that a result links to."""
+        """Remember the server of each resource to which a result links."""
         if b"resource_link" not in result or self.servers is None:
             return
         for block in items(members(result).get("content", b"[]")):
@@ -202,24 +203,24 @@ class Session(End):
                 self.servers.named[uri] = server
 
     async def passed(self, request: Request, servers: Servers) -> bytes:
-        """The answer of the server that the request is for."""
+        """The result of a request by its server."""
         params = await with_server(request, servers.by_name.values(), servers.named)
         server, params = addressed(request.method, params, servers.by_name)
         result = await self.sent_on(request, await servers.by_name[server].link(), params)
         return with_shown_contents(result, server) if request.method == "resources/read" else result
 
     async def sent_on(self, request: Request, link: Link, params: bytes | None) -> bytes:
-        """What ``link`` answers to the request with these params."""
+        """The result of the request with these params by the server of ``link``."""
         modern = link.upstream.opening.modern
         if modern and not link.modern:
-            return await parked(request, self, link, link.fitted(params), link.upstream.parked)
+            return await call_legacy_server(request, self, link, link.fitted(params), link.upstream.suspended)
         result = await pass_on(request, self, link, link.fitted(params))
         if link.modern and not modern:
-            return await asked_back(request, self, link, link.fitted(params), result)
+            return await resolve_input(request, self, link, link.fitted(params), result)
         return result
 
     async def level_set(self, request: Request, servers: Servers) -> bytes:
-        """Every server that logs hears of the level, also one that starts later."""
+        """Set the log level of all servers that log, also of those that start later."""
         servers.opening.level = request.params
         for upstream in servers.by_name.values():
             if (link := upstream.up) is not None and "logging" in link.capabilities:
@@ -227,11 +228,11 @@ class Session(End):
         return b"{}"
 
     async def listened(self, request: Request, servers: Servers) -> bytes:
-        """A modern client hears of changes until it cancels: we listen to every server for it."""
+        """Subscribe a modern client to changes of all servers, until it cancels."""
         wanted = members(members(request.params).get("notifications"))
         self._listens[request.id] = wanted
-        said = {"notifications": join_object(wanted)}
-        self.subscribed("notifications/subscriptions/acknowledged", join_object(said), request.id)
+        params = {"notifications": join_object(wanted)}
+        self.subscribed("notifications/subscriptions/acknowledged", join_object(params), request.id)
         try:
             upstreams = servers.by_name.values()
             await asyncio.gather(*(self.listen_to(request, upstream, wanted) for upstream in upstreams))
@@ -241,7 +242,7 @@ class Session(End):
         return b"{}"
 
     async def listen_to(self, request: Request, upstream: Upstream, wanted: Mapping[str, bytes]) -> None:
-        """Listen to one server, as long as it lets us."""
+        """Subscribe to one server, until it ends the subscription."""
         own = dict(wanted)
         if "resourceSubscriptions" in own:
             uris = [uri for uri in json.loads(own["resourceSubscriptions"]) if isinstance(uri, str)]
@@ -258,17 +259,17 @@ class Session(End):
 
     # What the client tells, and is told
 
-    def told(self, method: str, params: bytes | None) -> None:
-        """See `End.told`: of what a client tells, only that its roots have changed concerns servers."""
+    def handle_notification(self, method: str, params: bytes | None) -> None:
+        """See `End.handle_notification`. Only a change of the client's roots is passed to the servers."""
         if method == "notifications/roots/list_changed" and self.servers is not None:
             for upstream in self.servers.by_name.values():
                 if upstream.up is not None and not upstream.up.modern:
                     upstream.up.notify(method, params)
 
-    def heard(
+    def forward_notification(
         self, server: str, method: str, params: bytes | None, about: bytes | None, *, subscribed: bool
     ) -> None:
-        """See `End.heard`."""
+        """See `End.forward_notification`."""
         if method == "notifications/resources/updated" and params is not None:
             params = with_shown_uri(params, server)
         changed = FILTERS.get(method.removeprefix("notifications/").removesuffix("/list_changed"))
@@ -283,16 +284,16 @@ class Session(End):
             self.notify(method, params, None if changed is not None else about)
 
     def subscribed(self, method: str, params: bytes | None, id: bytes) -> None:
-        """Tell of something on the subscription ``id``."""
+        """Send a notification on the subscription ``id``."""
         meta = members(members(params).get("_meta")) | {SUBSCRIPTION_ID_KEY: id}
         self.notify(method, with_members(params or b"{}", {"_meta": join_object(meta)}), id)
 
     @staticmethod
     def unknown(method: str) -> RefusedError:
-        """There is no such method."""
+        """The error for an unknown method."""
         return RefusedError(RpcError(METHOD_NOT_FOUND, f"There is no method {method!r}."))
 
     @staticmethod
     def invalid(why: str) -> RefusedError:
-        """The params are not what they should be."""
+        """The error for invalid params."""
         return RefusedError(RpcError(-32602, why))

@@ -29,7 +29,7 @@ from mcpzip.wire import (
 from mcpzip_conformance.channel import Channel
 from mcpzip_conformance.channel.stdio import StdioChannel
 from mcpzip_conformance.errors import Finding
-from mcpzip_conformance.mutants.relay.bridging import Parked
+from mcpzip_conformance.mutants.relay.bridging import SuspendedCall
 from mcpzip_conformance.mutants.relay.end import End, GoneError, Party, RefusedError, pass_on
 from mcpzip_conformance.mutants.relay.guard import guard
 from mcpzip_conformance.mutants.relay.naming import members, text
@@ -43,24 +43,24 @@ _CHANGES = b'{"toolsListChanged":true,"promptsListChanged":true,"resourcesListCh
 
 
 class Upstream:
-    """A server and how it is reached. up: its connection while there is one; trouble: why there is none;
-    tools: its definitions by name, as last listed; missed: the capabilities whose lists were wanted while it
-    couldn't be asked; parked: calls of a modern client to a legacy server that wait for an answer."""
+    """A server and its connection. up: the connection, if there is one; failure: why there is none; tools:
+    definitions by name, as last listed; missed: capabilities whose lists were requested while the server was
+    down; suspended: calls of modern clients to this legacy server that wait for an answer."""
 
     def __init__(
         self, name: str, entry: Mapping[str, object], opening: Opening, link: "type[Link] | None" = None
     ) -> None:
         self.name, self.entry, self.opening = name, entry, opening
         self.up: Link | None = None
-        self.trouble = ""
+        self.failure = ""
         self.tools: dict[str, bytes] = {}
         self.missed: set[str] = set()
-        self.parked: dict[str, Parked] = {}
+        self.suspended: dict[str, SuspendedCall] = {}
         self._link = link or Link
         self._starting: asyncio.Task[None] | None = None
 
     async def link(self) -> "Link":
-        """Its connection, made (again) if need be. GoneError."""
+        """The connection, opened (again) if need be. Raises GoneError."""
         if self._starting is None or (self._starting.done() and (self.up is None or self.up.dead)):
             self._starting = asyncio.create_task(self._start())
         try:
@@ -68,19 +68,19 @@ class Upstream:
         except TimeoutError:
             raise GoneError(f"The server {self.name} is still starting.") from None
         if self.up is None:
-            raise GoneError(f"The server {self.name} can't be used: {self.trouble}")
+            raise GoneError(f"The server {self.name} can't be used: {self.failure}")
         return self.up
 
     async def started(self) -> bool:
-        """Try; whether it is up."""
+        """Try to connect. Returns whether the server is up."""
         try:
             await self.link()
         except GoneError:
-            return False  # `trouble` says why, and the next request tries again
+            return False  # `failure` says why, and the next request tries again
         return True
 
     async def end(self) -> None:
-        """End it and what it started."""
+        """End the connection and the server's processes."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
@@ -88,7 +88,7 @@ class Upstream:
             await self.up.end()
 
     def environment(self) -> dict[str, str]:
-        """What it finds in its environment."""
+        """The environment of the server's process."""
         given = self.entry.get("env")
         own = given if isinstance(given, dict) else {}
         return {key: os.environ[key] for key in KEPT if key in os.environ} | own
@@ -103,28 +103,28 @@ class Upstream:
             try:
                 await link.open(modern)
             except RefusedError as error:
-                self.trouble = str(error)
+                self.failure = str(error)
                 await link.end()
             except BaseException:
                 await link.end()
                 raise
             else:
-                self.up, self.trouble = link, ""
+                self.up, self.failure = link, ""
                 self._tell_late(link)
                 return
 
     def _tell_late(self, link: "Link") -> None:
-        """Lists were given without it, and now it is there."""
+        """Notify the client of changed lists if lists were given while this server was down."""
         missed, self.missed = self.missed, set()
         for capability in sorted(missed & link.capabilities.keys()):
             if self.opening.owner is not None:
                 method = f"notifications/{capability}/list_changed"
-                self.opening.owner.heard(self.name, method, None, None, subscribed=False)
+                self.opening.owner.forward_notification(self.name, method, None, None, subscribed=False)
 
 
 class Link(End):
-    """One connection to a server. modern: the era it is spoken in; capabilities: what the server offers;
-    dead: it has ended."""
+    """One connection to a server. modern: its era; capabilities: those of the server; dead: whether it has
+    ended."""
 
     def __init__(self, upstream: Upstream) -> None:
         super().__init__(Role.CLIENT)
@@ -134,16 +134,17 @@ class Link(End):
         self._guard: subprocess.Popen[bytes] | None = None
 
     async def open(self, modern: bool) -> None:
-        """Connect, and shake hands in this era, or the other if the server refuses. RefusedError."""
+        """Connect, with the handshake of this era, or of the other if the server refuses. Raises
+        RefusedError."""
         self._channel = await self.connected()
         opening = self.upstream.opening
         try:
-            said = await (self._discover() if modern else self._initialize())
+            result = await (self._discover() if modern else self._initialize())
         except GoneError:
             raise
         except RefusedError:
-            said = await (self._initialize() if modern else self._discover())
-        self.capabilities = members(members(said).get("capabilities"))
+            result = await (self._initialize() if modern else self._discover())
+        self.capabilities = members(members(result).get("capabilities"))
         if opening.level is not None and "logging" in self.capabilities:
             await self.ask("logging/setLevel", opening.level)
         if self.modern and not opening.modern:
@@ -158,12 +159,12 @@ class Link(End):
         params = opening.params
         if opening.modern:
             params = initialize_params(LATEST_LEGACY_VERSION, INFO, opening.capabilities)
-        said = await self.request("initialize", params)
+        result = await self.request("initialize", params)
         self.notify("notifications/initialized")
-        return said
+        return result
 
     async def connected(self) -> Channel:
-        """The way to the server. GoneError when there is none."""
+        """The channel to the server. Raises GoneError if it can't be reached."""
         entry = self.upstream.entry
         if "url" in entry:
             from mcpzip_conformance.channel.http import HttpChannel  # only who needs it pays for httpx
@@ -179,15 +180,15 @@ class Link(End):
         return channel
 
     def headers(self) -> dict[str, str]:
-        """What is sent to a server over HTTP with every request: nothing of the client's."""
+        """The headers of every request to a server over HTTP. None of them come from the client."""
         return {}
 
     async def ask(self, method: str, params: bytes | None = None) -> bytes:
-        """A request of our own. RefusedError."""
+        """Send a request of the relay itself. Raises RefusedError."""
         return await self.request(method, self.fitted(params))
 
     def fitted(self, params: bytes | None) -> bytes | None:
-        """The params of a request as this server's era has them."""
+        """The params of a request, adapted to the server's era."""
         meta = members(members(params).get("_meta"))
         if not self.modern:
             return unstamp_request(params) if params is not None else None
@@ -196,7 +197,7 @@ class Link(End):
         return stamp_request(params, MODERN_VERSION, INFO, self.upstream.opening.capabilities)
 
     async def end(self) -> None:
-        """Leave; a process is ended with what it started."""
+        """Close the connection; a process is ended with its children."""
         self.dead = True
         self.close()
         if self._channel is not None:
@@ -207,39 +208,40 @@ class Link(End):
 
     # What the server says
 
-    async def asked(self, request: Request) -> bytes:
-        """A question is the client's to answer."""
+    async def handle_request(self, request: Request) -> bytes:
+        """Pass the server's request to the client."""
         if request.method == "ping":
             return b"{}"
-        client, about = self.home()
+        client, about = self.origin()
         if client is None:
             raise RefusedError(RpcError(METHOD_NOT_FOUND, f"There is nobody to ask {request.method}."))
         return await pass_on(request, self, client, request.params, about)
 
-    def told(self, method: str, params: bytes | None) -> None:
-        """News are the client's to hear; those of a subscription under the id of its own."""
+    def handle_notification(self, method: str, params: bytes | None) -> None:
+        """Pass a notification to the client, on the client's own subscription if it belongs to one."""
         subscription = members(members(params).get("_meta")).get(SUBSCRIPTION_ID_KEY, b"")
         sent = self.sent.get(int(subscription)) if subscription.isdigit() else None
-        client, about = self.home() if sent is None or sent.home is None else sent.home
+        client, about = self.origin() if sent is None or sent.origin is None else sent.origin
         if client is not None:
-            subscribed = sent is not None and sent.home is not None
-            client.heard(self.upstream.name, method, params, about, subscribed=subscribed)
+            subscribed = sent is not None and sent.origin is not None
+            client.forward_notification(self.upstream.name, method, params, about, subscribed=subscribed)
 
-    def home(self) -> tuple[Party | None, bytes | None]:
-        """Whose a message is that names no request: the client's that has us for itself, and then of its
-        latest request; else of the one request there is, and nobody's when there are several."""
-        open = [sent.home for sent in self.sent.values() if sent.home is not None]
+    def origin(self) -> tuple[Party | None, bytes | None]:
+        """The client, and the request, that a message without a request id belongs to: the client that owns
+        this connection and its latest request, otherwise the client of the only open request; None if there
+        are several."""
+        open = [sent.origin for sent in self.sent.values() if sent.origin is not None]
         owner = self.upstream.opening.owner
         if open and (owner is not None or len(open) == 1):
             return open[-1]
         return owner, None
 
     async def _listen(self) -> None:
-        """A legacy client hears of changes unasked; a modern server wants to be asked."""
+        """Subscribe to a modern server's changes for a legacy client, which needs no subscription itself."""
         try:
             await self.ask("subscriptions/listen", join_object({"notifications": _CHANGES}))
         except RefusedError:
-            pass  # then nobody hears of them
+            pass  # then the client isn't notified
 
     # What goes out, and what comes in: see `Channel` and `Sink`
 
@@ -248,30 +250,31 @@ class Link(End):
         if line and self._channel is not None:
             self._channel.write(line)
 
-    def take_back(self, number: int, line: bytes) -> None:
-        """See `End.take_back`."""
+    def send_cancellation(self, number: int, line: bytes) -> None:
+        """See `End.send_cancellation`."""
         if self._channel is not None:
             self._channel.cancel(b"%d" % number, line)
 
     def line(self, raw: bytes) -> None:
-        """A message."""
+        """Handle a received message."""
         self.received(raw + b"\n")
 
     def refused(self, id: bytes, why: str, error: bytes | None) -> None:
-        """HTTP gave no answer; without an error of the server's own the connection is of no use any more."""
+        """HTTP gave no answer. Unless there is an error of the server's own, the connection counts as
+        ended."""
         fields = members(error)
         if error is None:
             self.dead = True
         if id.isdigit() and int(id) in self.sent:
             code = fields.get("code", b"")
             number = int(code) if code.lstrip(b"-").isdigit() else INTERNAL_ERROR
-            told = RpcError(number, text(fields.get("message")) or why, fields.get("data"))
-            self.fail(int(id), RefusedError(told))
+            rpc_error = RpcError(number, text(fields.get("message")) or why, fields.get("data"))
+            self.fail(int(id), RefusedError(rpc_error))
 
     def remark(self, text: str) -> None:
-        """Nobody reads it."""
+        """Ignored."""
 
     def ended(self) -> None:
-        """It has ended."""
+        """The connection has ended."""
         self.dead = True
         self.received(b"")
