@@ -60,18 +60,18 @@ class UriSources:
         """servers: how many are in use; with one there is nothing to be told apart."""
         self._several = servers > 1
         self._of: dict[Client | None, dict[str, _Named]] = {}
-        self._heard: list[tuple[Client, str, bytes, bytes]] = []
+        self._queue: list[tuple[Client, str, bytes, bytes]] = []
         """What is to be looked through yet."""
 
-    def heard(self, client: Client, server: str, method: str, result: bytes) -> None:
+    def record(self, client: Client, server: str, method: str, result: bytes) -> None:
         """``client`` is about to be sent this ``result`` of ``server``, as it is."""
         needle = _NEEDLES[method]
         if self._several and (len(result) > _SHORT or needle in result):
-            if not self._heard:
+            if not self._queue:
                 asyncio.get_running_loop().call_soon(self._look_through)
-            self._heard.append((client, server, needle, result))
+            self._queue.append((client, server, needle, result))
 
-    def whose(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
+    def sources_of(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
         """The servers whose results named ``uri``, and those of which nobody knows any more."""
         self._look_through()
         named = self._of.get(_key(client), {})
@@ -81,14 +81,14 @@ class UriSources:
             frozenset(server for server, one in named.items() if not one.whole and digest not in one.uris),
         )
 
-    def left(self, client: Client) -> None:
+    def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
         self._look_through()
         self._of.pop(client, None)
 
     def _look_through(self) -> None:
-        heard, self._heard = self._heard, []
-        for client, server, needle, result in heard:
+        _queue, self._queue = self._queue, []
+        for client, server, needle, result in _queue:
             if len(result) > _SHORT and needle not in result:
                 continue
             self._of.setdefault(_key(client), {}).setdefault(server, _Named()).note(result)
@@ -168,4 +168,4 @@ def _digest(uri: str) -> bytes:
 
 
 def _key(client: Client) -> Client | None:
-    return client if client.lasting else None
+    return client if client.has_session else None

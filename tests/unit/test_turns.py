@@ -195,7 +195,7 @@ async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.M
     """To as many as it named, each of them kept, and compared with what every server tells."""
     monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
     audience, client = Notifier(), Client()
-    audience.joined(client)
+    audience.add_client(client)
     for uri in ("a://1", "a://2"):
         assert audience.may_watch(client, ("s", uri))
         audience.watch(client, ("s", uri), uri, own=False)
