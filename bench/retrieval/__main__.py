@@ -20,7 +20,7 @@ from bench.retrieval.dataset import Dataset, read_dataset
 from bench.retrieval.metrics import Row, Scores, by_kind, evaluate, interval, overall
 from bench.tables import table
 from mcpzip.config.schema import SemanticConfig
-from mcpzip.proxy.tool_search import corrected
+from mcpzip.proxy.tool_search import correct_spelling
 from mcpzip.search import Results, Searcher
 from mcpzip.search.remote import embedder
 from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
@@ -65,7 +65,7 @@ async def _onnx_answers(dataset: Dataset, searcher: Searcher) -> tuple[dict[str,
     answers: dict[str, TierAnswer] = {}
     taken: list[float] = []
     for query in dataset.queries:
-        text = corrected(query.text, searcher.search(query.text, 1))
+        text = correct_spelling(query.text, searcher.search(query.text, 1))
         began = time.perf_counter()
         answer = await tier.ask(text)
         taken.append(time.perf_counter() - began)

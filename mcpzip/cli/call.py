@@ -48,9 +48,9 @@ async def call(
             if method == "notifications/progress" and params is not None:
                 _update(progress, params)
 
-        exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', tell=tell)
+        exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', notify=tell)
         try:
-            result = await proxy.execute(entry, given, timeout, exchange)
+            result = await proxy.tool_caller.execute(entry, given, timeout, exchange)
         except UpstreamRpcError as error:
             raise _RpcError(error) from error
     if as_json:

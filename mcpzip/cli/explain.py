@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator
 from mcpzip.catalog import Catalog
 from mcpzip.cli import console
 from mcpzip.model.signature import parameters, summary
-from mcpzip.proxy.search import (
-    Question,
-    account,
+from mcpzip.proxy.search_reply import (
     by_need,
-    details,
     heading,
-    no_word_known,
+    no_hits_text,
+    search_details,
     shown_name,
-    why_nothing,
+    summary_line,
+    unknown_words_text,
 )
+from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters, Hit, Results, Searcher
 from mcpzip.search.query import parse_truncated
 
@@ -22,11 +22,11 @@ _SERVERS_SHOWN = 12
 _FIELDS_SHOWN = 3
 
 
-def show(question: Question, results: Results, catalog: Catalog) -> None:
+def show(question: SearchRequest, results: Results, catalog: Catalog) -> None:
     """Prints the results for people."""
     if _show_no_hits(question, results, catalog):
         return
-    if sentence := no_word_known(results):
+    if sentence := unknown_words_text(results):
         console.say(sentence)
     for hits in _by_need(results):
         table = console.Table(
@@ -40,10 +40,10 @@ def show(question: Question, results: Results, catalog: Catalog) -> None:
                 f"{hit.score:.2f}",
             )
         table.show()
-    console.say(account(results))
+    console.say(summary_line(results))
 
 
-def explain(question: Question, results: Results, searcher: Searcher, catalog: Catalog) -> None:
+def explain(question: SearchRequest, results: Results, searcher: Searcher, catalog: Catalog) -> None:
     """Prints the results for people, with the parts of each score."""
     ranks = {hit: rank for rank, hit in enumerate(results.hits, 1)}
     for hits in _by_need(results):
@@ -69,12 +69,12 @@ def explain(question: Question, results: Results, searcher: Searcher, catalog: C
     for label, text in _query_notes(question, results):
         console.say(f"{label}: {text}")
     if not _show_no_hits(question, results, catalog):
-        console.say(account(results))
+        console.say(summary_line(results))
 
 
-def as_json(question: Question, results: Results, searcher: Searcher | None) -> dict[str, object]:
+def as_json(question: SearchRequest, results: Results, searcher: Searcher | None) -> dict[str, object]:
     """The results for programs. searcher: given to add the explanation."""
-    found = details(results)
+    found = search_details(results)
     rows = found["results"]
     assert isinstance(rows, list)
     for rank, (row, hit) in enumerate(zip(rows, results.hits, strict=True), 1):
@@ -99,13 +99,13 @@ def as_json(question: Question, results: Results, searcher: Searcher | None) -> 
     return found
 
 
-def _fields(question: Question, hit: Hit, searcher: Searcher) -> dict[str, float]:
+def _fields(question: SearchRequest, hit: Hit, searcher: Searcher) -> dict[str, float]:
     """The keyword score of each field of a tool, highest first."""
     found = searcher.by_field(hit.need or question.query, question.filters, hit.entry)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _query_notes(question: Question, results: Results) -> Iterator[tuple[str, str]]:
+def _query_notes(question: SearchRequest, results: Results) -> Iterator[tuple[str, str]]:
     """How the query was interpreted: labels and texts."""
     if results.corrected:
         yield "read", ", ".join(f"{wrong!r} as {right!r}" for wrong, right in results.corrected)
@@ -142,11 +142,11 @@ def _by_need(results: Results) -> Iterator[Iterable[Hit]]:
         yield hits
 
 
-def _show_no_hits(question: Question, results: Results, catalog: Catalog) -> bool:
+def _show_no_hits(question: SearchRequest, results: Results, catalog: Catalog) -> bool:
     """Prints why there are no hits. Returns False when there are some."""
     if results.hits:
         return False
-    why = why_nothing(question, results, catalog, _SERVERS_SHOWN)
+    why = no_hits_text(question, results, catalog, _SERVERS_SHOWN)
     if not catalog.entries:
         why = "There are no tools. `mcpzip servers` says why."
     console.note(f"Nothing found in {results.searched} tools. {why}")

@@ -109,7 +109,7 @@ async def find_tool(proxy: Proxy, name: str) -> Entry:
             await list_missing(proxy)
         elif not server.disabled:
             await list_servers(proxy, [server.name])
-    return await proxy.find(name)
+    return (await proxy.resolver.resolve(name))[0]
 
 
 def known_server(proxy: Proxy, name: str) -> str:

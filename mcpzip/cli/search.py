@@ -22,7 +22,8 @@ from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
-from mcpzip.proxy.search import Pending, Question, SearchReport, reply
+from mcpzip.proxy.search_reply import search_result
+from mcpzip.proxy.search_request import SearchReport, SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch, new_searcher
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.remote import remote_tiers
@@ -39,8 +40,8 @@ class _Request:
     as_model: bool
     explain: bool
 
-    def question(self, default_limit: int) -> Question:
-        return Question(self.query, self.limit or default_limit, self.filters)
+    def question(self, default_limit: int) -> SearchRequest:
+        return SearchRequest(self.query, self.limit or default_limit, self.filters)
 
 
 @click.command()
@@ -98,12 +99,12 @@ async def _search_config(config: str | None, semantic: SemanticConfig | None, re
     async with open_proxy(config_path(config, os.environ), semantic) as proxy:
         await list_missing(proxy, request.filters.server)
         with console.spinner("embedding the catalog", aside=True):
-            await proxy.settled()
+            await proxy.wait_until_indexed()
         question = request.question(proxy.config.search.default_limit)
         found = await proxy.search(question)
         code = _show(request, question, found, await proxy.searcher(), proxy.config)
         if not request.as_model:
-            for name, reason in sorted(found.troubles.items()):
+            for name, reason in sorted(found.unavailable.items()):
                 console.note(sanitize.one_line(f"{name}: {reason}"))
         return code
 
@@ -113,18 +114,17 @@ async def _search_file(
 ) -> int:
     async with _open_file(path, config, semantic) as file:
         question = request.question(file.config.search.default_limit)
-        results = await file.finder.find(question, file.searcher, file.catalog)
-        found = SearchReport(results, file.catalog, {}, Pending())
+        results = await file.finder.search(question, file.searcher, file.catalog)
+        found = SearchReport(results, file.catalog, {})
         return _show(request, question, found, file.searcher, file.config)
 
 
 def _show(
-    request: _Request, question: Question, found: SearchReport, searcher: Searcher, config: Config
+    request: _Request, question: SearchRequest, found: SearchReport, searcher: Searcher, config: Config
 ) -> int:
     results, catalog = found.results, found.catalog
     if request.as_model:
-        most = config.search.max_tokens
-        result = reply(question, results, catalog, found.troubles, time.time(), most, found.pending)
+        result = search_result(question, found, time.time(), config.search.max_tokens)
         text = json.loads(result)["content"][0]["text"]
         console.say(text)
     elif request.as_json:
@@ -219,8 +219,8 @@ async def _answer(file: _SearchedFile, lines: Iterable[bytes]) -> int:
             raise McpzipError(
                 f'Not a query: {error}. A line is {{"id": 1, "query": "…", "k": 10}}.'
             ) from error
-        results = await file.finder.find(
-            Question(query.query, query.k, Filters()), file.searcher, file.catalog
+        results = await file.finder.search(
+            SearchRequest(query.query, query.k, Filters()), file.searcher, file.catalog
         )
         for absence in results.absent:
             if absence.reason not in warned:

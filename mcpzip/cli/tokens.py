@@ -12,7 +12,8 @@ from mcpzip.cli.token_counter import Counter, token_counter
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.search import Question, reply
+from mcpzip.proxy.search_reply import search_result
+from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.search import Filters
 
 _BAR = 30
@@ -85,9 +86,8 @@ async def _search_cost(proxy: Proxy, entries: list[Entry], count: Counter) -> fl
     costs = []
     for entry in entries[::step][:_SAMPLE]:
         query = " ".join((entry.description or entry.tool).split()[:_WORDS])
-        question = Question(query, limits.default_limit, Filters())
-        found = await proxy.search(question)
-        result = reply(question, found.results, found.catalog, found.troubles, 0.0, limits.max_tokens)
+        request = SearchRequest(query, limits.default_limit, Filters())
+        result = search_result(request, await proxy.search(request), 0.0, limits.max_tokens)
         text = json.loads(result)["content"][0]["text"]
         costs.append(count(query) + count(text))
     return mean(costs)

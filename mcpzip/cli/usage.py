@@ -10,8 +10,8 @@ from mcpzip.cli.console import warn
 from mcpzip.config import config_path, load
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
-from mcpzip.proxy.usage import LeftAlone, Uses, counts, forget, usage_path
-from mcpzip.proxy.usage import load as load_uses
+from mcpzip.proxy.tool_usage import UnusableUsageFileError, UseCounts, counts, forget, usage_path
+from mcpzip.proxy.tool_usage import load as load_uses
 
 
 @click.command()
@@ -34,7 +34,7 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
             console.say(f"Forgotten: {count if forgot else 'nothing, none was remembered'}.")
             return 0
         uses, warnings = load_uses(path)
-    except LeftAlone as error:
+    except UnusableUsageFileError as error:
         raise McpzipError(f"{error}.") from error
     except OSError as error:
         raise McpzipError(f"{path} can't be changed: {error.strerror or error}.") from error
@@ -53,7 +53,7 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
     return 0
 
 
-def _show(uses: Uses, now: float, *, learns: bool) -> None:
+def _show(uses: UseCounts, now: float, *, learns: bool) -> None:
     found = counts(uses, now)
     if found:
         table = console.Table("tool", ">counts", "last")

@@ -1,15 +1,17 @@
-"""The argument doctor: a call that is nearly right, made right by what the catalog knows (pure).
+"""Repairs the tool name and the argument keys of a call, by the catalog (pure).
 
 The rules:
 
-1. A repair is made where exactly one reading fits; otherwise the call is left as it is, for the upstream or
-   an error to judge. No value is changed or invented, no key is lost.
-2. A name that begins with a configured server's name never comes to mean another server's tool (`owners`), a
-   bare one means a tool only where everything that any server has is known, and what the config hides counts
-   as a candidate but is never the answer: no call lands elsewhere because its tool, or its server, is away.
-3. A slip of a letter is mended only inside a word that no tool has: ``get_user`` and ``set_user``, ``user``
-   and ``users``, ``v1`` and ``v2`` are one letter apart, and not slips.
-4. Every repair is named in the result, under ``_meta["mcpzip/repair"]``.
+1. A repair is made only if exactly one reading fits. Otherwise the call is passed on unchanged or refused. No
+value
+   is changed or invented, no key is lost.
+2. A name that begins with a configured server's name is never resolved to another server's tool
+(`server_prefix`).
+   A bare name is repaired only while the tools of all servers are known. Tools that the config hides count as
+   candidates but are never called. So a missing tool or server never redirects a call to another tool.
+3. A typo is repaired only inside a word that no tool's name has: ``get_user`` and ``set_user``, ``user`` and
+   ``users``, ``v1`` and ``v2`` differ by one letter, too.
+4. The result lists every repair under ``_meta["mcpzip/repair"]``.
 """
 
 import re
@@ -26,9 +28,9 @@ from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
 from mcpzip.model.limits import ASKED_NAME, MEMBERS, MENDED, NAME_COMPARED
 from mcpzip.model.names import split
 from mcpzip.model.signature import signature
-from mcpzip.proxy.arguments import ARROW, Call, folded, read_object
-from mcpzip.proxy.owners import may_mean, may_misspell, owner_of
-from mcpzip.proxy.reply import META_PREFIX
+from mcpzip.proxy.arguments import ARROW, ToolCall, folded, read_object
+from mcpzip.proxy.server_prefix import begins_misspelt, candidate_servers, named_server
+from mcpzip.proxy.tool_result import META_PREFIX
 from mcpzip.search.vocabulary import EditDistance
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
 from mcpzip.wire.json_object import members
@@ -36,14 +38,14 @@ from mcpzip.wire.json_object import members
 REPAIR = META_PREFIX + "repair"
 
 NEAREST = 3
-"""Names that are told in the place of one that isn't there."""
-SHORTEST_MENDED = 8
-"""Characters; in a shorter name one slip is as likely as another tool."""
+"""Similar names in the error for an unknown name."""
+MIN_TYPO_LENGTH = 8
+"""Characters; a name that differs from a shorter one by a letter is rather another tool."""
 
 _SHORT = ("arguments", "args", "params", "parameters", "input")
 _LONG = ("toolarguments", "toolargs", "toolparams", "toolparameters", "toolinput")
 _ALIASES = frozenset((*_SHORT, *_LONG))
-"""What other proxies call ``arguments``, folded."""
+"""Folded names that other proxies use for ``arguments``."""
 
 
 def repair_name(
@@ -52,13 +54,13 @@ def repair_name(
     *,
     known: Catalog | None = None,
     servers: Collection[str] | None = None,
-    unsure: Collection[str] = (),
+    incomplete: Collection[str] = (),
 ) -> tuple[Entry, str | None]:
-    """The tool meant by ``name``, and what was repaired.
+    """The tool that ``name`` means, and the repair as a text, None without a repair.
 
-    catalog: what a client may see; known: the same and what the config hides; servers: all that are
-    configured (default: those of ``known``); unsure: those of them that may have more tools than are known.
-    Raises UnknownToolError when no tool, or more than one, could be meant.
+    catalog: what clients may see. known: with what the config hides. servers: all that are configured
+    (default: those of ``known``). incomplete: servers that may have more tools than are known. Raises
+    UnknownToolError if no tool or several tools fit.
     """
     entry = catalog.get(name)
     if entry is not None:
@@ -67,103 +69,112 @@ def repair_name(
         raise UnknownToolError(name)
     known = catalog if known is None else known
     servers = tuple(known.servers) if servers is None else servers
-    named = may_mean(name, servers)
-    if known.get(name) is None:  # else it is hidden: no other tool is meant
-        meant = _of_its_server(name, known, named, unsure) if named else _of_any(name, known, servers, unsure)
-        entry = catalog.get(meant) if meant is not None else None
+    candidates = candidate_servers(name, servers)
+    if known.get(name) is None:  # a hidden tool's exact name means no other tool
+        if candidates:
+            repaired = _match_in_server(name, known, candidates, incomplete)
+        else:
+            repaired = _match_in_all(name, known, servers, incomplete)
+        entry = catalog.get(repaired) if repaired is not None else None
     if entry is None:
-        raise UnknownToolError(name, _nearest(name, catalog, named, unsure))
+        raise UnknownToolError(name, _nearest(name, catalog, candidates, incomplete))
     return entry, f"name: {name} {ARROW} {entry.name}"
 
 
-def repair_arguments(call: Call, entry: Entry) -> Call:
-    """``call`` as ``entry`` can take it; the very same where nothing is wrong. What still doesn't fit is the
-    upstream's to judge.
+def repair_arguments(call: ToolCall, entry: Entry) -> ToolCall:
+    """``call`` with its arguments repaired by the schema of ``entry``; the same object if nothing was
+    repaired. Arguments that still don't fit the schema are left to the upstream.
 
     Raises InvalidArgumentsError, with the tool's signature, when the arguments can't be read.
     """
-    if call.fault:
-        raise InvalidArgumentsError(f"{call.fault} {signature(entry)}")
-    if call.beside:
+    if call.error:
+        raise InvalidArgumentsError(f"{call.error} {signature(entry)}")
+    if call.extra:
         call = _unwrapped(call, entry)
     arguments, repairs = repair_keys(entry, call.arguments)
     return replace(call, arguments=arguments, repairs=(*call.repairs, *repairs)) if repairs else call
 
 
 def repair_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """``arguments`` (a JSON object) with the tool's own spelling of its keys, and what was repaired.
+    """``arguments`` (JSON text of an object) with misspelt keys corrected, and the repairs.
 
-    A top-level key that is no property takes the name of the one property that is equal but for case and
-    separators, if that isn't given too. Nothing else changes by a byte.
+    A top-level key that is no property of the schema is replaced by the only property that is equal but for
+    case and separators, unless that is given, too. All other bytes stay.
     """
-    if len(arguments) > MENDED or not (spelt := _spelling(entry.raw)).folded:
+    if len(arguments) > MENDED or not (spelling := _spelling(entry.raw)).folded:
         return arguments, ()
     try:
         given = split_object(arguments).keys()
-    except NotAnObject:  # it has more members than are looked into
+    except NotAnObject:  # or one with more members than `limits.MEMBERS`
         return arguments, ()
-    if given <= spelt.known:
-        return arguments, ()
-    meant: dict[str, list[str]] = {}
-    for key in given - spelt.known:
-        if right := spelt.folded.get(folded(key)):
-            meant.setdefault(right, []).append(key)
-    wrong = {keys[0]: right for right, keys in meant.items() if len(keys) == 1 and right not in given}
-    return _renamed(arguments, wrong) if wrong else (arguments, ())
+    misspelt: dict[str, list[str]] = {}
+    for key in given - spelling.known:
+        if name := spelling.folded.get(folded(key)):
+            misspelt.setdefault(name, []).append(key)
+    renames = {keys[0]: name for name, keys in misspelt.items() if len(keys) == 1 and name not in given}
+    return _renamed(arguments, renames) if renames else (arguments, ())
 
 
 def repair_meta(result: bytes, repairs: Iterable[str]) -> bytes:
-    """``result`` with ``repairs`` named in its ``_meta``; everything else byte for byte.
-
-    A result that is no object, or whose ``_meta`` is none, stays as it is.
+    """``result`` with ``repairs`` in its ``_meta``; all other bytes stay. A result that is no object, or has
+    a ``_meta`` that is none, is returned unchanged.
     """
-    told = b",".join(map(quote, repairs))
-    if not told:
+    texts = b",".join(map(quote, repairs))
+    if not texts:
         return result
     try:
         meta = split_object(result).get("_meta", b"null")
         meta = b"{}" if meta == b"null" else meta
-        theirs = split_object(meta).get(REPAIR, b"")  # of an mcpzip behind this one
-        if theirs.startswith(b"[") and (listed := theirs[1:-1].strip()):
-            told = b"%b,%b" % (listed, told)
-        return with_members(result, {"_meta": with_members(meta, {REPAIR: b"[%b]" % told})})
+        earlier = split_object(meta).get(REPAIR, b"")  # of another mcpzip upstream
+        if earlier.startswith(b"[") and (listed := earlier[1:-1].strip()):
+            texts = b"%b,%b" % (listed, texts)
+        return with_members(result, {"_meta": with_members(meta, {REPAIR: b"[%b]" % texts})})
     except NotAnObject:
         return result
 
 
 # --- names --------------------------------------------------------------------------------------------------
 
-_EDGE = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PIECES = 5
 
 
-def _of_its_server(name: str, known: Catalog, named: Collection[str], unsure: Collection[str]) -> str | None:
-    """The tool of the server that ``name`` names, if no other that it may name has one, or may have."""
-    owner = owner_of(name, named)
-    if any(each in unsure for each in named if each != owner):
+def _match_in_server(
+    name: str, known: Catalog, candidates: Collection[str], incomplete: Collection[str]
+) -> str | None:
+    """The tool that ``name`` fits, of the server that it belongs to; None if a tool of another candidate
+    fits, or may fit.
+    """
+    server = named_server(name, candidates)
+    if any(each in incomplete for each in candidates if each != server):
         return None
-    found = known.alike(name, named) or _slips(name, known)
-    return found[0] if len(found) == 1 and _server(found[0]) == owner else None
+    found = known.alike(name, candidates) or _typo_matches(name, known)
+    return found[0] if len(found) == 1 and _server(found[0]) == server else None
 
 
-def _of_any(name: str, known: Catalog, servers: Collection[str], unsure: Collection[str]) -> str | None:
-    """The only tool that a bare ``name`` can mean, or one whose server is misspelt, where all are known."""
-    if unsure:
+def _match_in_all(
+    name: str, known: Catalog, servers: Collection[str], incomplete: Collection[str]
+) -> str | None:
+    """The only tool that ``name`` fits, which begins with no server's name or with a misspelt one."""
+    if incomplete:
         return None
-    found = {*known.alike(name), *_slips(name, known)}
+    found = {*known.alike(name), *_typo_matches(name, known)}
     if len(found) != 1:
         return None
-    [meant] = found
-    return None if may_misspell(name, (each for each in servers if each != _server(meant))) else meant
+    [match] = found
+    return None if begins_misspelt(name, (each for each in servers if each != _server(match))) else match
 
 
-def _nearest(name: str, catalog: Catalog, named: Collection[str], unsure: Collection[str]) -> tuple[str, ...]:
-    """The tools to call in the place of ``name``: of the server that it names only, where that one may have
-    it yet.
-    """
-    if not any(each in unsure for each in named):
+def _nearest(
+    name: str, catalog: Catalog, candidates: Collection[str], incomplete: Collection[str]
+) -> tuple[str, ...]:
+    """Similar names for the error; only those of the candidate servers while one of these may have the
+    tool."""
+    if not any(each in incomplete for each in candidates):
         return catalog.nearest(name)
-    return tuple(near for near in catalog.nearest(name, len(catalog)) if _server(near) in named)[:NEAREST]
+    return tuple(near for near in catalog.nearest(name, len(catalog)) if _server(near) in candidates)[
+        :NEAREST
+    ]
 
 
 def _server(name: str) -> str:
@@ -171,11 +182,11 @@ def _server(name: str) -> str:
     return (split(name) or (name,))[0]
 
 
-def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:
-    """The one tool a slip of a letter away from ``name``, when no other is even two away."""
-    if not SHORTEST_MENDED <= len(name) <= NAME_COMPARED:
+def _typo_matches(name: str, catalog: Catalog) -> tuple[str, ...]:
+    """The only tool at edit distance 1 from ``name``, if no other is at distance 2 or less."""
+    if not MIN_TYPO_LENGTH <= len(name) <= NAME_COMPARED:
         return ()
-    # Two mistakes touch no more than four pieces: one of five is left whole.
+    # Two edits change four pieces at most, so that a name within distance 2 contains one of five pieces.
     size = -(-len(name) // _PIECES)
     pieces = [name[at : at + size] for at in range(0, len(name), size)]
     distance = EditDistance(name).distance
@@ -191,7 +202,8 @@ def _slips(name: str, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _inside_a_word(name: str, other: str) -> bool:
-    """Whether the two differ in letters only, with a letter on either side."""
+    """Whether ``name`` and ``other`` differ in letters only, with a letter before and after the
+    difference."""
     first = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), 0)
     last = 0
     while last < min(len(name), len(other)) - first and name[-1 - last] == other[-1 - last]:
@@ -202,14 +214,14 @@ def _inside_a_word(name: str, other: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    return [word.casefold() for word in _EDGE.split(name)]
+    return [word.casefold() for word in _WORD_BOUNDARY.split(name)]
 
 
 # --- keys ---------------------------------------------------------------------------------------------------
 
 
 class _Schema(msgspec.Struct):
-    """The keywords that say which keys an object may have (JSON Schema 2020-12, core 10)."""
+    """The keywords that determine which keys an object may have (JSON Schema 2020-12, core 10)."""
 
     properties: dict[str, msgspec.Raw] = {}
     pattern: dict[str, msgspec.Raw] = msgspec.field(default={}, name="patternProperties")
@@ -226,13 +238,15 @@ class _Schema(msgspec.Struct):
 
     @property
     def closed(self) -> bool:
-        """Whether no key is welcome but those of ``properties``, as far as anybody cared to say."""
-        elsewhere = (self.reference, self.dynamic, self.dependent, self.then, self.otherwise)
+        """Whether no keyword allows keys other than ``properties``. A missing ``additionalProperties`` counts
+        as false here, because most schemas leave it out.
+        """
+        indirect = (self.reference, self.dynamic, self.dependent, self.then, self.otherwise)
         parts = chain(self.all, self.any, self.one)
         return (
             not self.pattern
             and bytes(self.additional) == bytes(self.unevaluated) == b"false"
-            and elsewhere == (None,) * len(elsewhere)
+            and indirect == (None,) * len(indirect)
             and all(part.keys() <= {"required", "title", "description"} for part in parts)
         )
 
@@ -243,8 +257,8 @@ class _Tool(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
-    """known: the properties. closed: whether no other key is welcome. folded: each property by its spelling
-    without case and separators, where no other has the same; empty unless closed.
+    """The keys of a tool's arguments. known: its properties. closed: whether there are no other keys. folded:
+    the properties by their folded names, without those that share one; empty unless closed.
     """
 
     known: frozenset[str] = frozenset()
@@ -273,45 +287,45 @@ def _spelling(raw: bytes) -> _Spelling:
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> tuple[bytes, tuple[str, ...]]:
     pieces: list[bytes] = []
-    told: dict[str, None] = {}
+    repairs: dict[str, None] = {}
     done = 0
     for member in members(arguments):
-        if right := names.get(member.key):
+        if name := names.get(member.key):
             colon = arguments[member.start : member.value].rstrip(b" \t\r\n")[:-1].rstrip(b" \t\r\n")
-            pieces += arguments[done : member.start], quote(right)
+            pieces += arguments[done : member.start], quote(name)
             done = member.start + len(colon)
-            told[f"{member.key} {ARROW} {right}"] = None
-    return b"".join([*pieces, arguments[done:]]), tuple(told)
+            repairs[f"{member.key} {ARROW} {name}"] = None
+    return b"".join([*pieces, arguments[done:]]), tuple(repairs)
 
 
-# --- arguments that stood beside the name -------------------------------------------------------------------
+# --- arguments beside the name -----------------------------------------------------------------------------
 
 
-def _unwrapped(call: Call, entry: Entry) -> Call:
-    """``call`` when one of the keys beside ``name`` is ``arguments`` by another name.
+def _unwrapped(call: ToolCall, entry: Entry) -> ToolCall:
+    """``call`` with its only extra member as the arguments, if that is ``arguments`` under another name.
 
-    Raises InvalidArgumentsError when a key could be the tool's as well as our own.
+    Raises InvalidArgumentsError when ``timeout`` could be the tool's or that of `execute_tool`.
     """
-    spelt = _spelling(entry.raw)
-    if call.timeout is not None and "timeout" in spelt.known:
+    spelling = _spelling(entry.raw)
+    if call.timeout is not None and "timeout" in spelling.known:
         raise InvalidArgumentsError(
             "'timeout' could be the tool's or execute_tool's; put the tool's arguments inside 'arguments'. "
             + signature(entry)
         )
-    if len(call.beside) != 1:
+    if len(call.extra) != 1:
         return call
-    [(key, value)] = call.beside.items()
+    [(key, value)] = call.extra.items()
     alias = folded(key)
-    ours = alias == "arguments"
-    if alias not in _ALIASES or key in spelt.known or alias in spelt.folded:
+    is_exact = alias == "arguments"
+    if alias not in _ALIASES or key in spelling.known or alias in spelling.folded:
         return call
-    if not spelt.closed or not (spelt.known or ours):
+    if not spelling.closed or not (spelling.known or is_exact):
         return call
     try:
         arguments, repairs = read_object("arguments", value)
     except InvalidArgumentsError:
         return call
-    if arguments == b"{}" and not (ours or value.startswith(b"{")):  # `input: ""` is no object
+    if arguments == b"{}" and not (is_exact or value.startswith(b"{")):  # `input: ""` is no object
         return call
     renamed = f"execute_tool: {key} {ARROW} arguments"
-    return replace(call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), beside={})
+    return replace(call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), extra={})

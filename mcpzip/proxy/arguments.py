@@ -1,7 +1,8 @@
-"""Reading the arguments of `execute_tool`, which models get wrong in known ways (pure).
+"""Parses the arguments of `execute_tool`, and repairs the typical mistakes of models (pure).
 
-The rule: accept what can mean only one thing, say what was repaired, and refuse the rest in one sentence. No
-value is invented and no key is dropped. What only the tool's schema can settle is left to the doctor.
+The rule: arguments that can mean only one thing are repaired, and the repair is recorded; others are refused
+with one sentence. No value is invented and no key is dropped. Repairs that need the tool's schema are made in
+`argument_repair`.
 """
 
 import re
@@ -13,63 +14,60 @@ import msgspec
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.wire import NotAnObject, join_object, split_object, unquote
 
-LONGEST_TIMEOUT = 24 * 3600.0
+MAX_TIMEOUT = 24 * 3600.0
+"""Seconds."""
 ARROW = "\u2192"
 
-_OWN = frozenset(("name", "arguments", "timeout"))
-_NAMES = frozenset(("name", "tool", "toolname"))
-"""What says the tool, folded, where there is no ``name``. Other proxies call it ``tool`` or ``tool_name``."""
+_KEYS = frozenset(("name", "arguments", "timeout"))
+_NAME_KEYS = frozenset(("name", "tool", "toolname"))
+"""Folded keys that are read as ``name`` if there is none: other proxies call it ``tool`` or ``tool_name``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What to execute.
+class ToolCall:
+    """A call of `execute_tool`.
 
-    arguments: a JSON object as text, the caller's own bytes unless ``repairs`` says otherwise. timeout:
-    seconds. repairs: one short text each. beside: what stood beside ``name`` and was taken for arguments.
-    fault: why the arguments can't be read, as a sentence, or "".
+    arguments: a JSON object as text, the client's bytes unless they were repaired. timeout: seconds. repairs:
+    one short text each. extra: members beside ``name`` that were taken for the tool's arguments, as JSON
+    texts. error: why the arguments can't be read, as a sentence, or "".
     """
 
     name: str
     arguments: bytes
     timeout: float | None
     repairs: tuple[str, ...] = ()
-    beside: Mapping[str, bytes] = field(default_factory=dict)
-    fault: str = ""
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+    error: str = ""
 
 
-def read_call(raw: bytes | None) -> Call:
-    """The call meant by the ``arguments`` of an `execute_tool` request.
+def read_call(raw: bytes | None) -> ToolCall:
+    """Parses the arguments (JSON text) of `execute_tool`.
 
-    Raises InvalidArgumentsError when there is no name or a wrong timeout. Arguments that can't be read are
-    the call's ``fault``: whoever knows the tool can say more about it.
+    Raises InvalidArgumentsError when the name is missing or the timeout is invalid. For unreadable arguments
+    of the tool only ``error`` is set, because the error message for them shows the tool's signature.
     """
-    members, whole = _members(raw)
+    members, repairs = _members(raw)
     key, name = _name(members, "the tool to run, as search_tools shows it")
-    repairs = whole if key == "name" else (*whole, f"execute_tool: {key} {ARROW} name")
-    given = members.get("arguments")
-    beside = (
-        {} if members.keys() <= _OWN else {k: v for k, v in members.items() if k not in _OWN and k != key}
-    )
-    try:
-        arguments, read = read_object("arguments", given)
-    except InvalidArgumentsError as error:
-        return Call(name, b"{}", _timeout(members.get("timeout")), repairs, fault=str(error))
+    if key != "name":
+        repairs = (*repairs, f"execute_tool: {key} {ARROW} name")
+    extra = {k: v for k, v in members.items() if k not in _KEYS and k != key}
     timeout = members.get("timeout")
-    if beside and not _empty(arguments):
-        late = [k for k in beside if folded(k) == "timeout"]
-        if "timeout" not in members and late and len(beside) == 1:
-            timeout = beside[late[0]]
-            repairs = (*repairs, f"execute_tool: {late[0]} {ARROW} timeout")
-        else:
-            extra = ", ".join(map(repr, beside))
-            fault = f"{extra} stands beside 'arguments'; put it inside 'arguments'."
-            return Call(name, b"{}", _timeout(timeout), repairs, fault=fault)
-        beside = {}
-    if beside:
-        repairs = (*repairs, *read, "arguments: taken from beside 'name'")
-        return Call(name, join_object(beside), _timeout(timeout), repairs, beside)
-    return Call(name, arguments, _timeout(timeout), (*repairs, *read))
+    try:
+        arguments, decoding = read_object("arguments", members.get("arguments"))
+    except InvalidArgumentsError as failure:
+        return ToolCall(name, b"{}", _timeout(timeout), repairs, error=str(failure))
+    if extra and not _empty(arguments):
+        only = next(iter(extra))
+        if timeout is not None or len(extra) > 1 or folded(only) != "timeout":
+            keys = ", ".join(map(repr, extra))
+            error = f"{keys} stands beside 'arguments'; put it inside 'arguments'."
+            return ToolCall(name, b"{}", _timeout(timeout), repairs, error=error)
+        timeout, extra = extra[only], {}
+        repairs = (*repairs, f"execute_tool: {only} {ARROW} timeout")
+    if extra:
+        repairs = (*repairs, *decoding, "arguments: taken from beside 'name'")
+        return ToolCall(name, join_object(extra), _timeout(timeout), repairs, extra)
+    return ToolCall(name, arguments, _timeout(timeout), (*repairs, *decoding))
 
 
 def read_name(raw: bytes | None) -> str:
@@ -78,16 +76,17 @@ def read_name(raw: bytes | None) -> str:
 
 
 def read_object(what: str, raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
-    """The JSON object meant by ``raw`` – one, the text of one, ``null``, nothing – and what was repaired.
+    """``raw`` as the text of a JSON object, and the repairs: ``raw`` may also be a JSON string with the text
+    of an object, ``null`` or None.
 
-    Raises InvalidArgumentsError.
+    what: the name of ``raw`` in messages. Raises InvalidArgumentsError.
     """
     if raw is None:
         return b"{}", ()
     if raw == b"null":
         return b"{}", (f"{what}: null taken as {{}}",)
     if raw.startswith(b"{"):
-        return raw, ()  # it stood in a JSON text: it is whole
+        return raw, ()  # valid, because it is part of a parsed JSON text
     times = 0
     while raw.startswith(b'"') and times < 2:
         text = unquote(raw).strip()
@@ -97,12 +96,12 @@ def read_object(what: str, raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
         members = split_object(raw)
     except NotAnObject as error:
         raise InvalidArgumentsError(f"'{what}' is not a JSON object.") from error
-    # Text out of a string may be spread over lines; a frame may not.
+    # The text may contain line breaks, which a line of the stdio transport may not.
     return join_object(members), (f"{what}: JSON string decoded" + (" twice" if times > 1 else ""),)
 
 
 def folded(key: str) -> str:
-    """``key`` without case and separators: what two spellings of one key have in common."""
+    """``key`` in lower case without separators, which is equal for all spellings of a key."""
     return _SEPARATORS.sub("", key.casefold())
 
 
@@ -123,15 +122,15 @@ def _members(raw: bytes | None) -> tuple[dict[str, bytes], tuple[str, ...]]:
 
 
 def _name(members: Mapping[str, bytes], what: str) -> tuple[str, str]:
-    """The key that says the tool, and the tool."""
+    """The key that contains the tool's name, and the name. Raises InvalidArgumentsError."""
     key = "name"
     if key not in members:
-        meant = [each for each in members if folded(each) in _NAMES]
-        if len(meant) > 1:
+        keys = [each for each in members if folded(each) in _NAME_KEYS]
+        if len(keys) > 1:
             raise InvalidArgumentsError(
-                f"{' and '.join(map(repr, meant))} could both be the 'name': give {what}."
+                f"{' and '.join(map(repr, keys))} could both be the 'name': give {what}."
             )
-        key = meant[0] if meant else key
+        key = keys[0] if keys else key
     try:
         value = unquote(members[key]) if key in members else ""
     except ValueError:
@@ -152,6 +151,6 @@ def _timeout(raw: bytes | None) -> float | None:
         value = msgspec.json.decode(raw, type=float, strict=False)
     except msgspec.DecodeError:
         value = 0.0
-    if not 0 < value <= LONGEST_TIMEOUT:
+    if not 0 < value <= MAX_TIMEOUT:
         raise InvalidArgumentsError("'timeout' is not a number of seconds between 0 and 86,400.")
     return value

@@ -11,9 +11,10 @@ from itertools import count
 
 import msgspec
 
+from mcpzip.config import Config
 from mcpzip.proxy.call_states import TRANSITIONS, Event, IllegalEventError, State
 from mcpzip.proxy.client_capabilities import CapabilityPath, has_capability, required_capability
-from mcpzip.proxy.exchange import Ask, Exchange
+from mcpzip.proxy.exchange import Exchange, SendRequest
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import (
@@ -61,12 +62,17 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
         return known is not None and known == _canonical(other.fields)
 
 
+def timeout_of(config: Config, server: str) -> float:
+    """Seconds that a request to ``server`` may take, by the config."""
+    return config.servers[server].timeout or config.call_timeout
+
+
 class CallEndedError(Exception):
     """The call that a question was taken to be of has ended without an answer to it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ServerRequest:
     """What an upstream wants to know in the middle of a call, and where the answer goes."""
 
     method: str
@@ -102,7 +108,7 @@ class Call:
         exchange = self.exchange
         if method == "notifications/message" and not is_wanted(params, self.client, exchange):
             return
-        (self.client if exchange is None else exchange).tell(method, params)
+        (self.client if exchange is None else exchange).notify(method, params)
 
     def progress(self, params: bytes) -> None:
         """Hands on progress, under the client's own token."""
@@ -112,11 +118,11 @@ class Call:
                 renamed = with_members(params, {"progressToken": token})
             except NotAnObject:
                 return  # nobody can make anything of it
-            exchange.tell("notifications/progress", renamed)
+            exchange.notify("notifications/progress", renamed)
 
     async def ask(self, method: str, params: bytes | None) -> bytes:
         """Asks the client, and returns its answer (JSON text). Raises JsonRpcError, CallEndedError."""
-        way = (self.exchange.ask if self.exchange else None) or self.client.ask
+        way = (self.exchange.request if self.exchange else None) or self.client.request
         return await ask_client(way, self.capabilities, method, params)
 
 
@@ -133,7 +139,7 @@ class ModernCall(Call):
         super().__init__(exchange, request)
         self.task: asyncio.Task[bytes] | None = None
         self.unmet: CapabilityPath | None = None
-        self.questions: dict[str, Question] = {}
+        self.questions: dict[str, ServerRequest] = {}
         """By the key under which the client is asked."""
         self.shown: frozenset[str] = frozenset()
         """The keys that the client was sent when it was parked."""
@@ -142,7 +148,7 @@ class ModernCall(Call):
         self._numbers = count(1)
 
     @property
-    def unanswered(self) -> dict[str, Question]:
+    def unanswered(self) -> dict[str, ServerRequest]:
         """The questions that are open, by key."""
         return {key: one for key, one in self.questions.items() if not one.answer.done()}
 
@@ -163,7 +169,7 @@ class ModernCall(Call):
             self.unmet = self.unmet or capability
             raise _not_offered(method)
         key = f"{method.split('/')[0]}-{next(self._numbers)}"
-        question = Question(method, params, asyncio.get_running_loop().create_future())
+        question = ServerRequest(method, params, asyncio.get_running_loop().create_future())
         self.happens(Event.QUESTION)
         self.questions[key] = question
         self.news.set()
@@ -180,7 +186,7 @@ class ModernCall(Call):
         """
         return self.unmet is not None and (code == METHOD_NOT_FOUND or _NOT_OFFERED.encode() in outcome)
 
-    def park(self) -> dict[str, Question]:
+    def park(self) -> dict[str, ServerRequest]:
         """The client is sent the questions that are returned, by key."""
         self.happens(Event.PARK)
         self.exchange = None
@@ -224,7 +230,9 @@ class ModernCall(Call):
                 question.answer.set_exception(CallEndedError())
 
 
-async def ask_client(way: Ask | None, capabilities: bytes, method: str, params: bytes | None) -> bytes:
+async def ask_client(
+    way: SendRequest | None, capabilities: bytes, method: str, params: bytes | None
+) -> bytes:
     """Sends a client with these ``capabilities`` a request by this ``way``, None where it has none. Raises
     JsonRpcError.
     """

@@ -17,8 +17,8 @@ from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.exposure import Exposure
+from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
-from mcpzip.proxy.search import ADMIN_TOOLS
 from mcpzip.proxy.tool_search import new_searcher
 from mcpzip.search import Searcher
 from mcpzip.system.delayed_save import DelayedSave
@@ -26,15 +26,15 @@ from mcpzip.system.files import remove_drafts
 from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
 
-CATCHING_UP = 0.25
+INDEX_WAIT = 0.25
 """Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
 SAVE_AFTER = 0.5
 """Seconds the catalog may differ from its snapshot."""
-KEEP_AFTER = 2.0
+SAVE_INDEX_AFTER = 2.0
 """Seconds of quiet after which the index is kept: while servers are listed it changes with each of them."""
-KEPT_ON_CLOSE = 10_000
+SAVED_ON_CLOSE = 10_000
 """Tools of which the index may be kept while a client waits for us to end."""
-KEEPING = 0.5
+SAVE_INDEX_WAIT = 0.5
 """Seconds that our end waits for an index that is being kept."""
 
 T = TypeVar("T")
@@ -63,14 +63,14 @@ class CatalogState:
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
         self._searcher: Searcher | None = None
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._indexed: Catalog | None = None
         self._indexing: asyncio.Task[None] | None = None
-        self._keeping = DelayedSave(lambda: in_thread(self._keep, "keep"), "keep")
-        self._saving = DelayedSave(self._write, "save")
-        self._tidying: asyncio.Task[None] | None = None
+        self._index_save = DelayedSave(lambda: in_thread(self._save_index, "keep"), "keep")
+        self._snapshot_save = DelayedSave(self._write, "save")
+        self._removing_drafts: asyncio.Task[None] | None = None
 
-    def tidy(self) -> None:
+    def remove_drafts(self) -> None:
         """Begins to remove what writers that were killed left beside the config."""
         folders = paths.cache_folder(self._config.path), paths.auth_folder(self._config.path)
 
@@ -78,7 +78,7 @@ class CatalogState:
             for folder in folders:
                 remove_drafts(folder)
 
-        self._tidying = asyncio.create_task(in_thread(remove, "tidy"), name="tidy")
+        self._removing_drafts = asyncio.create_task(in_thread(remove, "tidy"), name="tidy")
 
     def merge(self, update: Update) -> None:
         """Takes in what a server said, or that it said nothing."""
@@ -86,15 +86,15 @@ class CatalogState:
         self.catalog = merge(self.catalog, [update])
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)
-        self._saving.want(SAVE_AFTER)
-        self.index_soon()
+        self._snapshot_save.want(SAVE_AFTER)
+        self.start_indexing()
         if changes := _changes(before, self.exposure):
             self._changed(changes)
 
     async def searcher(self) -> Searcher:
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
-        until = asyncio.get_running_loop().time() + CATCHING_UP
-        while (indexing := self.index_soon()) is not None:
+        until = asyncio.get_running_loop().time() + INDEX_WAIT
+        while (indexing := self.start_indexing()) is not None:
             left = until - asyncio.get_running_loop().time()
             if self._searcher is None:
                 await asyncio.shield(indexing)
@@ -105,9 +105,9 @@ class CatalogState:
         assert self._searcher is not None, "indexed without a searcher"
         return self._searcher
 
-    async def indexed(self) -> None:
+    async def wait_until_indexed(self) -> None:
         """When all that is visible is indexed: for whoever has time."""
-        while (indexing := self.index_soon()) is not None:
+        while (indexing := self.start_indexing()) is not None:
             await asyncio.shield(indexing)
 
     def unindexed(self) -> list[str]:
@@ -115,11 +115,11 @@ class CatalogState:
         known = {} if self._indexed is None else self._indexed.servers
         return [name for name, record in self.visible.servers.items() if not _same_tools(known, record)]
 
-    def in_brief(self) -> Mapping[str, int]:
+    def name_only_counts(self) -> Mapping[str, int]:
         """How many tools are found by their names only, by server."""
         return {} if self._searcher is None else self._searcher.name_only_counts()
 
-    def index_soon(self) -> "asyncio.Task[None] | None":
+    def start_indexing(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
         behind = self._indexed is None or self._indexed.version != self.visible.version
         if self._indexing is None and behind:
@@ -132,10 +132,10 @@ class CatalogState:
             visible = self.visible
             changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
             if changed:
-                self._keeping.want(KEEP_AFTER, quiet=True)
+                self._index_save.want(SAVE_INDEX_AFTER, quiet=True)
         finally:
             self._indexing = None
-        self.index_soon()
+        self.start_indexing()
 
     def _index_now(self, visible: Catalog) -> tuple[bool, Catalog]:
         """Indexes ``visible``, or as much of it as is to be indexed at once. Returns whether the index is
@@ -143,14 +143,14 @@ class CatalogState:
         """
         searcher = self._searcher
         if searcher is None:
-            searcher = new_searcher(self._config.search, lambda warning: self._tell([warning]))
+            searcher = new_searcher(self._config.search, lambda warning: self._warn_once([warning]))
             try:
                 kept = read_state(paths.index_path(self._config.path), limits.INDEX)
             except OSError:
                 kept = b""
             searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
         part = self._part_of(visible, searcher)
-        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._ending.is_set)
+        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set)
         self._searcher = searcher
         return changed, part
 
@@ -174,34 +174,38 @@ class CatalogState:
                 servers[name] = known[name]
         return Catalog(servers)
 
-    def _keep(self) -> None:
+    def _save_index(self) -> None:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
                 write_state(paths.index_path(self._config.path), self._searcher.to_bytes(), limits.INDEX)
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
-                    self._tell(
+                    self._warn_once(
                         [f"The search index can't be kept, so that every start makes it anew: {error}"]
                     )
 
     async def stop_indexing(self) -> None:
         """Nobody will search any more."""
-        self._ending.set()
+        self._stopping.set()
         if self._indexing is not None:
             self._indexing.cancel()
             await asyncio.wait({self._indexing})
 
     async def close(self) -> None:
         """The catalog is on disk afterwards."""
-        if self._tidying is not None:
-            self._tidying.cancel()
-        await self._saving.settled()
-        if self._saving.withdraw():
-            self._tell(self._save(self.catalog))
-        await self._keeping.settled(KEEPING)
-        if self._keeping.withdraw() and self._searcher is not None and len(self._searcher) <= KEPT_ON_CLOSE:
-            await in_thread(self._keep, "keep")
+        if self._removing_drafts is not None:
+            self._removing_drafts.cancel()
+        await self._snapshot_save.settled()
+        if self._snapshot_save.withdraw():
+            self._warn_once(self._save(self.catalog))
+        await self._index_save.settled(SAVE_INDEX_WAIT)
+        if (
+            self._index_save.withdraw()
+            and self._searcher is not None
+            and len(self._searcher) <= SAVED_ON_CLOSE
+        ):
+            await in_thread(self._save_index, "keep")
 
     def _save(self, catalog: Catalog) -> tuple[str, ...]:
         path = self._config.path
@@ -209,9 +213,9 @@ class CatalogState:
 
     async def _write(self) -> None:
         catalog = self.catalog
-        self._tell(await in_thread(lambda: self._save(catalog), "save"))
+        self._warn_once(await in_thread(lambda: self._save(catalog), "save"))
 
-    def _tell(self, warnings: Iterable[str]) -> None:
+    def _warn_once(self, warnings: Iterable[str]) -> None:
         for warning in warnings:
             if warning not in self._warned:
                 self._warned.add(warning)

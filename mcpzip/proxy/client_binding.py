@@ -24,7 +24,7 @@ from mcpzip.wire import (
     without_members,
 )
 
-_ABOUT_NO_CALL = ("roots/list",)
+_NOT_ABOUT_A_CALL = ("roots/list",)
 """What servers ask on their own account, whatever is under way."""
 _NUMBERS = count(1)
 
@@ -55,14 +55,17 @@ class ClientBinding:
         if self._key is not None:
             return self._key
         client = self.client
-        if not (client.alone or (client.lasting and (client.answers or client.log_level is not None))):
+        if not (
+            client.is_only_client
+            or (client.has_session and (client.is_interactive or client.log_level is not None))
+        ):
             return None
         # A modern client says with each request what it can be asked; a legacy server hears it once.
         return ("client", self._number, client.capabilities if client.era is Era.MODERN else b"")
 
     @property
-    def passing(self) -> bool:
-        return not self.client.lasting
+    def is_reused(self) -> bool:
+        return not self.client.has_session
 
     @property
     def capabilities(self) -> bytes:
@@ -76,7 +79,7 @@ class ClientBinding:
     def watched(self, server: str) -> Collection[str]:
         return self.subscriptions.get(server, ())
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Its client has left."""
         self.gone = True
         self.subscriptions.clear()
@@ -102,7 +105,7 @@ class ClientBinding:
         if calls := self._calls.get(server):
             calls[-1].notify(method, params)
         elif method != "notifications/message" or is_wanted(params, self.client, None):
-            self.client.tell(method, params)
+            self.client.notify(method, params)
 
     async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
         while calls := self._calls.get(server):
@@ -112,10 +115,10 @@ class ClientBinding:
                 return await self._asked_during(call, method, params)
             except CallEndedError:
                 pass
-        return await ask_client(self.client.ask, self.client.capabilities, method, params)
+        return await ask_client(self.client.request, self.client.capabilities, method, params)
 
     async def _asked_during(self, call: Call, method: str, params: bytes | None) -> bytes:
-        if call.client.era is Era.MODERN or method in _ABOUT_NO_CALL:
+        if call.client.era is Era.MODERN or method in _NOT_ABOUT_A_CALL:
             return await call.ask(method, params)
         asking = asyncio.create_task(call.ask(method, params))
         asking.add_done_callback(retrieve_exception)
@@ -138,5 +141,5 @@ def any_client() -> Origin:
     """On whose behalf servers are listed where clients come and go: some list the tools that ask something
     only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
     """
-    client = Client(capabilities=ALL_CAPABILITIES, lasting=False)
+    client = Client(capabilities=ALL_CAPABILITIES, has_session=False)
     return Origin(bound_client=ClientBinding(client, "any client"), capabilities=ALL_CAPABILITIES)

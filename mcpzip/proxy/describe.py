@@ -3,7 +3,7 @@
 from mcpzip.catalog import ServerRecord
 from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.reply import text_result
+from mcpzip.proxy.tool_result import text_result
 from mcpzip.wire import quote, with_members
 
 

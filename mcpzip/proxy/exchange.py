@@ -16,20 +16,20 @@ from mcpzip.wire import (
     split_object,
 )
 
-Tell = Callable[[str, bytes | None], None]
+Notify = Callable[[str, bytes | None], None]
 """Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
-Ask = Callable[[str, bytes | None], Awaitable[bytes]]
+SendRequest = Callable[[str, bytes | None], Awaitable[bytes]]
 """Sends the client a request and returns the result's JSON text. Raises transport.base.JsonRpcError when the
 client answers with an error or can't be asked; cancelling it cancels the request.
 """
 
-NOT_FIELDS = ("_meta", "inputResponses", "requestState")
+ENVELOPE_MEMBERS = ("_meta", "inputResponses", "requestState")
 """Members of a request's params that say nothing of what is asked for."""
 
 _INTERACTIVE = ("sampling", "elicitation", "roots")
 
 
-def unheard(method: str, params: bytes | None) -> None:
+def discard_notification(method: str, params: bytes | None) -> None:
     """The way back to a client that has none."""
 
 
@@ -45,15 +45,15 @@ class Client:
 
     era: Era | None = None
     capabilities: bytes = b"{}"
-    lasting: bool = True
-    tell: Tell = unheard
-    ask: Ask | None = None
+    has_session: bool = True
+    notify: Notify = discard_notification
+    request: SendRequest | None = None
     log_level: str | None = None
-    alone: bool = False
+    is_only_client: bool = False
     """Whether it is the only client there can be, as on stdio."""
 
     @property
-    def answers(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether it declared that it can be asked anything."""
         return any(key in members(self.capabilities) for key in _INTERACTIVE)
 
@@ -71,8 +71,8 @@ class Exchange:
     client: Client
     id: bytes = b"null"
     params: bytes | None = None
-    tell: Tell = unheard
-    ask: Ask | None = None
+    notify: Notify = discard_notification
+    request: SendRequest | None = None
     capabilities: bytes = b"{}"
     log_level: str | None = None
     fields: dict[str, bytes] = field(init=False)

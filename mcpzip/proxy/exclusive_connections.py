@@ -20,7 +20,7 @@ EXCLUSIVE_CONNECTIONS = 16
 YIELD_AFTER = 30.0
 """Seconds for which a call whose client is away keeps its connection from one that wants it."""
 
-Declared = tuple[bytes, str | None]
+Declaration = tuple[bytes, str | None]
 """What a connection has been told of the client: its capabilities and its log level."""
 
 
@@ -81,7 +81,7 @@ class ExclusiveConnections:
                 )
         await places.acquire()
 
-    async def _binding(self, server: str, declared: Declared) -> ClientBinding:
+    async def _binding(self, server: str, declared: Declaration) -> ClientBinding:
         """One that was used for such a client before, or another."""
         free = self._free[server]
         for at in reversed(range(len(free))):
@@ -90,5 +90,5 @@ class ExclusiveConnections:
                 return free.pop(at)
         if free and len(free) + self._used[server] > EXCLUSIVE_CONNECTIONS:
             await self._forget(free.pop(0))
-        client = Client(Era.MODERN, declared[0], lasting=False, log_level=declared[1])
+        client = Client(Era.MODERN, declared[0], has_session=False, log_level=declared[1])
         return ClientBinding(client, ("exclusive", next(self._numbers)))

@@ -22,17 +22,17 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.limits import LOOKED_UP
 from mcpzip.model.names import shown_names
 from mcpzip.proxy import metatools
-from mcpzip.proxy.listing import Listing
-from mcpzip.proxy.offers import Offers, Route
-from mcpzip.proxy.workers import computed
+from mcpzip.proxy.paged_list import PagedList
+from mcpzip.proxy.prompts_and_resources import PromptsAndResources, Route
+from mcpzip.proxy.workers import run_in_worker
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
 
 T = TypeVar("T")
 
 
-async def looked_up(exposure: "Exposure", look: Callable[[], T]) -> T:
+async def look_up(exposure: "Exposure", look: Callable[[], T]) -> T:
     """``look()``, which asks ``exposure`` something: in a thread if that may take long."""
-    return await computed(look, "look") if exposure.large else look()
+    return await run_in_worker(look, "look") if exposure.is_large else look()
 
 
 class Exposure:
@@ -44,17 +44,17 @@ class Exposure:
         self._enabled = [name for name, server in config.servers.items() if not server.disabled]
 
     @property
-    def through(self) -> str | None:
+    def transparent_server(self) -> str | None:
         """The server that everything goes through untouched, in ``transparent``; None otherwise."""
         return self._enabled[0] if self._config.expose == "transparent" else None
 
     @cached_property
-    def large(self) -> bool:
+    def is_large(self) -> bool:
         """Whether there is so much that to look something up may take longer than others can wait."""
-        return self._offers.large or len(self._direct) > LOOKED_UP
+        return self._prompts_and_resources.is_large or len(self._direct) > LOOKED_UP
 
     @property
-    def fixed(self) -> bool:
+    def is_static(self) -> bool:
         """Whether `tools/list` follows from the config alone."""
         return self._config.expose == "meta" and not any(
             self._config.servers[name].pin for name in self._enabled
@@ -81,25 +81,25 @@ class Exposure:
 
     def prompts_page(self, cursor: str | None = None) -> bytes:
         """The result of `prompts/list`, as JSON text. Raises InvalidCursorError."""
-        return self._offers.prompts_page(cursor)
+        return self._prompts_and_resources.prompts_page(cursor)
 
     def resources_page(self, cursor: str | None = None) -> bytes:
         """The result of `resources/list`, as JSON text. Raises InvalidCursorError."""
-        return self._offers.resources_page(cursor)
+        return self._prompts_and_resources.resources_page(cursor)
 
     def templates_page(self, cursor: str | None = None) -> bytes:
         """The result of `resources/templates/list`, as JSON text. Raises InvalidCursorError."""
-        return self._offers.templates_page(cursor)
+        return self._prompts_and_resources.templates_page(cursor)
 
-    def target(self, name: str) -> Entry | None:
+    def tool_named(self, name: str) -> Entry | None:
         """The tool that ``name`` calls directly: one that is shown, by its shown or its whole name."""
-        if self.through is not None:
+        if self.transparent_server is not None:
             return self._untouched.get(name)
         return self._shown.get(name) or self._direct.get(name)
 
     def route_prompt(self, name: str) -> Route:
         """Whose prompt ``name`` is, and its own name there. Raises UnknownPromptError."""
-        return self._offers.route_prompt(name)
+        return self._prompts_and_resources.route_prompt(name)
 
     def route_uri(
         self, uri: str, named: Collection[str] = frozenset(), doubtful: Collection[str] = frozenset()
@@ -107,7 +107,7 @@ class Exposure:
         """Whose resource or resource template ``uri`` is, and its own URI there. named: the servers whose
         results named it. doubtful: those that may have. Raises UnknownResourceError.
         """
-        return self._offers.route_uri(uri, named, doubtful)
+        return self._prompts_and_resources.route_uri(uri, named, doubtful)
 
     @cached_property
     def _direct(self) -> Catalog:
@@ -133,12 +133,12 @@ class Exposure:
         return {entry.tool: entry for entry in self._catalog.entries}
 
     @cached_property
-    def _tools(self) -> Listing:
-        if self.through is not None:
+    def _tools(self) -> PagedList:
+        if self.transparent_server is not None:
             untouched = self._untouched
-            return Listing("tools", untouched, lambda name: untouched[name].raw)
+            return PagedList("tools", untouched, lambda name: untouched[name].raw)
         shown = self._shown
-        return Listing("tools", shown, lambda name: shown_tool(shown[name].raw, name), self._meta_tools())
+        return PagedList("tools", shown, lambda name: shown_tool(shown[name].raw, name), self._meta_tools())
 
     def _meta_tools(self) -> list[bytes]:
         if self._config.expose != "meta":
@@ -147,8 +147,10 @@ class Exposure:
         return [json.dumps(tool, separators=(",", ":"), ensure_ascii=False).encode() for tool in tools]
 
     @cached_property
-    def _offers(self) -> Offers:
-        return Offers(self._enabled, self._catalog, self.through, self._config.servers)
+    def _prompts_and_resources(self) -> PromptsAndResources:
+        return PromptsAndResources(
+            self._enabled, self._catalog, self.transparent_server, self._config.servers
+        )
 
 
 def shown_tool(raw: bytes, name: str) -> bytes:

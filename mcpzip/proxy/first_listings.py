@@ -1,6 +1,6 @@
-"""Waiting for servers whose tools are not known yet.
+"""Waiting for servers that were never listed.
 
-The rule: a request waits for a listing only if it could do with its tools, and only for so long.
+The rule: a request waits only for listings whose tools it may need, and only for a limited time.
 """
 
 import asyncio
@@ -9,19 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from mcpzip.config import ServerConfig
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.refresh import Refresher
+from mcpzip.transport.health import FAILING, Health
 from mcpzip.transport.pool import Pool
 
 FIRST_LISTING = 5.0
-"""Seconds a server's first listing may take before a request that could do with its tools goes on without."""
+"""Seconds that a server's first listing may take before a request that may need its tools stops waiting."""
 NEEDED_LISTING = 30.0
-"""The same before a request that names the server gives up on it: as long as it may take to connect."""
+"""The same for a request that names the server: as long as a server has to connect."""
 OTHERS_LISTING = 1.5
-"""The same where other servers' tools are there to answer with, or where more servers are to be started than
-can be at once: no answer is of all of them then."""
+"""The same for a search that can answer with other servers' tools, or while servers wait for their turn to
+start: it can't cover all servers then."""
 
 
 class FirstListings:
-    """The listings under way of ``servers`` that were never listed."""
+    """The listings of servers that were never listed, and the waits for them."""
 
     def __init__(
         self,
@@ -31,71 +32,77 @@ class FirstListings:
         pool: Pool,
     ) -> None:
         """servers: those that are enabled, by name."""
-        self._servers, self._catalog_state, self._refresher, self._pool = (
-            servers,
-            catalog_state,
-            refresher,
-            pool,
-        )
+        self._servers, self._pool = servers, pool
+        self._catalog_state, self._refresher = catalog_state, refresher
 
-    def never(self, server: str) -> bool:
+    def is_unlisted(self, server: str) -> bool:
         """Whether ``server`` was never listed."""
         record = self._catalog_state.catalog.servers.get(server)
         return record is None or (record.fetched_at is None and not record.stale)
 
-    @property
-    def unsettled(self) -> bool:
-        """Whether there is a server that was never listed, or not to the end."""
-        return bool(self._refresher.first_rests()) or any(map(self.never, self._servers))
+    def is_starting(self, server: str, health: Health) -> bool:
+        """Whether the first listing of ``server`` is under way and has not failed yet."""
+        return (
+            self.is_unlisted(server)
+            and self._refresher.listing(server) is not None
+            and health.state not in FAILING  # after a failure its reason is shown while it is tried again
+        )
 
-    async def all(self) -> None:
-        """Waits a moment until every server that never was has been listed, its prompts and resources too."""
-        for name in filter(self.never, self._servers):
+    @property
+    def has_unlisted_servers(self) -> bool:
+        """Whether some server's tools, or its prompts and resources, were never listed."""
+        return bool(self._refresher.first_rests()) or any(map(self.is_unlisted, self._servers))
+
+    async def wait_for_all(self) -> None:
+        """Lists every server that was never listed, with its prompts and resources, and waits for
+        FIRST_LISTING seconds at most for each of the two.
+        """
+        for name in filter(self.is_unlisted, self._servers):
             self._refresher.start(name)
         await self.wait()
         if rests := self._refresher.first_rests():
             await asyncio.wait(rests, timeout=FIRST_LISTING)
 
-    async def for_search(self, server: str | None) -> None:
+    async def wait_for_search(self, server: str | None) -> None:
         """Waits before a search. server: the only one whose tools are wanted; None for all."""
         if server is None:
-            await self.wait(patience=self._patience, taken_by=self._refresher.waited)
+            await self.wait(patience=self._patience, time_of=self._refresher.requested_time)
         else:
-            self._pool.starts.hurry(server)
+            self._pool.starts.prioritize(server)
             await self.wait([server])
 
-    async def for_call(self, servers: Iterable[str], seconds: Callable[[str], float]) -> None:
-        """Waits for those ``servers`` that a call may mean. seconds: that a call to one of them may take."""
-        meant = list(servers)
-        for server in meant:
-            self._pool.starts.hurry(server)
-        longest = min(max(map(seconds, meant)), NEEDED_LISTING)
-        await self.wait(meant, lambda: max(FIRST_LISTING, longest))
+    async def wait_for_call(self, servers: Iterable[str], timeout_of: Callable[[str], float]) -> None:
+        """Waits for those ``servers`` that a call may be for. timeout_of: of the call, in seconds, by
+        server."""
+        candidates = list(servers)
+        for server in candidates:
+            self._pool.starts.prioritize(server)
+        longest = min(max(map(timeout_of, candidates)), NEEDED_LISTING)
+        await self.wait(candidates, lambda: max(FIRST_LISTING, longest))
 
     async def wait(
         self,
         servers: Iterable[str] | None = None,
         patience: Callable[[], float] | None = None,
-        taken_by: Callable[[str], float] | None = None,
+        time_of: Callable[[str], float] | None = None,
     ) -> None:
-        """Waits for the listings under way of those ``servers`` (default: all) that were never listed, or not
-        since somebody signed in.
+        """Waits for the first listings under way of ``servers`` (default: all), and lists those again for
+        which a person has signed in since.
 
-        patience: how many seconds a listing may have taken in all (default: FIRST_LISTING); asked again
-        whenever one is done. taken_by: how many it has (default: since its server's turn to start).
+        patience: seconds that a listing may have taken in all (default: FIRST_LISTING); called again whenever
+        a listing ends. time_of: seconds that a server's listing has taken (default: since its turn to start).
         """
-        taken_by = taken_by or self._refresher.taken
+        time_of = time_of or self._refresher.listing_time
         wanted = list(self._servers if servers is None else servers)
-        never = [name for name in wanted if self._pool.login_is_over(name) or self.never(name)]
-        for name in filter(self._pool.login_is_over, never):
+        unlisted = [name for name in wanted if self._pool.login_is_over(name) or self.is_unlisted(name)]
+        for name in filter(self._pool.login_is_over, unlisted):
             self._refresher.start(name)
-        while under_way := {task for name in never if (task := self._refresher.listing(name)) is not None}:
-            taken = max(map(taken_by, never))
-            left = (FIRST_LISTING if patience is None else patience()) - taken
+        while under_way := {task for name in unlisted if (task := self._refresher.listing(name)) is not None}:
+            left = (FIRST_LISTING if patience is None else patience()) - max(map(time_of, unlisted))
             if left <= 0:
                 return
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _patience(self) -> float:
-        some = self._catalog_state.visible.entries or self._pool.starts.crowded
-        return OTHERS_LISTING if some else FIRST_LISTING
+        answers_in_part = self._catalog_state.visible.entries or self._pool.starts.crowded
+        return OTHERS_LISTING if answers_in_part else FIRST_LISTING

@@ -1,7 +1,6 @@
-"""What `search_tools`, `describe_tool` and `execute_tool` do.
+"""`search_tools`, `describe_tool` and `execute_tool`: from their arguments to their results.
 
-The rule: an argument is read, mended where it can mean one thing only, and what was mended is named in the
-answer; the work itself is the proxy's.
+The rule: arguments are repaired only if they can mean one thing only, and the result lists the repairs.
 """
 
 import asyncio
@@ -16,50 +15,48 @@ from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
 from mcpzip.proxy import metatools
 from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
-from mcpzip.proxy.arguments import ARROW, Call, read_call, read_name
+from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.proxy.owners import may_mean
-from mcpzip.proxy.reply import text_result
-from mcpzip.proxy.search import ADMIN_TOOLS, Question, SearchReport, read_question, reply
+from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.name_resolution import NameResolver
+from mcpzip.proxy.search_reply import search_result
+from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
+from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.status import ServerStatus, as_text
-from mcpzip.proxy.workers import computed
+from mcpzip.proxy.tool_caller import ToolCaller
+from mcpzip.proxy.tool_result import text_result
+from mcpzip.proxy.workers import run_in_worker
 
-REFRESHING = 10.0
-"""Seconds `proxy_refresh` waits for servers, where it isn't told otherwise; the listings go on."""
+REFRESH_TIMEOUT = 10.0
+"""Seconds that `proxy_refresh` waits for servers, if the call has no timeout; the listings continue after
+it."""
 
-_OURS = {folded(name): name for name in (metatools.STATUS, metatools.REFRESH)}
-"""Our own tools by their folded names."""
+_ADMIN_NAMES = {folded(admin.tool): admin.tool for admin in ADMIN_TOOLS}
 
 T = TypeVar("T")
 Handler = Callable[[bytes | None, Exchange], Awaitable[bytes]]
-"""Answers a call of a meta-tool: from its arguments (JSON text, or None) to a `CallToolResult`."""
+"""Handles a call of a meta-tool: takes its arguments (JSON text, or None), returns a `CallToolResult`."""
 
 
-class Tools(Protocol):
-    """What the meta-tools stand on; `mcpzip.proxy.proxy.Proxy` says what each does."""
+class ToolProvider(Protocol):
+    """What the handlers use of `mcpzip.proxy.proxy.Proxy`."""
 
     config: Config
+    resolver: NameResolver
+    tool_caller: ToolCaller
 
     @property
     def catalog(self) -> Catalog: ...
 
-    async def search(self, question: Question) -> SearchReport: ...
-
-    async def find(self, name: str) -> Entry: ...
-
-    async def meant(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]: ...
-
-    async def execute(
-        self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
-    ) -> bytes: ...
+    async def search(self, request: SearchRequest) -> SearchReport: ...
 
     def status(self) -> list[ServerStatus]: ...
 
     def start_listing(self) -> "list[asyncio.Task[Any]]": ...
 
 
-def handlers(proxy: Tools) -> Mapping[str, Handler]:
+def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
     """The handler of each meta-tool, by its name."""
     found = _Handlers(proxy)
     return {
@@ -70,66 +67,60 @@ def handlers(proxy: Tools) -> Mapping[str, Handler]:
 
 
 class _Handlers:
-    def __init__(self, proxy: Tools) -> None:
+    def __init__(self, proxy: ToolProvider) -> None:
         self._proxy = proxy
 
     async def search_tools(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        proxy, search = self._proxy, self._proxy.config.search
-        question = read_question(arguments, search.default_limit)
-        found = await proxy.search(question)
-        # In a thread: how long the schemas are that the reply shows is up to the servers.
-        return await computed(
-            lambda: reply(
-                question,
-                found.results,
-                found.catalog,
-                found.troubles,
-                time.time(),
-                search.max_tokens,
-                found.pending,
-            ),
-            "reply",
+        settings = self._proxy.config.search
+        request = read_search_request(arguments, settings.default_limit)
+        report = await self._proxy.search(request)
+        # In a thread, because the servers choose the length of the schemas that the reply summarizes.
+        return await run_in_worker(
+            lambda: search_result(request, report, time.time(), settings.max_tokens), "reply"
         )
 
     async def describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
         for admin in ADMIN_TOOLS:
-            if self._ours(name) == admin.tool:
+            if self._admin_tool(name) == admin.tool:
                 return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
-        entry = await self._proxy.find(name)
+        entry, _ = await self._proxy.resolver.resolve(name)
         record = self._proxy.catalog.servers[entry.server]
-        return await _aside(entry, lambda: described(entry, record, time.time()))
+        return await _in_worker_if_large(entry, lambda: described(entry, record, time.time()))
 
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         proxy, call = self._proxy, read_call(arguments)
-        if (ours := self._ours(call.name)) is not None:
-            return await self._administer(ours, call)
-        entry, renamed = await proxy.meant(call.name, call.timeout)
-        fitted = await _aside(entry, lambda: repair_arguments(call, entry), call)
-        repairs = (renamed, *fitted.repairs) if renamed else fitted.repairs
-        result = await proxy.execute(entry, fitted.arguments, fitted.timeout, exchange)
+        if (admin_tool := self._admin_tool(call.name)) is not None:
+            return await self._run_admin_tool(admin_tool, call)
+        entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
+        repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
+        repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
+        result = await proxy.tool_caller.execute(entry, repaired.arguments, repaired.timeout, exchange)
         return repair_meta(result, repairs) if repairs else result
 
-    async def _administer(self, ours: str, call: Call) -> bytes:
-        """`proxy_status` and `proxy_refresh`."""
-        if ours == metatools.REFRESH and (listings := self._proxy.start_listing()):
-            await asyncio.wait(listings, timeout=call.timeout or REFRESHING)
-        told = () if ours == call.name else (f"name: {call.name} {ARROW} {ours}",)
-        return repair_meta(text_result(as_text(self._proxy.status(), time.time())), told)
+    async def _run_admin_tool(self, name: str, call: ToolCall) -> bytes:
+        """Runs `proxy_status` or `proxy_refresh`."""
+        if name == metatools.REFRESH and (listings := self._proxy.start_listing()):
+            await asyncio.wait(listings, timeout=call.timeout or REFRESH_TIMEOUT)
+        repairs = () if name == call.name else (f"name: {call.name} {ARROW} {name}",)
+        return repair_meta(text_result(as_text(self._proxy.status(), time.time())), repairs)
 
-    def _ours(self, name: str) -> str | None:
-        """Which of our own tools is called ``name``, case and separators aside; None where that may be a
-        server's. What a server calls its tools is no evidence that it was meant.
+    def _admin_tool(self, name: str) -> str | None:
+        """The name of mcpzip's own tool that ``name`` spells, ignoring case and separators. None for any
+        other, and for a misspelt name that begins with a configured server's name. Which tools servers list
+        doesn't matter, because a server can list any name.
         """
-        if name in _OURS.values():
+        if name in _ADMIN_NAMES.values():
             return name
-        own = _OURS.get(folded(name)) if len(name) <= ASKED_NAME else None
-        return None if own is None or may_mean(name, self._proxy.config.servers) else own
+        admin_tool = _ADMIN_NAMES.get(folded(name)) if len(name) <= ASKED_NAME else None
+        return (
+            None if admin_tool is None or candidate_servers(name, self._proxy.config.servers) else admin_tool
+        )
 
 
-async def _aside(entry: Entry, work: Callable[[], T], call: Call | None = None) -> T:
-    """``work()``, which reads what ``entry`` says, or what ``call`` does: in a thread, where that is long."""
+async def _in_worker_if_large(entry: Entry, work: Callable[[], T], call: ToolCall | None = None) -> T:
+    """``work()``, which parses ``entry`` and the arguments of ``call``: in a thread if these are large."""
     size = len(entry.raw) + (0 if call is None else len(call.arguments))
-    if size <= READ_AT_ONCE and (call is None or not call.fault):
+    if size <= READ_AT_ONCE and (call is None or not call.error):
         return work()
-    return await computed(work, "aside")
+    return await run_in_worker(work, "parse")

@@ -8,7 +8,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import (
     UpstreamError,
 )
-from mcpzip.proxy.call import Call, Question
+from mcpzip.proxy.call import Call, ServerRequest
 from mcpzip.proxy.client_capabilities import (
     URL_ELICITATION,
     has_capability,
@@ -38,7 +38,7 @@ def is_input_required(result: bytes) -> bool:
     return members(result).get("resultType") == b'"input_required"'
 
 
-def input_required(questions: Mapping[str, Question], state: str) -> bytes:
+def input_required(questions: Mapping[str, ServerRequest], state: str) -> bytes:
     """The result that asks a client these ``questions``, to come back with ``state``."""
     requests = {
         key: join_object(

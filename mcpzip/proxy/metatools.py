@@ -1,23 +1,38 @@
-"""The three tools a client sees, and what it is told about them.
+"""The definitions of the three meta-tools and of mcpzip's own tools, and the server instructions.
 
-The rule: everything here is a pure function of the config, byte-stable across runs (spec: `tools/list` must
-not vary by connection or as a side effect of other requests), and short: it is in the model's context on
-every message.
+The rule: everything here follows from the config alone and is the same bytes in every run (spec: `tools/list`
+must not vary by connection or as a side effect of other requests), and it is short, because it is in the
+model's context with every message.
 """
 
 from collections.abc import Iterable
+
+from mcpzip.model.entry import Entry
 
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
 STATUS, REFRESH = "proxy_status", "proxy_refresh"
 
 MAX_LIMIT = 50
+"""Tools that one search returns at most."""
 INSTRUCTIONS_BYTES = 2_048
 
-_READS = {"readOnlyHint": True, "openWorldHint": False}
+ADMIN_TOOLS = tuple(
+    Entry.parse("mcpzip", raw)
+    for raw in (
+        b'{"name":"%b","description":"Status of the proxy: its servers, their tools, what is wrong",'
+        b'"annotations":{"readOnlyHint":true}}' % STATUS.encode(),
+        b'{"name":"%b","description":"Refresh the proxy: list the tools of all servers again",'
+        b'"annotations":{"idempotentHint":true}}' % REFRESH.encode(),
+    )
+)
+"""mcpzip's own tools. `tools/list` doesn't show them: search finds them, and `execute_tool` runs them, under
+their names without a server."""
+
+_READ_ONLY = {"readOnlyHint": True, "openWorldHint": False}
 
 
 def definitions(default_limit: int) -> list[dict[str, object]]:
-    """The tools of `tools/list`, in the order they are used."""
+    """The meta-tools for `tools/list`, as JSON values, in the order in which a model uses them."""
     return [
         {
             "name": SEARCH,
@@ -39,7 +54,7 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 },
                 "required": ["query"],
             },
-            "annotations": _READS,
+            "annotations": _READ_ONLY,
         },
         {
             "name": DESCRIBE,
@@ -49,7 +64,7 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 "properties": {"name": {"type": "string"}},
                 "required": ["name"],
             },
-            "annotations": _READS,
+            "annotations": _READ_ONLY,
         },
         {
             "name": EXECUTE,
@@ -68,7 +83,9 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
 
 
 def instructions(servers: Iterable[str]) -> str:
-    """What `initialize` tells the model: which servers there are and when to search; 2 KiB at most."""
+    """The ``instructions`` of `initialize`: when to search, and the names of ``servers``, as many as fit into
+    INSTRUCTIONS_BYTES.
+    """
     names = sorted(servers)
     opening = (
         "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might "

@@ -1,8 +1,9 @@
 """Who is told that something changed.
 
 The rules (spec 2025-11-25: basic/transports, server/resources; 2026-07-28: basic/patterns/subscriptions): a
-legacy client hears of every list it was shown, unasked, and of the resources it subscribed to; a modern one
-hears what it asked for with `subscriptions/listen`, as long as that request is open and tagged with its id.
+legacy client hears of every list it was shown, to_unsubscribed, and of the resources it subscribed to; a
+modern one hears what it asked for with `subscriptions/listen`, as long as that request is open and tagged
+with its id.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _NOTICES = {
     RESOURCES: "notifications/resources/list_changed",
 }
 
-Place = tuple[str, str]
+ResourceId = tuple[str, str]
 """A resource: its server, and the server's own URI for it."""
 
 
@@ -37,7 +38,7 @@ class Subscription:
 
     exchange: Exchange
     filters: tuple[str, ...]
-    resources: Mapping[Place, str]
+    resources: Mapping[ResourceId, str]
     own: frozenset[str] = frozenset()
     """The servers that tell its client so on a connection of its own."""
 
@@ -52,28 +53,28 @@ class Subscription:
         if self.resources:
             granted["resourceSubscriptions"] = b"[%b]" % b",".join(map(quote, self.resources.values()))
         params = join_object({"notifications": join_object(granted)})
-        self.tell("notifications/subscriptions/acknowledged", params)
+        self.notify("notifications/subscriptions/acknowledged", params)
 
-    def tell(self, method: str, params: bytes) -> None:
+    def notify(self, method: str, params: bytes) -> None:
         """Sends a notification, tagged as this subscription's."""
         meta = with_members(_object(members(params).get("_meta")), {SUBSCRIPTION_ID_KEY: self.exchange.id})
-        self.exchange.tell(method, with_members(params, {"_meta": meta}))
+        self.exchange.notify(method, with_members(params, {"_meta": meta}))
 
 
 @dataclass(slots=True)
 class Notifier:
     """The clients that can hear, and what they want to."""
 
-    _clients: dict[Client, dict[Place, str]] = field(default_factory=dict)
-    _own: set[tuple[Client, Place]] = field(default_factory=set)
+    _clients: dict[Client, dict[ResourceId, str]] = field(default_factory=dict)
+    _own: set[tuple[Client, ResourceId]] = field(default_factory=set)
     _subscriptions: set[Subscription] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def joined(self, client: Client) -> None:
+    def add_client(self, client: Client) -> None:
         """``client`` can be told things until it has `left`."""
         self._clients.setdefault(client, {})
 
-    def left(self, client: Client) -> set[str]:
+    def remove_client(self, client: Client) -> set[str]:
         """Returns the servers of which it watched resources."""
         self._own = {(one, place) for one, place in self._own if one is not client}
         return {server for server, _ in self._clients.pop(client, {})}
@@ -82,22 +83,22 @@ class Notifier:
         """Ends every subscription, as a server does that goes away."""
         self._closing.set()
 
-    def changed(self, lists: Iterable[str]) -> None:
+    def lists_changed(self, lists: Iterable[str]) -> None:
         """These of TOOLS, PROMPTS and RESOURCES are not what they were."""
         for name in lists:
             for client in self._clients:
                 if client.era is Era.LEGACY:
-                    client.tell(_NOTICES[name], None)
+                    client.notify(_NOTICES[name], None)
             for subscription in self._subscriptions:
                 if name in subscription.lists:
-                    subscription.tell(_NOTICES[name], b"{}")
+                    subscription.notify(_NOTICES[name], b"{}")
 
-    def may_watch(self, client: Client, place: Place) -> bool:
+    def can_watch(self, client: Client, place: ResourceId) -> bool:
         """Whether ``client`` watches so few resources that it can be this one, too."""
         places = self._clients.get(client, {})
         return place in places or len(places) < limits.SUBSCRIPTIONS
 
-    def watch(self, client: Client, place: Place, shown: str, *, own: bool) -> None:
+    def watch(self, client: Client, place: ResourceId, shown: str, *, own: bool) -> None:
         """``client`` wants to hear of the resource at ``place``, which it calls ``shown``. own: it will, on a
         connection of its own.
         """
@@ -105,17 +106,17 @@ class Notifier:
         if own:
             self._own.add((client, place))
 
-    def unwatch(self, client: Client, place: Place) -> None:
+    def unwatch(self, client: Client, place: ResourceId) -> None:
         """It no longer does."""
         self._clients.get(client, {}).pop(place, None)
         self._own.discard((client, place))
 
-    def place_of(self, client: Client, shown: str) -> Place | None:
+    def watched_as(self, client: Client, shown: str) -> ResourceId | None:
         """The place of the resource that ``client`` watches and calls ``shown``; None if it watches none."""
         places = self._clients.get(client, {})
         return next((place for place, called in places.items() if called == shown), None)
 
-    def has_own(self, client: Client, place: Place) -> bool | None:
+    def on_own_connection(self, client: Client, place: ResourceId) -> bool | None:
         """Whether ``client`` hears of the resource at ``place`` on a connection of its own; None when it
         doesn't watch it.
         """
@@ -123,14 +124,14 @@ class Notifier:
             return None
         return (client, place) in self._own
 
-    def watched(self, server: str) -> set[str]:
+    def shared_watches(self, server: str) -> set[str]:
         """The URIs of ``server`` that anybody watches who has no connection of its own for it."""
         kept = [(client, place) for client, places in self._clients.items() for place in places]
         places = [place for client, place in kept if (client, place) not in self._own]
         places += [place for one in self._subscriptions for place in one.resources if place[0] not in one.own]
         return {uri for owner, uri in places if owner == server}
 
-    def watched_by(self, client: Client, server: str) -> set[str]:
+    def watches_of(self, client: Client, server: str) -> set[str]:
         """The URIs of ``server`` that ``client`` watches."""
         places = [*self._clients.get(client, {})]
         places += [
@@ -138,30 +139,30 @@ class Notifier:
         ]
         return {uri for owner, uri in places if owner == server}
 
-    def updated(
-        self, server: str, params: bytes, only: Client | None = None, *, unasked: bool = False
+    def resource_updated(
+        self, server: str, params: bytes, only: Client | None = None, *, to_unsubscribed: bool = False
     ) -> None:
-        """``server`` said so of a resource. only: the client it said it to, None when it is for all. unasked:
-        whether legacy clients hear of it, as it is, where nobody asked to.
+        """``server`` said so of a resource. only: the client it said it to, None when it is for all.
+        to_unsubscribed: whether legacy clients hear of it, as it is, where nobody asked to.
         """
         uri = _text(members(params).get("uri"))
-        if unasked and not self._watches(server, uri, only):
+        if to_unsubscribed and not self._watches(server, uri, only):
             for client in self._clients:
                 if client.era is Era.LEGACY and only in (None, client):
-                    client.tell(UPDATED, params)
+                    client.notify(UPDATED, params)
             return
         for client, places in self._clients.items():
             if only is None:  # what it hears of on its own connection it is told of once
                 places = {at: shown for at, shown in places.items() if (client, at) not in self._own}
             if only in (None, client) and (shown := _shown(places, server, uri)):
-                client.tell(UPDATED, with_members(params, {"uri": quote(shown)}))
+                client.notify(UPDATED, with_members(params, {"uri": quote(shown)}))
         untagged = members(params)
         untagged.pop("_meta", None)  # the tag of our own subscription upstream
         for one in self._subscriptions:
             if only is None and server in one.own:
                 continue
             if only in (None, one.exchange.client) and (shown := _shown(one.resources, server, uri)):
-                one.tell(UPDATED, join_object({**untagged, "uri": quote(shown)}))
+                one.notify(UPDATED, join_object({**untagged, "uri": quote(shown)}))
 
     def _watches(self, server: str, uri: str, only: Client | None) -> bool:
         """Whether ``only``, or anybody if that is None, watches the resource."""
@@ -169,8 +170,8 @@ class Notifier:
         listening = [one.resources for one in self._subscriptions if only in (None, one.exchange.client)]
         return any(_shown(places, server, uri) for places in (*watching, *listening))
 
-    def subscribed(
-        self, exchange: Exchange, resources: Mapping[Place, str], own: frozenset[str]
+    def subscribe(
+        self, exchange: Exchange, resources: Mapping[ResourceId, str], own: frozenset[str]
     ) -> Subscription:
         """A `subscriptions/listen` that begins. resources: those it asks for that there are. own: the servers
         that tell its client so on a connection of its own.
@@ -187,12 +188,12 @@ class Notifier:
         await self._closing.wait()
         return join_object({"_meta": join_object({SUBSCRIPTION_ID_KEY: subscription.exchange.id})})
 
-    def ended(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: Subscription) -> None:
         """Nobody listens to it any more."""
         self._subscriptions.discard(subscription)
 
 
-def _shown(places: Mapping[Place, str], server: str, uri: str) -> str | None:
+def _shown(places: Mapping[ResourceId, str], server: str, uri: str) -> str | None:
     """What a client that watches ``places`` calls ``uri``, if it is one of them or lies under one of them
     (spec: server/resources "Subscriptions": it may be a sub-resource).
     """

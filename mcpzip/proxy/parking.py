@@ -42,14 +42,14 @@ class ParkedCalls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def issued(self, state: bytes) -> bool:
+    def is_handle(self, state: bytes) -> bool:
         """Whether this `requestState` (JSON text) is one of ours."""
         return state.startswith(b'"' + self._prefix.encode())
 
     def park(self, call: ModernCall) -> bytes:
         """The result with which the client of ``call`` is asked what the upstream wants to know."""
         questions = call.park()
-        self._make_place(call.client)
+        self._evict_for(call.client)
         handle = self._prefix + secrets.token_urlsafe(24)
         timer = asyncio.get_running_loop().call_later(PARKING_TIME, self._give_up, handle)
         self._calls[handle] = call, timer
@@ -79,12 +79,12 @@ class ParkedCalls:
         """
         now = asyncio.get_running_loop().time()
         for handle, (call, _) in self._calls.items():
-            if call.request.server == server and not call.client.lasting:
+            if call.request.server == server and not call.client.has_session:
                 if now - call.parked_at >= seconds:
                     self._give_up(handle)
                 return
 
-    def give_up_of(self, client: Client | None = None) -> "list[asyncio.Task[bytes]]":
+    def give_up_calls(self, client: Client | None = None) -> "list[asyncio.Task[bytes]]":
         """Gives up the calls of ``client`` (default: all). Returns their tasks, which end."""
         given_up = {
             handle: call for handle, (call, _) in self._calls.items() if client in (None, call.client)
@@ -93,10 +93,10 @@ class ParkedCalls:
             self._give_up(handle)
         return [call.task for call in given_up.values() if call.task is not None]
 
-    def _make_place(self, client: Client) -> None:
+    def _evict_for(self, client: Client) -> None:
         """Gives up what has waited longest where one call more would be too many."""
         of_client = [handle for handle, (call, _) in self._calls.items() if call.client is client]
-        if client.lasting and len(of_client) >= limits.PARKED_CLIENT:
+        if client.has_session and len(of_client) >= limits.PARKED_CLIENT:
             self._give_up(of_client[0])
         if len(self._calls) >= limits.PARKED:
             self._give_up(next(iter(self._calls)))
@@ -108,5 +108,5 @@ class ParkedCalls:
 
 
 def _may_answer(client: Client, call: ModernCall, request: UpstreamRequest) -> bool:
-    same = call.client is client or not (call.client.lasting or client.lasting)
+    same = call.client is client or not (call.client.has_session or client.has_session)
     return same and call.request.same(request)

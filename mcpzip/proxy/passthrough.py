@@ -20,12 +20,12 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.names import join_uri
 from mcpzip.proxy.call import UpstreamRequest
-from mcpzip.proxy.exchange import NOT_FIELDS, Client, Exchange, members
-from mcpzip.proxy.exposure import Exposure, looked_up
-from mcpzip.proxy.notifier import Notifier, Place
+from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
+from mcpzip.proxy.exposure import Exposure, look_up
+from mcpzip.proxy.notifier import Notifier, ResourceId
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
-from mcpzip.proxy.workers import computed
+from mcpzip.proxy.workers import run_in_worker
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import (
     INVALID_PARAMS,
@@ -40,11 +40,11 @@ from mcpzip.wire import (
 )
 from mcpzip.wire.json_iter import TooManyError, elements_of
 
-WATCHING = 10.0
+SUBSCRIBE_TIMEOUT = 10.0
 """Seconds a server may take to subscribe us to a resource."""
 
 
-class Shown(Protocol):
+class ExposureProvider(Protocol):
     """What is shown now."""
 
     @property
@@ -55,40 +55,43 @@ class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
     def __init__(
-        self, config: Config, shown: Shown, pool: Pool, pipeline: CallPipeline, notifier: Notifier
+        self, config: Config, shown: ExposureProvider, pool: Pool, pipeline: CallPipeline, notifier: Notifier
     ) -> None:
         self._config, self._shown, self._pool = config, shown, pool
         self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
-        self.mentions = UriSources(sum(not server.disabled for server in config.servers.values()))
+        self.uri_sources = UriSources(sum(not server.disabled for server in config.servers.values()))
 
-    async def through(self, method: str, exchange: Exchange, server: str) -> bytes:
+    async def forward(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
         return await self._ask(method, exchange, server, {})
 
     async def prompt(self, exchange: Exchange) -> bytes:
         """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
         exposure, asked = self._shown.exposure, _text(exchange, "name")
-        server, name = await looked_up(exposure, lambda: exposure.route_prompt(asked))
+        server, name = await look_up(exposure, lambda: exposure.route_prompt(asked))
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
-        self.mentions.heard(exchange.client, server, "prompts/get", result)
+        self.uri_sources.record(exchange.client, server, "prompts/get", result)
         return result
 
     async def complete(self, exchange: Exchange) -> bytes:
         """The answer to `completion/complete`. Raises as `prompt` and `resource` do."""
         ref = members(exchange.fields.get("ref"))
         if "uri" in ref:
-            (server, own), key = await self._whose(exchange.client, _unquoted(ref["uri"], "ref.uri")), "uri"
+            (server, own), key = (
+                await self._resource_id(exchange.client, _unquoted(ref["uri"], "ref.uri")),
+                "uri",
+            )
         else:
             exposure, asked = self._shown.exposure, _unquoted(ref.get("name"), "ref.name")
-            (server, own), key = await looked_up(exposure, lambda: exposure.route_prompt(asked)), "name"
+            (server, own), key = await look_up(exposure, lambda: exposure.route_prompt(asked)), "name"
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
     async def resource(self, exchange: Exchange) -> bytes:
         """The answer to `resources/read`. Raises JsonRpcError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
-        server, uri = await self._whose(exchange.client, shown)
+        server, uri = await self._resource_id(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})
         except UpstreamRpcError as error:
@@ -96,21 +99,23 @@ class Passthrough:
         except JsonRpcError as error:
             raise JsonRpcError(_with_shown_uri(error.error, uri, shown)) from error
         if shown == uri:
-            self.mentions.heard(exchange.client, server, "resources/read", result)
+            self.uri_sources.record(exchange.client, server, "resources/read", result)
             return result
-        renaming = partial(_renamed, server, result, lambda own: _ours(server, own, uri, shown))
-        return renaming() if len(result) <= limits.READ_AT_ONCE else await computed(renaming, "rename")
+        renaming = partial(_renamed, server, result, lambda own: _shown_uri(server, own, uri, shown))
+        return renaming() if len(result) <= limits.READ_AT_ONCE else await run_in_worker(renaming, "rename")
 
     async def subscribe(self, exchange: Exchange, wanted: bool) -> bytes:
         """The answer to `resources/subscribe` or, not ``wanted``, to `resources/unsubscribe`."""
         client, shown = exchange.client, _text(exchange, "uri")
         # What it hears of already it means, whoever has named it since.
-        place = server, uri = self._notifier.place_of(client, shown) or await self._whose(client, shown)
-        if wanted and not self._notifier.may_watch(client, place):
+        place = server, uri = self._notifier.watched_as(client, shown) or await self._resource_id(
+            client, shown
+        )
+        if wanted and not self._notifier.can_watch(client, place):
             raise _too_many()
         result = b"{}"
-        had = self._notifier.has_own(client, place)
-        own = await self._has_own(client, server) if had is None else had
+        had = self._notifier.on_own_connection(client, place)
+        own = await self._has_own_connection(client, server) if had is None else had
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
@@ -140,38 +145,38 @@ class Passthrough:
     async def listen(self, exchange: Exchange) -> bytes:
         """Serves `subscriptions/listen`."""
         client = exchange.client
-        places: dict[Place, str] = {}
+        places: dict[ResourceId, str] = {}
         wanted = _texts(members(exchange.fields.get("notifications")).get("resourceSubscriptions"))
         if len(wanted) > limits.SUBSCRIPTIONS:
             raise _too_many()
         for shown in wanted:
             try:
-                places[await self._whose(client, shown)] = shown
+                places[await self._resource_id(client, shown)] = shown
             except McpzipError:
                 pass  # what is not granted is left out of the acknowledgement
         servers = {server for server, _ in places}
-        own = frozenset([server for server in servers if await self._has_own(client, server)])
-        subscription = self._notifier.subscribed(exchange, places, own)
+        own = frozenset([server for server in servers if await self._has_own_connection(client, server)])
+        subscription = self._notifier.subscribe(exchange, places, own)
         try:
             await self._watch_all(client, servers)
             return await self._notifier.listen(subscription)
         finally:
-            self._notifier.ended(subscription)
+            self._notifier.unsubscribe(subscription)
             if servers:
                 task = asyncio.create_task(self._watch_all(client, servers), name="unwatch")
                 self._unwatching.add(task)
                 task.add_done_callback(self._unwatching.discard)
 
-    async def _whose(self, client: Client, uri: str) -> Place:
+    async def _resource_id(self, client: Client, uri: str) -> ResourceId:
         """Whose resource, or resource template, ``client`` means. Raises UnknownResourceError."""
-        exposure, named = self._shown.exposure, self.mentions.whose(client, uri)
-        return await looked_up(exposure, lambda: exposure.route_uri(uri, *named))
+        exposure, named = self._shown.exposure, self.uri_sources.sources_of(client, uri)
+        return await look_up(exposure, lambda: exposure.route_uri(uri, *named))
 
-    async def _has_own(self, client: Client, server: str) -> bool:
+    async def _has_own_connection(self, client: Client, server: str) -> bool:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        if not client.lasting or self._pipeline.binding(client).key is None:
+        if not client.has_session or self._pipeline.binding(client).key is None:
             return False
         greeting = await self._pool.server_info(server, self._pipeline.origin(client))
         return greeting.dialect.era is Era.LEGACY
@@ -180,18 +185,18 @@ class Passthrough:
         """Has ``server`` tell of what those watch that have no connection of their own. Returns why it
         won't, by resource. Raises UpstreamError.
         """
-        return await self._pool.set_subscriptions(server, self._notifier.watched(server))
+        return await self._pool.set_subscriptions(server, self._notifier.shared_watches(server))
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
         had = self._pipeline.binding(client).subscriptions[server]
-        wanted = self._notifier.watched_by(client, server)
+        wanted = self._notifier.watches_of(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
                 origin = self._pipeline.origin(client)
                 try:
-                    await self._pool.request(server, method, params, timeout=WATCHING, origin=origin)
+                    await self._pool.request(server, method, params, timeout=SUBSCRIBE_TIMEOUT, origin=origin)
                 except UpstreamRpcError:
                     if method == "resources/subscribe":
                         continue  # it is told of the others
@@ -200,7 +205,7 @@ class Passthrough:
     async def _watch_all(self, client: Client, servers: Iterable[str]) -> None:
         for server in servers:
             try:
-                if await self._has_own(client, server):
+                if await self._has_own_connection(client, server):
                     await self._watch_own(client, server)
                 else:
                     await self._watch(server)
@@ -213,14 +218,14 @@ class Passthrough:
             task.cancel()
         await asyncio.gather(*self._unwatching, return_exceptions=True)
 
-    async def forget(self, client: Client) -> None:
+    async def remove_client(self, client: Client) -> None:
         """``client`` is gone: nothing is watched for it any more."""
-        self.mentions.left(client)
-        for server in self._notifier.left(client):
+        self.uri_sources.remove_client(client)
+        for server in self._notifier.remove_client(client):
             await self._watch_if_possible(server)
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
-        fields = {key: value for key, value in exchange.fields.items() if key not in NOT_FIELDS}
+        fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
         timeout = self._config.servers[server].timeout or self._config.call_timeout
         request = UpstreamRequest(
             server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"
@@ -253,7 +258,7 @@ def _texts(raw: bytes | None) -> list[str]:
         return []
 
 
-def _ours(server: str, own: str, asked: str, shown: str) -> str:
+def _shown_uri(server: str, own: str, asked: str, shown: str) -> str:
     """What a client calls the resource that ``server`` calls ``own``, when it asked for ``shown``."""
     return shown if own == asked else join_uri(server, own)
 

@@ -59,13 +59,13 @@ class CallPipeline:
             self._bindings[client] = ClientBinding(client)
         return self._bindings[client]
 
-    def knows(self, client: Client) -> bool:
+    def has_binding(self, client: Client) -> bool:
         """Whether anything was ever done for ``client``."""
         return client in self._bindings
 
     def origin(self, client: Client) -> Origin:
         """On whose behalf what is not part of a request of ``client`` is done for it."""
-        binding = self.binding(client) if client.lasting else None
+        binding = self.binding(client) if client.has_session else None
         return Origin(client.era, binding, client, client.capabilities, client.log_level)
 
     async def upstream_era(self, client: Client, server: str) -> Era:
@@ -79,16 +79,16 @@ class CallPipeline:
         """Tells the servers to which ``client`` has connections of its own which log messages it wants."""
         await self._levels.set(self.binding(client))
 
-    async def left(self, client: Client) -> None:
+    async def remove_client(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
-        self.parked.give_up_of(client)
+        self.parked.give_up_calls(client)
         if binding := self._bindings.pop(client, None):
             await self._pool.forget(binding)
-            binding.leave()
+            binding.close()
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
-        tasks = self.parked.give_up_of()
+        tasks = self.parked.give_up_calls()
         await self._levels.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -134,7 +134,7 @@ class CallPipeline:
                 origin=Origin(
                     client.era,
                     binding,
-                    client if client.lasting else call,
+                    client if client.has_session else call,
                     exchange.capabilities,
                     exchange.log_level,
                     continuation,
@@ -180,7 +180,7 @@ class CallPipeline:
 
     async def _for_modern(self, exchange: Exchange, request: UpstreamRequest) -> bytes:
         """The outcome of a new call, or of one that the client comes back to; or its questions."""
-        if self.parked.issued(exchange.fields.get("requestState", b"")):
+        if self.parked.is_handle(exchange.fields.get("requestState", b"")):
             call = self.parked.resumed(exchange, request)
         else:
             call = ModernCall(exchange, request)
@@ -225,11 +225,11 @@ class CallPipeline:
         continuation = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}
         if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
             raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
-        if client.lasting:
+        if client.has_session:
             binding = self.binding(client)
             await self._levels.lower(client, binding, exchange.log_level, server)
             return await self._upstream(call, binding, exchange, continuation, timeout)
-        shares = exchange.log_level is None and not client.answers
+        shares = exchange.log_level is None and not client.is_interactive
         if shares or await self.upstream_era(client, server) is Era.MODERN:
             return await self._upstream(call, None, exchange, continuation, timeout)
         now = asyncio.get_running_loop().time

@@ -33,16 +33,16 @@ class Refresher:
         self,
         servers: Iterable[ServerConfig],
         pool: Pool,
-        merged: Callable[[Update], None],
+        on_update: Callable[[Update], None],
         origin: Callable[[], Origin] = lambda: NOBODY,
     ) -> None:
         """merged: takes what was answered. origin: on whose behalf servers are listed."""
         self._servers = {server.name: server for server in servers}
-        self._pool, self._merged, self._origin = pool, merged, origin
-        self._told_on: dict[str, Origin] = {}
-        self._last: dict[str, Rest] = {}
+        self._pool, self._on_update, self._origin = pool, on_update, origin
+        self._change_origins: dict[str, Origin] = {}
+        self._last_rest: dict[str, Rest] = {}
         self._rests: dict[str, asyncio.Task[None]] = {}
-        self._first: set[str] = set()
+        self._first_rests: set[str] = set()
         self._listing: dict[str, asyncio.Task[Update]] = {}
         self._started: dict[str, float] = {}
         self._pending: dict[str, asyncio.TimerHandle] = {}
@@ -55,12 +55,12 @@ class Refresher:
         """The listing of ``server`` that is under way, if one is."""
         return self._listing.get(server)
 
-    def waited(self, server: str) -> float:
+    def requested_time(self, server: str) -> float:
         """Seconds for which the listing of ``server`` has been wanted; 0 when none is under way."""
         started = self._started.get(server)
         return 0.0 if started is None else time.monotonic() - started
 
-    def taken(self, server: str) -> float:
+    def listing_time(self, server: str) -> float:
         """Seconds that the listing of ``server`` under way has taken so far, not counting those in which it
         waited for its turn to start; 0 when there is none.
         """
@@ -90,7 +90,7 @@ class Refresher:
     def changed(self, server: str, origin: Origin | None = None) -> None:
         """``server`` says that its lists changed. origin: on whose behalf it is to be asked, once."""
         if origin is not None:
-            self._told_on[server] = origin
+            self._change_origins[server] = origin
         # Never put off: one that says so without end would never be listed.
         timer = self._pending.get(server)
         if timer is None or timer.when() > asyncio.get_running_loop().time() + QUIET:
@@ -118,10 +118,10 @@ class Refresher:
     async def _list(self, name: str) -> Update:
         server = self._servers[name]
         update: Update
-        origin = self._told_on.pop(name, None) or self._origin()
+        origin = self._change_origins.pop(name, None) or self._origin()
         try:
             listing = await self._pool.list_tools(name, origin=origin)
-            update = listed = self._with_the_last_rest(
+            update = listed = self._with_last_rest(
                 Listed(
                     name,
                     listing.tools,
@@ -134,7 +134,7 @@ class Refresher:
                     ttl=listing.ttl,
                 )
             )
-            await _checked(listed)
+            await _parse_in_thread(listed)
         except UpstreamError as error:
             reason = f"{error.reason}. {error.remedy}".rstrip(" .")
             lasting = isinstance(error, UpstreamListError)
@@ -144,57 +144,57 @@ class Refresher:
         finally:
             self._listing.pop(name, None)
             self._started.pop(name, None)
-        self._note(update)
-        self._merged(update)
+        self._schedule_retry(update)
+        self._on_update(update)
         if isinstance(update, Listed):
             self._list_rest(update, origin)
         return update
 
     def first_rests(self) -> "set[asyncio.Task[None]]":
         """The listings under way of what servers offer beside tools, of those that never were listed so."""
-        return {task for name, task in self._rests.items() if name in self._first}
+        return {task for name, task in self._rests.items() if name in self._first_rests}
 
-    def _with_the_last_rest(self, update: Listed) -> Listed:
-        last = self._last.get(update.server)
+    def _with_last_rest(self, update: Listed) -> Listed:
+        last = self._last_rest.get(update.server)
         return update if last is None else _with(update, last)
 
-    def remember(self, server: str, rest: Rest) -> None:
+    def set_last_rest(self, server: str, rest: Rest) -> None:
         """``rest`` is what ``server`` offered beside tools when it was last asked."""
-        self._last[server] = rest
+        self._last_rest[server] = rest
 
     def _list_rest(self, update: Listed, origin: Origin) -> None:
         name = update.server
-        if name not in self._last:
-            self._first.add(name)
+        if name not in self._last_rest:
+            self._first_rests.add(name)
         if (task := self._rests.get(name)) is not None:
             task.cancel()
-        task = asyncio.create_task(self._rest(update, origin), name=f"list-rest-{name}")
+        task = asyncio.create_task(self._fetch_rest(update, origin), name=f"list-rest-{name}")
         self._rests[name] = task
         task.add_done_callback(lambda done: self._rest_done(name, done))
 
     def _rest_done(self, name: str, task: "asyncio.Task[None]") -> None:
         if self._rests.get(name) is task:
             del self._rests[name]
-            self._first.discard(name)
+            self._first_rests.discard(name)
 
-    async def _rest(self, update: Listed, origin: Origin) -> None:
+    async def _fetch_rest(self, update: Listed, origin: Origin) -> None:
         try:
             rest = await self._pool.list_rest(update.server, origin=origin)
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
-        last = self._last.get(update.server, Rest())
+        last = self._last_rest.get(update.server, Rest())
         prompts, resources, templates = (
             old if new is None else new for old, new in zip(last[:3], rest[:3], strict=True)
         )
         rest = Rest(prompts, resources, templates, rest.over)
-        self._last[update.server] = rest
+        self._last_rest[update.server] = rest
         told = _with(update, rest)
         if told != update:
             told = replace(told, at=time.time())
-            await _checked(told)
-            self._merged(told)
+            await _parse_in_thread(told)
+            self._on_update(told)
 
-    def _note(self, update: Update) -> None:
+    def _schedule_retry(self, update: Update) -> None:
         name = update.server
         if isinstance(update, Listed):
             self._backoffs.pop(name, None)
@@ -216,7 +216,7 @@ class Refresher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _checked(update: Listed) -> None:
+async def _parse_in_thread(update: Listed) -> None:
     """Has what ``update`` says been read, so that others are served meanwhile."""
     await in_thread(lambda: update.record, "check")
 

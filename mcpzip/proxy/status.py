@@ -39,18 +39,18 @@ def statuses(
     servers: Mapping[str, ServerConfig],
     catalog: Catalog,
     health: Mapping[str, Health],
-    in_brief: Mapping[str, int],
+    name_only_counts: Mapping[str, int],
 ) -> list[ServerStatus]:
-    """Every configured server, by name. ``catalog`` is the visible one. in_brief: how many tools of a server
-    are found by their names only.
+    """Every configured server, by name. ``catalog`` is the visible one. name_only_counts: how many tools of a
+    server are found by their names only.
     """
     return [
-        _status(server, catalog, health[name], in_brief.get(name, 0))
+        _status(server, catalog, health[name], name_only_counts.get(name, 0))
         for name, server in sorted(servers.items())
     ]
 
 
-def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: int) -> ServerStatus:
+def _status(server: ServerConfig, catalog: Catalog, health: Health, name_only_counts: int) -> ServerStatus:
     record = catalog.servers.get(server.name)
     state, reason = _state_and_reason(record, health)
     return ServerStatus(
@@ -63,7 +63,11 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health, in_brief: in
         reason=reason,
         warnings=tuple(
             one_line(redact(warning))
-            for warning in (*record.warnings, *_in_brief(in_brief), *_of_no_use(server, record, catalog))
+            for warning in (
+                *record.warnings,
+                *_in_brief(name_only_counts),
+                *_of_no_use(server, record, catalog),
+            )
         )
         if record
         else (),

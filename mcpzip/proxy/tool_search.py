@@ -1,8 +1,7 @@
-"""Answering a question: the local search, the tiers that run elsewhere, and what is known of tools beside
-their texts.
+"""Runs a search: the local tiers, the remote tiers, and the signals that are no text (boosts, use, failures).
 
-The rules: where nobody else is asked, nothing is waited for. Whoever is asked elsewhere is given the best of
-what was found here. Who asks for a tool by its name has found it, and nobody else is asked.
+The rules: without remote tiers a search waits for nothing but its worker thread. Remote tiers get the best
+tools of the local tiers as a shortlist. They are not called for a query that is the name of a tool.
 """
 
 import re
@@ -14,9 +13,11 @@ from typing import Protocol
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, SearchConfig
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.search import ADMIN_TOOLS, Question, is_near
-from mcpzip.proxy.usage import Usage, succeeded, usage_path
-from mcpzip.proxy.workers import computed
+from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.search_reply import is_near
+from mcpzip.proxy.search_request import SearchRequest
+from mcpzip.proxy.tool_usage import UsageStore, is_success, usage_path
+from mcpzip.proxy.workers import run_in_worker
 from mcpzip.search import Results, Searcher
 from mcpzip.search.fusion import LITERAL_SCORE
 from mcpzip.search.query import parse_truncated
@@ -27,13 +28,14 @@ from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import TierAbsence, TierAnswer
 
 SHORTLIST = 200
-"""Tools that those who are asked elsewhere choose among."""
-DECAYED_AFTER = 3_600.0
-"""Seconds after which past use is weighed anew: it has lost a fifth of a percent."""
+"""Tools of the local tiers that the remote tiers choose among."""
+USE_DECAY_STEP = 3_600.0
+"""Seconds after which the counts of past use are computed again; they decay by 0.2 % in that time."""
 
 
 def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
-    """A searcher that is to search as ``search`` says. warn: is told when it can't go by meaning."""
+    """An empty searcher with the settings ``search``. warn: called if the table of word vectors can't be
+    used."""
     table = None
     if search.semantic.provider != "off":
         try:
@@ -43,129 +45,132 @@ def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
     return Searcher(table, search.threshold)
 
 
-def corrected(text: str, results: Results) -> str:
-    """``text`` with its misspellings put right: others than us are put off by them."""
-    for written, meant in results.corrected:
-        text = re.sub(rf"(?i)\b{re.escape(written)}\b", meant.replace("\\", r"\\"), text)
+def correct_spelling(text: str, results: Results) -> str:
+    """``text`` with the spelling corrections of ``results``, because misspellings mislead embedding
+    models."""
+    for written, correction in results.corrected:
+        text = re.sub(rf"(?i)\b{re.escape(written)}\b", correction.replace("\\", r"\\"), text)
     return text
 
 
-def _cut(results: Results, limit: int) -> Results:
-    """``results`` with ``limit`` hits. Our own tools are for who names them: near in meaning is too far."""
+def _limited(results: Results, limit: int) -> Results:
+    """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only."""
     hits = tuple(hit for hit in results.hits if not (is_near(hit) and hit.entry in ADMIN_TOOLS))
     return replace(results, hits=hits[: max(limit, 0)], quality=results.quality if hits else "none")
 
 
 class RemoteSearch(Protocol):
-    """The tiers that run elsewhere (`mcpzip.search.remote.RemoteTiers`)."""
+    """The remote tiers (`mcpzip.search.remote.RemoteTiers`)."""
 
     def index(self, entries: Sequence[Entry], version: str) -> None:
-        """The catalog is these now, in this version."""
+        """Begins to index ``entries``. version: of the catalog; equal versions have equal entries."""
 
     async def ask(
         self, query: str, shortlist: Sequence[Entry], limit: int
     ) -> tuple[list[TierAnswer], list[TierAbsence]]:
-        """Who answers, and who is absent. Never raises."""
+        """The answers of the tiers, and why others gave none. Never raises."""
 
     async def settled(self) -> None:
-        """When it has taken in what it was last told of, or failed to."""
+        """Waits until the last `index` has succeeded or failed."""
 
     async def aclose(self) -> None:
-        """Ends it."""
+        """Closes the connections."""
 
 
 class ToolSearch:
-    """Finds tools. Everything runs on one event loop.
+    """Searches the catalog with all tiers. Everything runs on one event loop.
 
-    boosts: by server. usage: what to learn from, None: nothing is. clock: monotonic seconds.
+    boosts: factors of scores, by server. usage: the past use of tools; None to ignore it. clock: monotonic
+    seconds.
     """
 
     def __init__(
         self,
         boosts: dict[str, float],
-        usage: Usage | None,
-        elsewhere: RemoteSearch | None,
+        usage: UsageStore | None,
+        remote: RemoteSearch | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._boosts, self._usage, self._elsewhere, self._clock = boosts, usage, elsewhere, clock
+        self._boosts, self._usage, self._remote, self._clock = boosts, usage, remote, clock
         self._version: str | None = None
         self._catalog: Catalog | None = None
         self._stale: frozenset[str] = frozenset()
         self._signals = Signals(boosts)
-        self._made_of: tuple[object, ...] = ()
+        self._signals_key: tuple[object, ...] = ()
 
     @classmethod
     def of(cls, config: Config, warn: Callable[[str], None]) -> "ToolSearch":
-        """As ``config`` says. warn: is told what is wrong with learning."""
+        """With the settings of ``config``. warn: called if the file of past use can't be used."""
         return cls(
             {name: server.boost for name, server in config.servers.items() if server.boost != 1},
-            Usage(usage_path(config.path), warn) if config.search.learn else None,
+            UsageStore(usage_path(config.path), warn) if config.search.learn else None,
             remote_tiers(config),
         )
 
     def index(self, catalog: Catalog) -> None:
-        """``catalog`` is what is searched from now on: who runs elsewhere begins to take it in."""
-        if self._elsewhere is not None and catalog.version != self._version:
+        """Begins to index ``catalog`` in the remote tiers, if it has changed."""
+        if self._remote is not None and catalog.version != self._version:
             self._version = catalog.version
-            self._elsewhere.index(catalog.entries, catalog.version)
+            self._remote.index(catalog.entries, catalog.version)
 
-    async def settled(self) -> None:
-        """When those who run elsewhere have taken in the catalog, or failed to."""
-        if self._elsewhere is not None:
-            await self._elsewhere.settled()
+    async def wait_until_indexed(self) -> None:
+        """Waits until the remote tiers have indexed the catalog, or failed to."""
+        if self._remote is not None:
+            await self._remote.settled()
 
-    def used(self, entry: Entry, result: bytes) -> None:
-        """A client called ``entry``, and this came of it."""
-        if self._usage is not None and succeeded(result):
+    def record_use(self, entry: Entry, result: bytes) -> None:
+        """Counts a call of ``entry`` by a client, if its ``result`` (`CallToolResult`, JSON text) is a
+        success."""
+        if self._usage is not None and is_success(result):
             self._usage.record(entry.name)
 
-    async def find(
+    async def search(
         self,
-        question: Question,
+        request: SearchRequest,
         searcher: Searcher,
         catalog: Catalog,
         failing: frozenset[str] = frozenset(),
     ) -> Results:
-        """The answer to ``question``. failing: the servers that can't be reached right now."""
+        """The results for ``request``. failing: the servers that can't be used now, whose tools rank
+        lower."""
         signals = self.signals(catalog, failing)
-        query, limit, filters = question.query, question.limit, question.filters
+        query, limit, filters = request.query, request.limit, request.filters
         wanted = limit if limit > CACHED_HITS - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
 
-        def search(most: int, elsewhere: Sequence[TierAnswer | TierAbsence]) -> Awaitable[Results]:
-            # How much there is to look through is for servers to say.
-            return computed(lambda: searcher.search(query, most, filters, elsewhere, signals), "search")
+        def search(limit: int, remote: Sequence[TierAnswer | TierAbsence]) -> Awaitable[Results]:
+            # In a thread, because the servers choose the number of tools.
+            return run_in_worker(lambda: searcher.search(query, limit, filters, remote, signals), "search")
 
-        if self._elsewhere is None:
-            return _cut(await search(wanted, ()), limit)
+        if self._remote is None:
+            return _limited(await search(wanted, ()), limit)
         self.index(catalog)
         text = parse_truncated(query).text
         if not text or searcher.names_tool(query):
             local = await search(wanted, ())
             if not text or (local.hits and local.hits[0].score == LITERAL_SCORE):
-                return _cut(local, limit)
-        near = await search(SHORTLIST, ())
-        if not near.searched:
-            return _cut(near, limit)
-        shortlist = [hit.entry for hit in near.hits]
-        answers, absences = await self._elsewhere.ask(corrected(text, near), shortlist, limit)
-        return _cut(await search(wanted, [*answers, *absences]), limit)
+                return _limited(local, limit)
+        local = await search(SHORTLIST, ())
+        if not local.searched:
+            return _limited(local, limit)
+        shortlist = [hit.entry for hit in local.hits]
+        answers, absences = await self._remote.ask(correct_spelling(text, local), shortlist, limit)
+        return _limited(await search(wanted, [*answers, *absences]), limit)
 
     def signals(self, catalog: Catalog, failing: frozenset[str]) -> Signals:
-        """What is known of tools; the very same as long as nothing has changed."""
+        """The signals for ranking; the same object until one of them changes, because it is a cache key."""
         if catalog is not self._catalog:
             self._catalog = catalog
             self._stale = frozenset(name for name, record in catalog.servers.items() if record.stale)
-        usage = self._usage
-        age = self._clock() // DECAYED_AFTER
-        made_of = (failing, self._stale, *((usage.revision, age) if usage else ()))
-        if made_of != self._made_of:
+        usage, step = self._usage, self._clock() // USE_DECAY_STEP
+        key = (failing, self._stale, *((usage.revision, step) if usage else ()))
+        if key != self._signals_key:
             self._signals = Signals(self._boosts, usage.counts() if usage else {}, failing, self._stale)
-            self._made_of = made_of
+            self._signals_key = key
         return self._signals
 
     async def close(self) -> None:
-        """What was learnt is on disk afterwards, and nobody elsewhere is spoken to."""
+        """Saves the past use of tools, and closes the remote tiers."""
         if self._usage is not None:
             await self._usage.close()
-        if self._elsewhere is not None:
-            await self._elsewhere.aclose()
+        if self._remote is not None:
+            await self._remote.aclose()

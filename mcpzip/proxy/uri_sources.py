@@ -1,11 +1,11 @@
-"""Whose result named a URI: who is asked when the client reads it by that.
+"""Which server's results contained a URI: `resources/read` of that URI goes to that server.
 
 The rules:
 
-1. What a server lists is no evidence: it may list what it likes. That a result of its own named a URI is.
-2. A result is looked through after it was handed on, and only where it may name a URI.
-3. What is kept is bounded for each server by itself, so that none can push out what another named. A server
-   that named more, or whose result was too long to look through, may have named anything.
+1. Only results count. A server's lists prove nothing, because a server can list the URIs of another.
+2. A result is searched for URIs after it was sent to the client, and only if it can contain one.
+3. The URIs are limited for each server separately, so that no server can displace those of another. A server
+   with more URIs than the limit, or with a result that is too long to search, may have named any URI.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from mcpzip.wire.json_iter import elements_of
 from mcpzip.wire.json_object import may_hold_surrogates
 from mcpzip.wire.surrogates import SurrogateMask
 
-_NEEDLES = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
-"""What a result has in it that names a URI, by method: ``"resource"`` or ``"resource_link"``."""
+_MARKERS = {"tools/call": b'"resource', "prompts/get": b'"resource', "resources/read": b'"uri"'}
+"""By method: the text that every result with a URI contains (part of ``"resource"``, ``"resource_link"``)."""
 
 _SHORT = 16 * 1024
-"""Bytes of a result that is searched at once; a longer one is when it was handed on."""
+"""Bytes. A longer result is searched for the text above only after it was sent."""
 
 _ABSENT = msgspec.Raw(b"null")
 
@@ -46,7 +46,7 @@ class _Message(msgspec.Struct):
 
 
 class _Result(msgspec.Struct):
-    """content: of a tool's; messages: of a prompt's; contents: of a resource's."""
+    """The result of a tool (content), a prompt (messages) or a resource (contents)."""
 
     content: msgspec.Raw = _ABSENT
     contents: msgspec.Raw = _ABSENT
@@ -54,98 +54,101 @@ class _Result(msgspec.Struct):
 
 
 class UriSources:
-    """What results named, by client. Requests that can't be told apart are one client."""
+    """The URIs in results, for each client. Requests without a session count as one client."""
 
     def __init__(self, servers: int) -> None:
-        """servers: how many are in use; with one there is nothing to be told apart."""
+        """servers: the number of enabled servers. With only one, nothing is recorded."""
         self._several = servers > 1
         self._of: dict[Client | None, dict[str, _Named]] = {}
-        self._heard: list[tuple[Client, str, bytes, bytes]] = []
-        """What is to be looked through yet."""
+        self._queue: list[tuple[Client, str, bytes, bytes]] = []
+        """The results that aren't searched yet: client, server, text to look for, result."""
 
-    def heard(self, client: Client, server: str, method: str, result: bytes) -> None:
-        """``client`` is about to be sent this ``result`` of ``server``, as it is."""
-        needle = _NEEDLES[method]
-        if self._several and (len(result) > _SHORT or needle in result):
-            if not self._heard:
-                asyncio.get_running_loop().call_soon(self._look_through)
-            self._heard.append((client, server, needle, result))
+    def record(self, client: Client, server: str, method: str, result: bytes) -> None:
+        """Queues ``result`` (JSON text) of ``server``, which is about to be sent to ``client``."""
+        marker = _MARKERS[method]
+        if self._several and (len(result) > _SHORT or marker in result):
+            if not self._queue:
+                asyncio.get_running_loop().call_soon(self._search_queue)
+            self._queue.append((client, server, marker, result))
 
-    def whose(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The servers whose results named ``uri``, and those of which nobody knows any more."""
-        self._look_through()
+    def sources_of(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The servers whose results contained ``uri``, and the servers whose results may have contained it
+        (see rule 3).
+        """
+        self._search_queue()
         named = self._of.get(_key(client), {})
         digest = _digest(uri)
         return (
             frozenset(server for server, one in named.items() if digest in one.uris),
-            frozenset(server for server, one in named.items() if not one.whole and digest not in one.uris),
+            frozenset(server for server, one in named.items() if not one.complete and digest not in one.uris),
         )
 
-    def left(self, client: Client) -> None:
-        """``client`` is gone."""
-        self._look_through()
+    def remove_client(self, client: Client) -> None:
+        """Forgets the URIs of ``client``."""
+        self._search_queue()
         self._of.pop(client, None)
 
-    def _look_through(self) -> None:
-        heard, self._heard = self._heard, []
-        for client, server, needle, result in heard:
-            if len(result) > _SHORT and needle not in result:
+    def _search_queue(self) -> None:
+        queued, self._queue = self._queue, []
+        for client, server, marker, result in queued:
+            if len(result) > _SHORT and marker not in result:
                 continue
-            self._of.setdefault(_key(client), {}).setdefault(server, _Named()).note(result)
+            self._of.setdefault(_key(client), {}).setdefault(server, _Named()).add_from(result)
 
 
 class _Named:
-    """uris: what a server named, the latest last. whole: whether that is all."""
+    """The URIs in one server's results. uris: digests, the latest last; complete: whether these are all."""
 
-    __slots__ = ("uris", "whole")
+    __slots__ = ("complete", "uris")
 
     def __init__(self) -> None:
         self.uris: dict[bytes, None] = {}
-        self.whole = True
+        self.complete = True
 
-    def note(self, result: bytes) -> None:
+    def add_from(self, result: bytes) -> None:
         if len(result) > NAMED_IN:
-            self.whole = False
+            self.complete = False
             return
         try:
-            for count, uri in enumerate(_named_in(result)):
+            for count, uri in enumerate(_uris_in(result)):
                 if count >= NAMED_URIS:
-                    self.whole = False
+                    self.complete = False
                     break
                 digest = _digest(uri)
                 self.uris.pop(digest, None)
                 self.uris[digest] = None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-            self.whole = False  # the client may read what we can't
+            self.complete = False  # the client may be able to read it
         while len(self.uris) > NAMED_URIS:
             del self.uris[next(iter(self.uris))]
-            self.whole = False
+            self.complete = False
 
 
-def _named_in(result: bytes) -> Iterator[str]:
-    """Every URI that ``result`` names as a resource. Raises ValueError when it can't be looked through."""
+def _uris_in(result: bytes) -> Iterator[str]:
+    """The URIs of all resources and links in ``result``. Raises ValueError if it can't be read."""
     try:
-        yield from _read_in(result, bytes)
-    except msgspec.DecodeError:  # at a half of a surrogate pair msgspec takes offence
+        yield from _decoded_uris(result, bytes)
+    except msgspec.DecodeError:  # maybe because of a lone surrogate, which msgspec refuses
         if not may_hold_surrogates(result) or (mask := SurrogateMask.over(result)) is None:
             raise
-        yield from _read_in(mask.text, mask.unmask)
+        yield from _decoded_uris(mask.text, mask.unmask)
 
 
-def _read_in(result: bytes, lifted: Callable[[bytes], bytes]) -> Iterator[str]:
-    """The same. lifted: gives the text of a URI in ``result`` as the server spelt it."""
-    said = msgspec.json.decode(result, type=_Result)
-    parts = [*_elements(said.content), *_elements(said.contents)]
-    for message in _elements(said.messages):
+def _decoded_uris(result: bytes, unmask: Callable[[bytes], bytes]) -> Iterator[str]:
+    """The URIs in ``result``, in which surrogates may be masked. unmask: restores the text of a URI."""
+    decoded = msgspec.json.decode(result, type=_Result)
+    parts = [*_elements(decoded.content), *_elements(decoded.contents)]
+    for message in _elements(decoded.messages):
         parts += _elements(msgspec.json.decode(message, type=_Message).content)
         if len(parts) > NAMED_BLOCKS:
             raise ValueError("too many blocks")
     for part in parts:
-        for uri in _of_block(part):
-            yield unquote(lifted(uri))
+        for uri in _raw_uris(part):
+            yield unquote(unmask(uri))
 
 
-def _of_block(part: bytes) -> Iterator[bytes]:
+def _raw_uris(part: bytes) -> Iterator[bytes]:
+    """The URIs (JSON texts) of a content block."""
     if not part.startswith(b"{"):
         return
     block = msgspec.json.decode(part, type=_Block)
@@ -156,7 +159,7 @@ def _of_block(part: bytes) -> Iterator[bytes]:
 
 
 def _elements(raw: msgspec.Raw) -> list[bytes]:
-    """Of a list; an object stands for a list of it. Raises TooManyError."""
+    """The elements of a list; an object counts as a list of one. Raises TooManyError."""
     text = bytes(raw)
     if text.startswith(b"["):
         return elements_of(text, NAMED_BLOCKS)
@@ -168,4 +171,4 @@ def _digest(uri: str) -> bytes:
 
 
 def _key(client: Client) -> Client | None:
-    return client if client.lasting else None
+    return client if client.has_session else None

@@ -1,9 +1,9 @@
-"""Computing that clients ask for, off the event loop: few threads, and turns.
+"""A small pool of threads for computations of clients, with a fair queue (round-robin by client).
 
-The rules: only what computes goes here. What waits for something else (a disk, a keyring, an import) has a
-thread of its own, `mcpzip.system.threads`, and holds up nobody's turn. As there, the threads are daemons and
-nobody waits for them. More of them would make nothing faster: each takes the interpreter from the event loop
-for some milliseconds at a time.
+The rules: only computations run here. Work that waits for a disk, a keyring or an import has a thread of its
+own (`mcpzip.system.threads`), so that it delays no client. The threads are daemons, and the exit of the
+process doesn't wait for them. There are few of them, because they share the interpreter lock with the event
+loop.
 """
 
 import asyncio
@@ -20,77 +20,78 @@ from mcpzip.system.threads import begin_thread
 
 T = TypeVar("T")
 
-LINGERING = 2.0
-"""Seconds after which a thread ends that has nothing to do."""
+IDLE_TIMEOUT = 2.0
+"""Seconds without work after which a thread ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """For whom something is computed. whose: those of one have their turns among each other. gone: whether
-    nobody waits for it any more.
+class Requester:
+    """The client that a computation is for. key: identifies it; computations with equal keys are done in
+    order. gone: whether the client no longer waits for the result.
     """
 
-    whose: object = None
+    key: object = None
     gone: Callable[[], bool] = lambda: False
 
 
-ASKER: ContextVar[Asker] = ContextVar("asker", default=Asker())  # noqa: B039 # it never changes
-"""For whom the task is that is running."""
+REQUESTER: ContextVar[Requester] = ContextVar("requester", default=Requester())  # noqa: B039 # it is immutable
+"""The client that the running task works for."""
 
 
 class _Job(Generic[T]):
-    """Something to compute, and who waits for it on which event loop."""
+    """A computation, and the future of its result on the event loop that waits for it."""
 
-    def __init__(self, work: Callable[[], T], name: str, asker: Asker) -> None:
-        self.work, self.name, self.asker = work, name, asker
+    def __init__(self, work: Callable[[], T], name: str, requester: Requester) -> None:
+        self.work, self.name, self.requester = work, name, requester
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[T] = self.loop.create_future()
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody waits for it."""
-        return not self.outcome.done() and not self.asker.gone()
+        """Whether its result is still needed."""
+        return not self.outcome.done() and not self.requester.gone()
 
     def run(self) -> None:
-        """Computes it, and tells what came of it."""
+        """Runs the computation and sets the future."""
         threading.current_thread().name = self.name
         try:
-            self.tell(self.outcome.set_result, self.work())
+            self.settle(self.outcome.set_result, self.work())
         except BaseException as error:
-            self.tell(self.outcome.set_exception, error)
+            self.settle(self.outcome.set_exception, error)
 
-    def tell(self, settle: Callable[[Any], None], result: object) -> None:
-        """Tells it by ``settle``, from any thread."""
+    def settle(self, set_outcome: Callable[[Any], None], outcome: object) -> None:
+        """Sets the future by ``set_outcome``, from any thread."""
 
-        def told() -> None:
+        def set_if_pending() -> None:
             if not self.outcome.done():
-                settle(result)
+                set_outcome(outcome)
 
         try:
-            self.loop.call_soon_threadsafe(told)
+            self.loop.call_soon_threadsafe(set_if_pending)
         except RuntimeError:
-            pass  # the loop is closed: nobody wants to know any more
+            pass  # the event loop is closed
 
 
 class Workers:
-    """The threads, and what waits for one: each client has its turn, whose own is done in order.
+    """The threads and their queue. Clients take turns; the computations of one client are done in order.
 
-    threads, room: how many there are, and how much may wait. Used from any event loop.
+    threads: at most. capacity: computations that may wait. Used from any event loop.
     """
 
-    def __init__(self, threads: int = COMPUTING, room: int = COMPUTATIONS) -> None:
-        self._threads, self._room = threads, room
+    def __init__(self, threads: int = COMPUTING, capacity: int = COMPUTATIONS) -> None:
+        self._threads, self._capacity = threads, capacity
         self._lock = threading.Lock()  # held for a moment only, by the event loop too
-        self._there = threading.Semaphore(0)  # how much waits
-        self._begun = self._idle = self._size = 0
+        self._queued = threading.Semaphore(0)  # counts waiting jobs
+        self._started = self._idle = self._size = 0
         self._waiting: OrderedDict[object, deque[_Job[Any]]] = OrderedDict()
 
     async def compute(self, work: Callable[[], T], name: str) -> T:
-        """``work()``, in its turn. Cancelling abandons it, or drops it if its turn hasn't come.
+        """The result of ``work()``. Cancelling removes it from the queue; if it runs already, its result is
+        ignored.
 
-        name: of the thread, for as long. Raises OverloadedError when too much waits.
+        name: of the thread while it runs. Raises OverloadedError when too many computations wait.
         """
-        job = _Job(work, name, ASKER.get())
+        job = _Job(work, name, REQUESTER.get())
         self._add(job)
         try:
             return await job.outcome
@@ -100,69 +101,71 @@ class Workers:
 
     def _add(self, job: _Job[Any]) -> None:
         with self._lock:
-            self._make_room(job.asker.whose)
-            self._waiting.setdefault(job.asker.whose, deque()).append(job)
+            self._make_room(job.requester.key)
+            self._waiting.setdefault(job.requester.key, deque()).append(job)
             self._size += 1
-            begins = self._idle < self._size and self._begun < self._threads
-            self._begun += begins
-        self._there.release()
-        if begins:
+            starts = self._idle < self._size and self._started < self._threads
+            self._started += starts
+        self._queued.release()
+        if starts:
             begin_thread(threading.Thread(target=self._work, name=job.name, daemon=True))
 
-    def _make_room(self, whose: object) -> None:
-        """Whoever has most waiting loses what came last. Raises OverloadedError when that is ``whose``."""
-        if self._size < self._room:
+    def _make_room(self, key: object) -> None:
+        """If the queue is full, drops the newest job of the client with the most jobs. Raises OverloadedError
+        if that is the client ``key``.
+        """
+        if self._size < self._capacity:
             return
-        most = max(self._waiting, key=lambda each: len(self._waiting[each]))
-        if len(self._waiting[most]) <= len(self._waiting.get(whose, ())) + 1:
+        longest = max(self._waiting, key=lambda each: len(self._waiting[each]))
+        if len(self._waiting[longest]) <= len(self._waiting.get(key, ())) + 1:
             raise OverloadedError
-        lost = self._waiting[most].pop()
+        dropped = self._waiting[longest].pop()
         self._size -= 1
-        lost.tell(lost.outcome.set_exception, OverloadedError())
+        dropped.settle(dropped.outcome.set_exception, OverloadedError())
 
     def _drop(self, job: _Job[Any]) -> None:
         with self._lock:
-            its = self._waiting.get(job.asker.whose, deque())
-            if job in its:
-                its.remove(job)
+            jobs = self._waiting.get(job.requester.key, deque())
+            if job in jobs:
+                jobs.remove(job)
                 self._size -= 1
-                if not its:
-                    del self._waiting[job.asker.whose]
+                if not jobs:
+                    del self._waiting[job.requester.key]
 
     def _work(self) -> None:
         while True:
             with self._lock:
                 self._idle += 1
-            called = self._there.acquire(timeout=LINGERING)
+            has_job = self._queued.acquire(timeout=IDLE_TIMEOUT)
             with self._lock:
                 self._idle -= 1
-                job = self._next() if called else None
-                if not called and not self._waiting:
-                    self._begun -= 1
+                job = self._next() if has_job else None
+                if not has_job and not self._waiting:
+                    self._started -= 1
                     return
             if job is None:
                 continue
             if job.wanted:
                 job.run()
             else:
-                job.tell(job.outcome.set_exception, OverloadedError())
-            del job  # and all that it knows, until there is another
+                job.settle(job.outcome.set_exception, OverloadedError())
+            del job  # frees its memory while the thread waits
 
     def _next(self) -> "_Job[Any] | None":
-        """What is next; None where that was dropped meanwhile."""
+        """The next job; None if the one that was counted has been dropped."""
         if not self._waiting:
             return None
-        whose, its = self._waiting.popitem(last=False)
-        job = its.popleft()
+        key, jobs = self._waiting.popitem(last=False)
+        job = jobs.popleft()
         self._size -= 1
-        if its:
-            self._waiting[whose] = its  # behind everybody else
+        if jobs:
+            self._waiting[key] = jobs  # behind all other clients
         return job
 
 
 _workers = Workers()
 
 
-async def computed(work: Callable[[], T], name: str) -> T:
-    """`Workers.compute`, by those of this process."""
+async def run_in_worker(work: Callable[[], T], name: str) -> T:
+    """The result of ``work()``, computed by a thread of the process-wide `Workers`; see `Workers.compute`."""
     return await _workers.compute(work, name)

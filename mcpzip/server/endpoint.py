@@ -20,7 +20,7 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.quoting import shortened
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.exposure import Exposure, looked_up
+from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
@@ -126,15 +126,17 @@ class Endpoint:
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
-        self._greeting = None if proxy.exposure.through is not None else Greeting.of_config(proxy.config)
+        self._greeting = (
+            None if proxy.exposure.transparent_server is not None else Greeting.of_config(proxy.config)
+        )
 
     def joined(self, client: Client) -> None:
         """A client has connected that lasts for more than one request."""
-        self._proxy.joined(client)
+        self._proxy.add_client(client)
 
     async def left(self, client: Client) -> None:
         """It has left: what was kept for it ends."""
-        await self._proxy.left(client)
+        await self._proxy.remove_client(client)
 
     def begin(self, method: str, exchange: Exchange) -> PendingResult:
         """The result, for `finished` to complete, or the work that brings it. Raises JsonRpcError; cancelling
@@ -169,13 +171,13 @@ class Endpoint:
                 return self._set_level(exchange)
             case "resources/subscribe" | "resources/unsubscribe":
                 return passing.subscribe(exchange, wanted=method == "resources/subscribe")
-        if (server := proxy.exposure.through) is not None:
+        if (server := proxy.exposure.transparent_server) is not None:
             return self._through(method, exchange, server)
         match method:
-            case "tools/list" if proxy.exposure.fixed:
+            case "tools/list" if proxy.exposure.is_static:
                 return proxy.exposure.tools_page(_cursor(exchange))
             case "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list":
-                if proxy.unsettled or proxy.exposure.large:
+                if proxy.has_unlisted_servers or proxy.exposure.is_large:
                     return self._page(method, exchange)
                 return _PAGES[method](proxy.exposure, _cursor(exchange))
             case "prompts/get":
@@ -192,16 +194,16 @@ class Endpoint:
             return result
         if method not in _CACHEABLE or (method == "resources/read" and is_input_required(result)):
             return stamp_result(result, server_info=self._info)
-        fixed = method == "tools/list" and self._proxy.exposure.fixed
+        fixed = method == "tools/list" and self._proxy.exposure.is_static
         return self._stamped(result, LISTING_TTL if fixed else NO_TTL)
 
     def notified(
         self, client: Client, method: str, params: bytes | None
     ) -> Coroutine[None, None, None] | None:
         """A notification of a client: the work that passes it on; None when it concerns only us."""
-        through = self._proxy.exposure.through is not None
+        through = self._proxy.exposure.transparent_server is not None
         if method in _FOR_UPSTREAMS or (through and method not in _FOR_US):
-            return self._proxy.tell_all(client, method, params)
+            return self._proxy.notify_servers(client, method, params)
         return None
 
     def mirrored(self, name: str) -> Callable[[], dict[str, object]] | None:
@@ -211,12 +213,12 @@ class Endpoint:
         exposure = self._proxy.exposure
 
         def schema() -> dict[str, object]:
-            entry = exposure.target(name)
+            entry = exposure.tool_named(name)
             return {} if entry is None or b"x-mcp-header" not in entry.raw else entry.input_schema()
 
-        if exposure.large:
+        if exposure.is_large:
             return schema
-        entry = exposure.target(name)
+        entry = exposure.tool_named(name)
         return None if entry is None or b"x-mcp-header" not in entry.raw else schema
 
     def handshake_results(self) -> "HandshakeResults | None":
@@ -224,12 +226,12 @@ class Endpoint:
         while they aren't known.
         """
         proxy = self._proxy
-        if self._greeting is None and (known := proxy.known_greeting()) is not None:
+        if self._greeting is None and (known := proxy.cached_server_info()) is not None:
             self._greeting = Greeting.of_upstream(*known)
         if self._greeting is None:
             return None
-        discover = self._greeting.discover if proxy.exposure.through is None else None
-        tools = proxy.exposure.tools_page() if proxy.exposure.fixed else None
+        discover = self._greeting.discover if proxy.exposure.transparent_server is None else None
+        tools = proxy.exposure.tools_page() if proxy.exposure.is_static else None
         modern = None if tools is None else self._stamped(tools, LISTING_TTL)
         return HandshakeResults(self._greeting.initialize, discover, tools, modern)
 
@@ -254,7 +256,7 @@ class Endpoint:
         return self._upstream_greeting(lambda greeting: said + greeting.initialize[1:])
 
     def _discover(self, exchange: Exchange) -> PendingResult:
-        server = self._proxy.exposure.through
+        server = self._proxy.exposure.transparent_server
         if server is None:
             assert self._greeting is not None, "what we say of ourselves is known"
             return self._greeting.discover
@@ -263,15 +265,15 @@ class Endpoint:
     async def _discovered(self, exchange: Exchange, server: str) -> bytes:
         """In ``transparent``: the answer of an upstream that has one; else what it says of itself."""
         try:
-            modern = await self._proxy.speaks(exchange.client, server) is Era.MODERN
+            modern = await self._proxy.upstream_era(exchange.client, server) is Era.MODERN
             if modern:
-                said = await self._proxy.passthrough.through("server/discover", exchange, server)
+                said = await self._proxy.passthrough.forward("server/discover", exchange, server)
             if self._greeting is None:
-                self._greeting = Greeting.of_upstream(*await self._proxy.greeting())
+                self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
         except UpstreamRpcError:
             raise
         except UpstreamError as error:
-            known = self._proxy.known_greeting()
+            known = self._proxy.cached_server_info()
             if known is not None:
                 return Greeting.of_upstream(*known).discover
             if isinstance(error, LoginNeededError):
@@ -281,7 +283,7 @@ class Endpoint:
 
     def _upstream_greeting(self, said: Callable[[Greeting], bytes]) -> PendingResult:
         """In ``transparent``: the upstream's greeting, from the catalog if it is known."""
-        known = self._proxy.known_greeting()
+        known = self._proxy.cached_server_info()
         if known is not None:
             self._greeting = Greeting.of_upstream(*known)
             return said(self._greeting)
@@ -291,14 +293,14 @@ class Endpoint:
         # That the upstream can't be reached is an error. If it only wants a sign-in, the session begins all
         # the same, because a call of one of its tools is then answered with the command to sign in.
         try:
-            self._greeting = Greeting.of_upstream(*await self._proxy.greeting())
+            self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
         except LoginNeededError:
             return said(_NOT_SIGNED_IN)
         return said(self._greeting)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
         try:
-            return await self._proxy.passthrough.through(method, exchange, server)
+            return await self._proxy.passthrough.forward(method, exchange, server)
         except UpstreamRpcError:
             raise
         except UpstreamError as error:
@@ -311,17 +313,21 @@ class Endpoint:
 
     async def _last_known(self, method: str, exchange: Exchange, *, empty: bool) -> bytes | None:
         """The first page of a list as it was last seen. empty: even if the server was never listed."""
-        record = self._proxy.catalog.servers.get(self._proxy.exposure.through or "")
+        record = self._proxy.catalog.servers.get(self._proxy.exposure.transparent_server or "")
         never = record is None or record.fetched_at is None
         if "cursor" in exchange.fields or (never and not empty):
             return None
         exposure = self._proxy.exposure
-        return await looked_up(exposure, lambda: _PAGES[method](exposure, None)) if method in _PAGES else None
+        return await look_up(exposure, lambda: _PAGES[method](exposure, None)) if method in _PAGES else None
 
     async def _page(self, method: str, exchange: Exchange) -> bytes:
         cursor = _cursor(exchange)
-        exposure = await self._proxy.listed() if self._proxy.unsettled else self._proxy.exposure
-        return await looked_up(exposure, lambda: _PAGES[method](exposure, cursor))
+        exposure = (
+            await self._proxy.wait_until_listed()
+            if self._proxy.has_unlisted_servers
+            else self._proxy.exposure
+        )
+        return await look_up(exposure, lambda: _PAGES[method](exposure, cursor))
 
     async def _set_level(self, exchange: Exchange) -> bytes:
         level = _text(exchange.fields.get("level"))

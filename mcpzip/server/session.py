@@ -61,7 +61,7 @@ class Session:
         self._send_if_room = tell or send
         self._peer = Peer(role=Role.SERVER)
         self._client_requests = ClientRequests(self._peer)
-        self.client = Client(tell=self._tell, ask=self._ask, alone=True)
+        self.client = Client(notify=self._tell, request=self._ask, is_only_client=True)
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
         self._opened = asyncio.Event()
@@ -170,7 +170,7 @@ class Session:
         self._settle_era(request.method, opening)
         if opening is not None and opening.era is Era.MODERN:
             client.capabilities = opening.capabilities or b"{}"
-        exchange.ask = None if client.era is Era.MODERN else self._ask
+        exchange.request = None if client.era is Era.MODERN else self._ask
         exchange.capabilities = client.capabilities
         exchange.log_level = client.log_level if opening is None else opening.log_level
         return exchange
@@ -213,7 +213,7 @@ class Session:
         if era is None:
             self.client.era = opening.era
             if opening.era is Era.MODERN:
-                self.client.ask = None
+                self.client.request = None
             self._endpoint.joined(self.client)
 
     def _negotiated(self) -> str:

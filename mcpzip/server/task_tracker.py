@@ -11,7 +11,7 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.workers import ASKER, Asker
+from mcpzip.proxy.workers import REQUESTER, Requester
 from mcpzip.server.endpoint import Endpoint, PendingResult, error_response
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import RpcError
@@ -38,11 +38,11 @@ class TaskTracker:
         method: str,
         exchange: Exchange,
         settled: Settled,
-        asker: Asker | None = None,
+        requester: Requester | None = None,
         begin: Callable[[str, Exchange], PendingResult] | None = None,
     ) -> "asyncio.Task[None] | None":
         """Answers a request; calls ``settled`` with what came of it, perhaps before this returns. Returns the
-        task that does it, None if it is done. asker: for whom. begin: instead of the endpoint's.
+        task that does it, None if it is done. requester: for whom. begin: instead of the endpoint's.
         """
         endpoint = self._endpoint
         try:
@@ -56,9 +56,9 @@ class TaskTracker:
             settled(result)
             return None
         context, client = contextvars.copy_context(), None
-        if asker is not None:
-            client = asker.whose
-            context.run(ASKER.set, asker)
+        if requester is not None:
+            client = requester.key
+            context.run(REQUESTER.set, requester)
         work = self._settle(method, exchange, result, settled)
         task = asyncio.get_running_loop().create_task(work, context=context)
         self._requests.add(task)

@@ -92,7 +92,7 @@ class BoundClient(Protocol):
     def key(self) -> Hashable: ...
 
     @property
-    def passing(self) -> bool:
+    def is_reused(self) -> bool:
         """Whether different clients use it one after another."""
 
     @property

@@ -400,7 +400,7 @@ class Connection:
     @property
     def subscribes_for_all(self) -> bool:
         """Whether its resource subscriptions are those of all clients together."""
-        return self.unbound or (self.bound_client is not None and self.bound_client.passing)
+        return self.unbound or (self.bound_client is not None and self.bound_client.is_reused)
 
     def _notify_requester(self, method: str, params: bytes | None) -> None:
         """Forwards a notification to the client whose requests are open. When several clients have open

@@ -365,7 +365,7 @@ class Pool:
             entry.connecting = asyncio.create_task(connecting, name=f"connect-{server.name}")
             entry.connecting.add_done_callback(retrieve_exception)
         elif not force:
-            self.starts.hurry(server.name)
+            self.starts.prioritize(server.name)
         # Shielded, because a caller that gives up must not cancel the attempt that others wait for.
         return await asyncio.shield(entry.connecting)
 

@@ -70,7 +70,7 @@ class StartQueue:
         """Whether ``server`` is waiting."""
         return any(turn.server == server for turn in self._waiting)
 
-    def hurry(self, server: str) -> None:
+    def prioritize(self, server: str) -> None:
         """Moves ``server`` to the front, because a request waits for it."""
         for turn in self._waiting:
             if turn.server == server:

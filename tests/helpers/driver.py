@@ -347,7 +347,7 @@ def exchange(meta: bytes | None = None, on_progress: Callable[[bytes], None] | N
 
     if on_progress is not None:
         meta = b'{"progressToken":"heard"}'
-    return Exchange(Downstream(), params=None if meta is None else b'{"_meta":%b}' % meta, tell=tell)
+    return Exchange(Downstream(), params=None if meta is None else b'{"_meta":%b}' % meta, notify=tell)
 
 
 async def said_by(proxy: Proxy, tool: str, arguments: Json, **more: Any) -> Json:

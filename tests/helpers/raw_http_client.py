@@ -300,7 +300,7 @@ async def echo(exchange: Exchange) -> bytes:
 
 def progress(exchange: Exchange, step: int) -> None:
     token = exchange.progress_token or b"null"
-    exchange.tell("notifications/progress", b'{"progressToken":%b,"progress":%d.0}' % (token, step))
+    exchange.notify("notifications/progress", b'{"progressToken":%b,"progress":%d.0}' % (token, step))
 
 
 async def asking(exchange: Exchange) -> bytes:

@@ -5,7 +5,7 @@ import time
 
 from mcpzip.catalog import Catalog, Listed, merge, snapshot
 from mcpzip.config import load, paths
-from mcpzip.proxy import usage
+from mcpzip.proxy import tool_usage
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.search.remote.llm_cache import LlmCache
 from mcpzip.search.remote.vector_file import VectorFile
@@ -26,7 +26,7 @@ class File:
             "snapshot": paths.snapshot_path(config),
             "handshake": paths.handshake_path(config),
             "index": paths.index_path(config),
-            "usage": usage.usage_path(config),
+            "usage": tool_usage.usage_path(config),
             "answers": os.path.join(paths.cache_folder(config), "llm-answers.json"),
             "vectors": os.path.join(paths.cache_folder(config), "embeddings.bin"),
         }[kind]
@@ -42,9 +42,9 @@ class File:
         elif self.kind == "index":
             catalog_state = self.catalog_state()
             catalog_state._index_now(CATALOG)
-            catalog_state._keep()
+            catalog_state._save_index()
         elif self.kind == "usage":
-            usage.save(self.path, {"shop__pay": usage.Use(1.0, time.time())}, time.time())
+            tool_usage.save(self.path, {"shop__pay": tool_usage.UseCount(1.0, time.time())}, time.time())
         elif self.kind == "answers":
             answers = LlmCache(self.path)
             answers.put("key", ["shop__pay"])
@@ -61,8 +61,8 @@ class File:
             return not self.catalog_state()._index_now(CATALOG)[0]
         if self.kind == "usage":
             try:
-                return bool(usage.load(self.path)[0])
-            except usage.LeftAlone:
+                return bool(tool_usage.load(self.path)[0])
+            except tool_usage.UnusableUsageFileError:
                 return False
         if self.kind == "answers":
             return LlmCache(self.path).get("key") is not None

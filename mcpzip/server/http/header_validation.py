@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from mcpzip.model.errors import OverloadedError
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.proxy.workers import computed
+from mcpzip.proxy.workers import run_in_worker
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
@@ -73,7 +73,7 @@ async def argument_mismatch(request: HttpRequest, exchange: Exchange, schema_of:
         return _mismatch("An Mcp-Param header is there more than once.")
     arguments = exchange.fields.get("arguments", b"{}")
     try:
-        return await computed(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
+        return await run_in_worker(lambda: _compared(schema(), arguments, dict(headers)), "mirrors")
     except OverloadedError as error:
         return RpcError(INTERNAL_ERROR, str(error))
 

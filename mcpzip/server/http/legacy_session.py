@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from mcpzip.proxy.exchange import Ask, Client, Exchange, Tell
-from mcpzip.proxy.workers import Asker
+from mcpzip.proxy.exchange import Client, Exchange, Notify, SendRequest
+from mcpzip.proxy.workers import Requester
 from mcpzip.server.batch import BatchResponse
 from mcpzip.server.client_requests import CLIENT_STALLED, ClientRequests
 from mcpzip.server.endpoint import BUSY, STOPPED
@@ -114,8 +114,8 @@ class LegacySession:
         self._calls: dict[bytes, _Call] = {}
         self._store = store
         self._budget, self._queue = budget, SendQueue(budget)
-        self.client.tell = self._notifier(self._queue)
-        self.client.ask = self._asker(self._queue, self.listens)
+        self.client.notify = self._notifier(self._queue)
+        self.client.request = self._asker(self._queue, self.listens)
 
     @property
     def busy(self) -> bool:
@@ -206,10 +206,10 @@ class LegacySession:
             client.capabilities,
             client.log_level,
         )
-        asker = Asker(self.id, lambda: queue.closed)
+        requester = Requester(self.id, lambda: queue.closed)
         # What the server asked before its result is asked within this turn of the loop, on the same stream.
         task = self._tasks.run(
-            request.method, exchange, lambda outcome: loop.call_soon(self._settled, call, outcome), asker
+            request.method, exchange, lambda outcome: loop.call_soon(self._settled, call, outcome), requester
         )
         if task is not None:
             call.cancel = task.cancel
@@ -341,10 +341,10 @@ class LegacySession:
         if call.queue.reader is None:
             self._keep(call)
 
-    def _notifier(self, queue: SendQueue) -> Tell:
+    def _notifier(self, queue: SendQueue) -> Notify:
         return lambda method, params: queue.put_if_room(self._peer.notify(method, params))
 
-    def _asker(self, queue: SendQueue, opened: asyncio.Event | None = None) -> Ask:
+    def _asker(self, queue: SendQueue, opened: asyncio.Event | None = None) -> SendRequest:
         def send_cancellation(line: bytes) -> None:
             # The stream of a call ends with its result, but a request to the client may outlive that.
             if queue.open:

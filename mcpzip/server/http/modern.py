@@ -7,7 +7,7 @@ connection cancels the request. An error that nothing preceded sets the HTTP sta
 from functools import partial
 
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.workers import Asker
+from mcpzip.proxy.workers import Requester
 from mcpzip.server.endpoint import BUSY, STOPPED, Endpoint
 from mcpzip.server.http.header_validation import argument_mismatch, header_mismatch, unsupported_version
 from mcpzip.server.http.request import HttpRequest
@@ -85,7 +85,7 @@ class ModernRequests:
         def notify(method: str, params: bytes | None) -> None:
             queue.put_if_room(peer.notify(method, params))
 
-        client = Client(Era.MODERN, lasting=False, tell=notify)
+        client = Client(Era.MODERN, has_session=False, notify=notify)
         exchange = Exchange(client, event.id, event.params, notify)
         error = header_mismatch(request, event.method, exchange)
         if error is None and self._tasks.full_for(request.client_address):
@@ -106,9 +106,9 @@ class ModernRequests:
                 if task is not None:
                     task.cancel()
 
-        asker = Asker(request.client_address)
+        requester = Requester(request.client_address)
         begin = partial(self._call, request) if event.method == "tools/call" else None
-        task = self._tasks.run(event.method, exchange, settled, asker, begin)
+        task = self._tasks.run(event.method, exchange, settled, requester, begin)
         response.deliver(queue, delivered)
 
     async def _call(self, request: HttpRequest, method: str, exchange: Exchange) -> bytes:

@@ -130,7 +130,7 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
     async def execute(proxy, name, arguments, timeout=None, exchange=None):
         for progress, total in ((1, 2), (2, 0), (1e308, 1e-308), (-1, 1e308)):
             params = {"progress": progress, "total": total, "message": message, "progressToken": 1}
-            exchange.tell("notifications/progress", json.dumps(params).encode())
+            exchange.notify("notifications/progress", json.dumps(params).encode())
         if failing:
             raise UpstreamRpcError("evil", RpcError(-1, text, json.dumps(text).encode()))
         content = [{"type": "text", "text": text}, {"type": text, "mimeType": text, "data": "AA"}]
@@ -171,7 +171,7 @@ def test_errors_and_warnings_are_shown_harmlessly(at_home, text):
 @quick
 @given(text=writable)
 def test_what_is_remembered_as_used_is_shown_harmlessly(at_home, text):
-    from mcpzip.proxy.usage import usage_path
+    from mcpzip.proxy.tool_usage import usage_path
 
     known(at_home, "")
     name = f"evil__{text}"
@@ -198,7 +198,7 @@ def test_progress_is_shown_as_a_percentage(at_home, monkeypatch):
     known(at_home, "")
 
     async def execute(proxy, name, arguments, timeout=None, exchange=None):
-        exchange.tell("notifications/progress", b'{"progress":1,"total":4,"progressToken":1}')
+        exchange.notify("notifications/progress", b'{"progress":1,"total":4,"progressToken":1}')
         return b'{"content":[]}'
 
     at_once = partialmethod(console.Progress.update, refresh=True)  # not when it is its turn

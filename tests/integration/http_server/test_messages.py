@@ -218,8 +218,8 @@ async def test_what_is_told_before_the_stream_is_there_is_kept_for_it() -> None:
     script = Script()
     async with site(script) as web:
         session = await web.session()
-        script.clients[0].tell("notifications/tools/list_changed", None)
-        script.clients[0].tell("notifications/message", b'{"data":1.0,"level":"info"}')
+        script.clients[0].notify("notifications/tools/list_changed", None)
+        script.clients[0].notify("notifications/message", b'{"data":1.0,"level":"info"}')
         async with session.listening() as stream:
             assert (await stream.event())["method"] == "notifications/tools/list_changed"
             assert (await stream.event())["params"] == {"data": 1.0, "level": "info"}
@@ -244,11 +244,11 @@ async def test_a_client_without_a_stream_is_told_no_more_than_a_limit() -> None:
     async with site(script, untold=2500) as web:
         session = await web.session()
         for number in range(1000):
-            script.clients[0].tell("notifications/message", b'{"n":%d}' % number)
+            script.clients[0].notify("notifications/message", b'{"n":%d}' % number)
         async with session.listening() as stream:
             heard = [(await stream.event())["params"]["n"] for _ in range(30)]
             assert heard == list(range(30))
-            script.clients[0].tell("notifications/message", b'{"n":-1}')
+            script.clients[0].notify("notifications/message", b'{"n":-1}')
             while heard[-1] != -1:
                 heard.append((await stream.event())["params"]["n"])
             assert len(heard) < 40

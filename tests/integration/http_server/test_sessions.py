@@ -105,7 +105,7 @@ async def test_a_stream_is_opened_anew() -> None:
         async with session.listening():
             pass
         async with session.listening_again(Last_Event_ID="7") as stream:  # nothing is told again
-            script.clients[0].tell("notifications/tools/list_changed", None)
+            script.clients[0].notify("notifications/tools/list_changed", None)
             assert (await stream.event())["method"] == "notifications/tools/list_changed"
 
 
@@ -369,7 +369,7 @@ async def test_sessions_side_by_side() -> None:
         for step in range(3):
             progress(exchange, step)
             await asyncio.sleep(0)
-        exchange.client.tell("notifications/message", b'{"level":"info","data":%b}' % arguments)
+        exchange.client.notify("notifications/message", b'{"level":"info","data":%b}' % arguments)
         answer = await exchange.ask("elicitation/create", arguments)
         return b'{"asked":%b,"answer":%b}' % (arguments, answer)
 

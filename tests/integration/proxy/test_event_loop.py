@@ -14,7 +14,7 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
-from mcpzip.proxy import argument_repair, handlers, tool_search
+from mcpzip.proxy import argument_repair, handlers, name_resolution, tool_search
 from mcpzip.proxy import proxy as proxying
 
 Fake = Callable[..., FakeServer]
@@ -77,7 +77,7 @@ async def test_a_name_that_is_not_there_is_compared_off_the_loop(
 ) -> None:
     shop = fake_mcp(name="shop", tools=["pay_bills", "refund"])
     async with proxy_of(tmp_path, shop) as proxy:
-        mended = Threads(monkeypatch, proxying, "repair_name")
+        mended = Threads(monkeypatch, name_resolution, "repair_name")
         assert "There is no tool" in text_of(await executed(proxy, "shop__refnd_all"))
         assert mended.all_aside
 
@@ -89,7 +89,8 @@ async def test_a_call_that_needs_nothing_read_starts_no_thread(
     async with proxy_of(tmp_path, shop) as proxy:
         await proxy.searcher()
         await executed(proxy, "shop__pay")
-        monkeypatch.setattr(proxying, "computed", None)  # it would be called
+        for module in (handlers, name_resolution, proxying):
+            monkeypatch.setattr(module, "run_in_worker", None)  # it would be called
         assert "isError" not in await executed(proxy, "shop__pay", {"id": 1})
 
 

@@ -74,8 +74,8 @@ async def test_a_link_in_a_result_is_read_from_the_server_whose_result_it_was(
     files = fake_mcp(name="files", tools=[find], resources=listed if files_lists else listed[1:])
     evil = fake_mcp(name="evil", tools=[find], **evil_has)
     async with proxy_of(tmp_path, files, evil) as proxy:
-        await proxy.listed()
-        for client in (Client(Era.LEGACY), Client(Era.MODERN), Client(Era.MODERN, lasting=False)):
+        await proxy.wait_until_listed()
+        for client in (Client(Era.LEGACY), Client(Era.MODERN), Client(Era.MODERN, has_session=False)):
             with pytest.raises(UnknownResourceError, match=TOLD):
                 await proxy.passthrough.resource(asking(client, uri=URI))
             await proxy.call("execute_tool", b'{"name":"files__find"}', asking(client))
@@ -103,9 +103,9 @@ async def test_what_is_watched_and_completed_by_its_bare_uri_is_the_same_servers
     }
     files, evil = fake_mcp(name="files", **has), fake_mcp(name="evil", **has)
     async with proxy_of(tmp_path, files, evil) as proxy:
-        await proxy.listed()
+        await proxy.wait_until_listed()
         client = Client(Era.LEGACY)
-        proxy.joined(client)
+        proxy.add_client(client)
         for wanted in (asking(client, uri=URI), asking(client, uri=URI, ref={"uri": URI})):
             with pytest.raises(UnknownResourceError):
                 await proxy.passthrough.subscribe(wanted, wanted=True)

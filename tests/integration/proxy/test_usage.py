@@ -10,7 +10,7 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.cli.commands import run as run_here
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.usage import load, usage_path
+from mcpzip.proxy.tool_usage import load, usage_path
 
 Fake = Callable[..., FakeServer]
 Capture = pytest.CaptureFixture[str]
@@ -100,7 +100,7 @@ def test_a_file_that_can_not_be_used_is_told(used: Path, capsys: Capture) -> Non
     path = Path(usage_path(str(used)))
     path.write_text("damaged")
     assert run_here(["usage"]) == 0
-    assert "learnt anew" in capsys.readouterr().err
+    assert "start anew" in capsys.readouterr().err
     path.write_text('{"format": "mcpzip-usage", "version": 9}')
     for words in (["usage"], ["usage", "--forget"]):
         assert run_here(words) == 2

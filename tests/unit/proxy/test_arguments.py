@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import InvalidArgumentsError
-from mcpzip.proxy.arguments import Call, read_call, read_name
+from mcpzip.proxy.arguments import ToolCall, read_call, read_name
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
@@ -23,11 +23,11 @@ ONCE, TWICE = "arguments: JSON string decoded", "arguments: JSON string decoded 
 FLAT = "arguments: taken from beside 'name'"
 
 
-def read(members: dict[str, Any]) -> Call:
+def read(members: dict[str, Any]) -> ToolCall:
     return read_call(json.dumps(members).encode())
 
 
-def given_arguments(call: Call) -> object:
+def given_arguments(call: ToolCall) -> object:
     return json.loads(call.arguments)
 
 
@@ -35,7 +35,7 @@ def given_arguments(call: Call) -> object:
 def test_an_object_passes_byte_for_byte(arguments: dict[str, Any]) -> None:
     raw = json.dumps(arguments, indent=1).encode()
     call = read_call(b'{"name":"a__b","arguments":%b}' % raw)
-    assert call == Call("a__b", raw, None)
+    assert call == ToolCall("a__b", raw, None)
 
 
 @given(OBJECTS, st.integers(1, 2))
@@ -54,7 +54,7 @@ def test_flat_siblings_are_the_arguments(arguments: dict[str, Any]) -> None:
     call = read({"name": "a__b", **arguments})
     assert given_arguments(call) == arguments
     assert call.repairs == (FLAT,)
-    assert {key: json.loads(value) for key, value in call.beside.items()} == arguments
+    assert {key: json.loads(value) for key, value in call.extra.items()} == arguments
     assert read({"name": "a__b", **arguments, "arguments": {}}).arguments == call.arguments
 
 
@@ -119,42 +119,42 @@ def test_what_would_have_to_be_guessed_is_refused_in_a_sentence(raw: bytes | Non
 )
 def test_arguments_that_can_t_be_read_are_told_by_whoever_knows_the_tool(raw: bytes, fault: str) -> None:
     call = read_call(raw)
-    assert fault in call.fault
+    assert fault in call.error
     assert (call.name, call.arguments) == ("x", b"{}")
 
 
 @pytest.mark.parametrize(
     ("raw", "call"),
     [
-        (b'{"Name":"x"}', Call("x", b"{}", None, ("execute_tool: Name → name",))),
+        (b'{"Name":"x"}', ToolCall("x", b"{}", None, ("execute_tool: Name → name",))),
         (
             b'{"tool_name":"x","arguments":{"a":1}}',
-            Call("x", b'{"a":1}', None, ("execute_tool: tool_name → name",)),
+            ToolCall("x", b'{"a":1}', None, ("execute_tool: tool_name → name",)),
         ),
-        (b'{"toolName":"x"}', Call("x", b"{}", None, ("execute_tool: toolName → name",))),
+        (b'{"toolName":"x"}', ToolCall("x", b"{}", None, ("execute_tool: toolName → name",))),
         (
             b'{"tool":"x","b":2}',
-            Call("x", b'{"b":2}', None, ("execute_tool: tool → name", FLAT), {"b": b"2"}),
+            ToolCall("x", b'{"b":2}', None, ("execute_tool: tool → name", FLAT), {"b": b"2"}),
         ),
         (
             b'{"name":"x","arguments":{"a":1},"Time_Out":5}',
-            Call("x", b'{"a":1}', 5.0, ("execute_tool: Time_Out → timeout",)),
+            ToolCall("x", b'{"a":1}', 5.0, ("execute_tool: Time_Out → timeout",)),
         ),
-        (b'"{\\"name\\":\\"x\\"}"', Call("x", b"{}", None, ("execute_tool: JSON string decoded",))),
+        (b'"{\\"name\\":\\"x\\"}"', ToolCall("x", b"{}", None, ("execute_tool: JSON string decoded",))),
         # Where the right key stands too, or could be meant otherwise, it is an argument
-        (b'{"name":"x","Name":"y"}', Call("x", b'{"Name":"y"}', None, (FLAT,), {"Name": b'"y"'})),
-        (b'{"name":"x","tool":"y"}', Call("x", b'{"tool":"y"}', None, (FLAT,), {"tool": b'"y"'})),
-        (b'{"name":"x","Timeout":5}', Call("x", b'{"Timeout":5}', None, (FLAT,), {"Timeout": b"5"})),
+        (b'{"name":"x","Name":"y"}', ToolCall("x", b'{"Name":"y"}', None, (FLAT,), {"Name": b'"y"'})),
+        (b'{"name":"x","tool":"y"}', ToolCall("x", b'{"tool":"y"}', None, (FLAT,), {"tool": b'"y"'})),
+        (b'{"name":"x","Timeout":5}', ToolCall("x", b'{"Timeout":5}', None, (FLAT,), {"Timeout": b"5"})),
     ],
 )
-def test_its_own_keys_may_be_spelt_otherwise(raw: bytes, call: Call) -> None:
+def test_its_own_keys_may_be_spelt_otherwise(raw: bytes, call: ToolCall) -> None:
     assert read_call(raw) == call
 
 
 def test_a_second_timeout_is_not_dropped() -> None:
     assert (
         "'Timeout' stands beside"
-        in read_call(b'{"name":"x","arguments":{"a":1},"timeout":1,"Timeout":5}').fault
+        in read_call(b'{"name":"x","arguments":{"a":1},"timeout":1,"Timeout":5}').error
     )
 
 

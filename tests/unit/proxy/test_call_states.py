@@ -100,7 +100,7 @@ def test_another_server_or_method_is_another_request() -> None:
 def test_what_is_left_of_a_request_that_was_answered_reaches_no_client() -> None:
     """Progress under a token of ours came to the client, which may have given the same to another request."""
     told: list[str] = []
-    client = Client(Era.LEGACY, alone=True, tell=lambda method, params: told.append(method))
+    client = Client(Era.LEGACY, is_only_client=True, notify=lambda method, params: told.append(method))
     connection = Connection(ServerConfig("s", "stdio"), None, None, bound_client=ClientBinding(client))  # type: ignore[arg-type]
     for method in ("notifications/progress", "notifications/cancelled", "notifications/other"):
         _IncomingHandler(connection).notified(method, b'{"progressToken":1}')
@@ -111,7 +111,7 @@ def test_a_client_that_has_left_has_no_connection_of_its_own() -> None:
     one = ClientBinding(Client(Era.LEGACY, b'{"roots":{}}'))
     one.subscriptions["s"].add("u")
     assert one.key is not None
-    one.leave()
+    one.close()
     assert one.key is None
     assert not one.watched("s")
 
@@ -189,7 +189,7 @@ def being_asked(client: Client) -> ModernCall:
 async def test_how_long_a_call_waits_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parking, "PARKING_TIME", 0.01)
     parked = ParkedCalls()
-    call = being_asked(Client(Era.MODERN, b'{"roots":{}}', lasting=False))
+    call = being_asked(Client(Era.MODERN, b'{"roots":{}}', has_session=False))
     asking = asyncio.create_task(call.ask("roots/list", None))
     await call.news.wait()
     assert b"mcpzip-" in parked.park(call)
@@ -208,11 +208,11 @@ async def test_calls_that_wait_for_their_client_are_so_many_and_the_oldest_goes(
 ) -> None:
     """There was no end to them: each holds a call at its server."""
     parked = ParkedCalls()
-    client = Client(Era.MODERN, b'{"roots":{}}', lasting=lasting)
+    client = Client(Era.MODERN, b'{"roots":{}}', has_session=lasting)
     calls = [being_asked(client) for _ in range(most + 2)]
     for call in calls:
         parked.park(call)
     assert len(parked) == most
     await asyncio.wait({call.task for call in calls[:2] if call.task})
     assert [call.task.cancelled() for call in calls if call.task] == [True] * 2 + [False] * most
-    await asyncio.gather(*parked.give_up_of(client), return_exceptions=True)
+    await asyncio.gather(*parked.give_up_calls(client), return_exceptions=True)

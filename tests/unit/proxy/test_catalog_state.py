@@ -47,7 +47,7 @@ async def test_a_search_does_not_wait_for_an_index_that_is_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It chased the newest version of the catalog through five rounds: 32 s."""
-    monkeypatch.setattr(keeping, "CATCHING_UP", 0.01)
+    monkeypatch.setattr(keeping, "INDEX_WAIT", 0.01)
     gate = Gate(monkeypatch)
     catalog_state = keeper_of(tmp_path, "shop", "bank")
     gate.open.set()
@@ -60,7 +60,7 @@ async def test_a_search_does_not_wait_for_an_index_that_is_behind(
     assert len(searcher) == 5
     assert catalog_state.unindexed() == ["bank"]
     gate.open.set()
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     assert len(await catalog_state.searcher()) == 9
     assert catalog_state.unindexed() == []
     await catalog_state.close()
@@ -76,7 +76,7 @@ async def test_servers_that_come_while_an_index_is_made_cost_one_round_more(
         catalog_state.merge(listed(name, 2))
         await asyncio.sleep(0)
     gate.open.set()
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     assert gate.rounds == [2, 18]
     await catalog_state.close()
 
@@ -93,7 +93,7 @@ async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
     catalog_state.merge(listed("one", 4))
     gate.open.set()
     await catalog_state.searcher()
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     assert gate.rounds == [
         10,
         20,
@@ -101,7 +101,7 @@ async def test_what_is_indexed_first_can_be_searched_while_the_rest_is(
         39,
     ]  # the small ones, then bit by bit the one that is more than a round
     catalog_state.merge(listed("one", 6, at=2.0))
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     assert gate.rounds[4:] == [41]
     await catalog_state.close()
 
@@ -118,11 +118,11 @@ async def test_a_server_that_comes_late_is_not_behind_one_of_very_many_tools(
     catalog_state.merge(listed("late", 2))
     gate.open.set()
     while "late" in catalog_state.unindexed():
-        await asyncio.wait({catalog_state.index_soon()})
+        await asyncio.wait({catalog_state.start_indexing()})
     assert gate.rounds[-1] < 50
     assert catalog_state.unindexed() == ["big"]
     assert len((await catalog_state.searcher()).search("pay late", 5).hits) >= 2
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     assert gate.rounds[-1] == 202
     await catalog_state.close()
 
@@ -131,7 +131,7 @@ async def test_an_index_that_nobody_wants_any_more_is_not_made_to_the_end(tmp_pa
     """It went on beside the end of the process, and held that up by seconds."""
     catalog_state = keeper_of(tmp_path, "shop")
     catalog_state.merge(listed("shop", 3))
-    await catalog_state.indexed()
+    await catalog_state.wait_until_indexed()
     catalog_state.merge(listed("shop", 300, at=2.0))
     await catalog_state.stop_indexing()
     searcher = catalog_state._searcher
@@ -167,9 +167,9 @@ def test_a_server_that_changes_costs_no_hash_over_the_others(monkeypatch: pytest
 def test_tools_that_the_config_hides_are_looked_for_in_a_server_that_changed_only(tmp_path: Path) -> None:
     config = keeper_of(tmp_path, "shop", "bank", tools={"deny": ["tool_1"]})._config
     view, looked = View(config.servers), list[str]()
-    for name, may in list(view._may.items()):
+    for name, may in list(view._allowed.items()):
         assert may is not None
-        view._may[name] = lambda tool, may=may, name=name: looked.append(name) or may(tool)  # type: ignore
+        view._allowed[name] = lambda tool, may=may, name=name: looked.append(name) or may(tool)  # type: ignore
     whole = merge(Catalog(), [listed("shop", 3), listed("bank", 3)])
     assert len(view.of(whole).entries) == 4
     looked.clear()

@@ -58,8 +58,8 @@ def test_without_pins_the_list_is_the_three_whatever_is_known():
     shown = exposure(config(slack={}, docs={}), TWO)
     assert json.loads(shown.tools_page()) == {"tools": metatools.definitions(7)}
     assert shown.tools_version == Exposure(config(slack={}, docs={}), Catalog()).tools_version
-    assert shown.target("slack__send") is None
-    assert shown.target("search_tools") is None
+    assert shown.tool_named("slack__send") is None
+    assert shown.tool_named("search_tools") is None
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_without_pins_the_list_is_the_three_whatever_is_known():
 def test_pinned_tools_stand_beside_the_three(pins, seen):
     shown = exposure(config(**{name: {"pin": pins.get(name, ())} for name in ("slack", "docs")}), TWO)
     assert tools(shown) == META + seen
-    assert [shown.target(name).name for name in seen] == [
+    assert [shown.tool_named(name).name for name in seen] == [
         entry.name for entry in TWO.entries if shown_name(entry.server, entry.tool) in seen
     ]
-    others = {entry.name for entry in TWO.entries} - {shown.target(name).name for name in seen}
-    assert [name for name in others if shown.target(name)] == []
+    others = {entry.name for entry in TWO.entries} - {shown.tool_named(name).name for name in seen}
+    assert [name for name in others if shown.tool_named(name)] == []
 
 
 def test_a_shown_name_calls_the_tool_that_is_shown_by_it():
     likeness = shown_name("a.b", "c")
     both = catalog(**{"a.b": ["c"], "a_b": [likeness.removeprefix("a_b__")]})
     shown = exposure(config("direct", **{"a.b": {}, "a_b": {}}), both)
-    assert shown.target(likeness) == both.get("a.b__c")
+    assert shown.tool_named(likeness) == both.get("a.b__c")
     assert len({*tools(shown)}) == 2
 
 
@@ -95,15 +95,15 @@ def test_a_pinned_tool_that_is_hidden_is_hidden():
     for fields in ({"tools_deny": ("send",)}, {"tools_allow": ("get_*",)}, {"disabled": True}):
         shown = exposure(config(slack={"pin": ("send",), **fields}), TWO)
         assert tools(shown) == META
-        assert shown.target("slack__send") is None
+        assert shown.tool_named("slack__send") is None
 
 
 def test_direct_shows_every_tool_by_its_name_and_nothing_else():
     shown = exposure(config("direct", slack={"pin": ("send",)}, docs={}), TWO)
     assert tools(shown) == [SPACED, "docs__read", "slack__get_x", "slack__get_y", "slack__send"]
-    assert shown.target(SPACED) == shown.target("docs__a b") == TWO.get("docs__a b")
-    assert shown.target("slack__send") == TWO.get("slack__send")
-    assert [shown.target(name) for name in ("send", "search_tools", "slack__", "")] == [None] * 4
+    assert shown.tool_named(SPACED) == shown.tool_named("docs__a b") == TWO.get("docs__a b")
+    assert shown.tool_named("slack__send") == TWO.get("slack__send")
+    assert [shown.tool_named(name) for name in ("send", "search_tools", "slack__", "")] == [None] * 4
     assert json.loads(shown.tools_page())["tools"][1]["inputSchema"] == {"type": "object"}
 
 
@@ -111,12 +111,12 @@ def test_transparent_is_the_one_server_to_the_byte():
     raws = (b'{ "name" : "b__c d", "x": 1E2 }', b'{"inputSchema":null,"name":"a"}')
     known = merge(Catalog(), [Listed("one", raws, 1.0)])
     shown = exposure(config("transparent", one={}, off={"disabled": True}), known)
-    assert shown.through == "one"
+    assert shown.transparent_server == "one"
     assert shown.tools_page() == b'{"tools":[%b,%b]}' % (raws[1], raws[0])
-    assert shown.target("b__c d").raw == raws[0]
-    assert [shown.target(name) for name in ("one__a", "search_tools")] == [None, None]
+    assert shown.tool_named("b__c d").raw == raws[0]
+    assert [shown.tool_named(name) for name in ("one__a", "search_tools")] == [None, None]
     assert exposure(config("transparent", one={}), Catalog()).tools_page() == b'{"tools":[]}'
-    assert exposure(config(one={}), known).through is None
+    assert exposure(config(one={}), known).transparent_server is None
 
 
 @pytest.mark.parametrize("expose", ["meta", "direct"])
@@ -165,9 +165,9 @@ ALL = {"a": {}, "a.b": {}, "b_c": {}}
 @given(known=CATALOGS)
 def test_every_tool_shown_directly_can_be_called_by_the_name_shown_and_by_its_whole_name(known):
     shown = exposure(config("direct", **ALL), known)
-    called = [shown.target(name) for name in tools(shown)]
+    called = [shown.tool_named(name) for name in tools(shown)]
     assert sorted(called, key=lambda entry: entry.name) == list(known.entries)
-    assert [shown.target(entry.name) for entry in known.entries] == list(known.entries)
+    assert [shown.tool_named(entry.name) for entry in known.entries] == list(known.entries)
 
 
 @given(known=CATALOGS, globs=st.lists(st.sampled_from(["*", "a*", "?", "b"]), max_size=2).map(tuple))

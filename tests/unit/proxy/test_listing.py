@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.errors import InvalidCursorError
-from mcpzip.proxy import listing
-from mcpzip.proxy.listing import PAGE, Listing
+from mcpzip.proxy import paged_list
+from mcpzip.proxy.paged_list import PAGE, PagedList
 
 
 def named(keys, member="tools", opening=(), padding=0):
-    return Listing(member, keys, lambda key: json.dumps({"name": key, "x": "y" * padding}).encode(), opening)
+    return PagedList(
+        member, keys, lambda key: json.dumps({"name": key, "x": "y" * padding}).encode(), opening
+    )
 
 
 def names(page, member="tools"):
@@ -37,7 +39,7 @@ KEYS = st.sets(st.text(min_size=1, max_size=3), max_size=12)
 @pytest.fixture(autouse=True, scope="module")
 def small_pages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "PAGE", 60)
+        patch.setattr(paged_list, "PAGE", 60)
         yield
 
 
@@ -94,7 +96,7 @@ def test_a_name_that_is_no_unicode_text_can_end_a_page():
 
 
 def test_a_page_fits_in_an_event_that_clients_take(monkeypatch):
-    monkeypatch.setattr(listing, "PAGE", PAGE)
+    monkeypatch.setattr(paged_list, "PAGE", PAGE)
     many = named([f"{n:05}" for n in range(3_000)], padding=1_000)
     first = many.page()
     assert PAGE - 2_000 < len(first) < PAGE + 100

@@ -21,9 +21,10 @@ from mcpzip.model.limits import (
     UNKNOWN_WORDS,
     URI,
 )
-from mcpzip.proxy import argument_repair, offers
+from mcpzip.proxy import argument_repair, prompts_and_resources
 from mcpzip.proxy.argument_repair import repair_keys, repair_name
-from mcpzip.proxy.search import read_question, shortened
+from mcpzip.proxy.search_reply import shortened
+from mcpzip.proxy.search_request import read_search_request
 from mcpzip.search.index import Index
 from mcpzip.search.query import matching_servers
 from mcpzip.search.suggestions import nearest_words
@@ -108,7 +109,7 @@ def test_the_spelling_of_keys_is_mended_up_to_a_size(tool, arguments):
 # --- prompts and resources ----------------------------------------------------------------------------------
 
 
-def _offers(*templates: str, prompts=("sum",)) -> offers.Offers:
+def _offers(*templates: str, prompts=("sum",)) -> prompts_and_resources.PromptsAndResources:
     listed = Listed(
         "docs",
         (),
@@ -116,7 +117,7 @@ def _offers(*templates: str, prompts=("sum",)) -> offers.Offers:
         prompts=tuple(json.dumps({"name": name}).encode() for name in prompts),
         templates=tuple(json.dumps({"uriTemplate": each}).encode() for each in templates),
     )
-    return offers.Offers(("docs", "wiki"), merge(Catalog(), [listed]))
+    return prompts_and_resources.PromptsAndResources(("docs", "wiki"), merge(Catalog(), [listed]))
 
 
 def test_a_long_name_is_compared_with_no_prompt():
@@ -138,13 +139,13 @@ def test_a_long_uri_is_compared_with_no_resource():
 
 def test_a_uri_is_compared_with_so_many_templates_only(monkeypatch):
     work = []
-    original = offers.matches
+    original = prompts_and_resources.matches
 
     def matches(template, uri):
         work.append(len(uri) * template.count("{"))
         return original(template, uri)
 
-    monkeypatch.setattr(offers, "matches", matches)
+    monkeypatch.setattr(prompts_and_resources, "matches", matches)
     hostile = _offers(*("x" + "{+a}x" * 50 + f"{number}" for number in range(2_000)))
     assert hostile._expanding("x" * URI) == []
     assert sum(work) <= TEMPLATE_WORK
@@ -163,7 +164,7 @@ def test_a_long_filter_names_no_server():
 
 
 def test_of_a_long_query_so_much_is_shown_and_so_many_unknown_words_are_compared(monkeypatch):
-    question = read_question(json.dumps({"query": LONG, "server": LONG}).encode(), 5)
+    question = read_search_request(json.dumps({"query": LONG, "server": LONG}).encode(), 5)
     assert question.query == LONG
     assert len(shortened(question.query)) <= ECHO
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcpzip.catalog import Catalog, Failed, Listed, merge
 from mcpzip.model.errors import UnknownPromptError, UnknownResourceError
-from mcpzip.proxy.offers import Offers
+from mcpzip.proxy.prompts_and_resources import PromptsAndResources
 
 SERVERS = ("docs", "Wiki", "idle")
 
@@ -29,8 +29,10 @@ def listed(server: str, prompts=(), uris=(), templates=(), capabilities: bytes =
     )
 
 
-def offers(*updates: Listed, servers: tuple[str, ...] = SERVERS, through: str | None = None) -> Offers:
-    return Offers(servers, merge(Catalog(), updates), through)
+def offers(
+    *updates: Listed, servers: tuple[str, ...] = SERVERS, through: str | None = None
+) -> PromptsAndResources:
+    return PromptsAndResources(servers, merge(Catalog(), updates), through)
 
 
 BOTH = offers(
@@ -153,7 +155,7 @@ def test_a_server_that_is_not_known_may_have_any_resource_and_any_prompt(other):
 
 def test_what_says_a_server_that_is_disabled_goes_to_no_other():
     evil = listed("evil", ["slack__sum", "slack_sum"], ["mcpzip://slack/x:y"], ["{+any}"])
-    shown = Offers(["evil"], merge(Catalog(), [evil]), configured=["evil", "slack"])
+    shown = PromptsAndResources(["evil"], merge(Catalog(), [evil]), configured=["evil", "slack"])
     for uri in ("mcpzip://slack/x:y", "MCPZIP://Slack/x:y"):
         with pytest.raises(UnknownResourceError):
             shown.route_uri(uri, {"evil"})

@@ -12,7 +12,7 @@ from mcpzip.config import ServerConfig
 from mcpzip.model.errors import UnknownToolError
 from mcpzip.model.names import folded, join, server_name_problem
 from mcpzip.proxy.argument_repair import repair_name
-from mcpzip.proxy.owners import may_mean, may_misspell, not_fully_known, owner_of
+from mcpzip.proxy.server_prefix import begins_misspelt, candidate_servers, incompletely_known, named_server
 
 
 def listed(server: str, *tools: str) -> Listed:
@@ -28,9 +28,9 @@ def mended(
         each: ServerConfig(each, "stdio", command="x", disabled=each in disabled)
         for each in dict.fromkeys((*known.servers, *servers))
     }
-    unsure = not_fully_known(known, config)
+    unsure = incompletely_known(known, config)
     visible = allowed(known, config)
-    return repair_name(name, visible, known=known, servers=config, unsure=unsure)[0].name
+    return repair_name(name, visible, known=known, servers=config, incomplete=unsure)[0].name
 
 
 SPELT = (
@@ -134,16 +134,16 @@ def test_nobody_takes_calls_by_a_tool_named_like_a_misspelt_server(name: str) ->
 
 def test_what_a_name_may_mean_and_whose_it_is() -> None:
     servers = ("git", "github", "a", "-")
-    assert may_mean("github_create", servers) == ("github",)
-    assert may_mean("git_hub_create", servers) == ("git", "github")
-    assert owner_of("git_hub_create", ("git", "github")) == "github"
-    assert may_mean("gitlab_create", servers) == ("git",)
-    assert may_mean("create", servers) == ()
-    assert may_mean("-__create", servers) == ("-",)
-    assert may_mean("GIT", servers) == ("git",)
-    assert owner_of("x", ()) is None
-    assert may_misspell("githup_create", servers)
-    assert not may_misspell("gti_create", servers)
+    assert candidate_servers("github_create", servers) == ("github",)
+    assert candidate_servers("git_hub_create", servers) == ("git", "github")
+    assert named_server("git_hub_create", ("git", "github")) == "github"
+    assert candidate_servers("gitlab_create", servers) == ("git",)
+    assert candidate_servers("create", servers) == ()
+    assert candidate_servers("-__create", servers) == ("-",)
+    assert candidate_servers("GIT", servers) == ("git",)
+    assert named_server("x", ()) is None
+    assert begins_misspelt("githup_create", servers)
+    assert not begins_misspelt("gti_create", servers)
 
 
 SERVERS = st.text(st.sampled_from("abA_-."), min_size=1, max_size=4).filter(
@@ -194,7 +194,7 @@ def test_a_repaired_call_goes_to_a_server_it_names_or_to_the_only_one_of_all_tha
         event("named")
         assert server in named
         longest = max(len(folded(each)) for each in named)
-        edges = [each for each in named if each in may_mean(name, tools)]
+        edges = [each for each in named if each in candidate_servers(name, tools)]
         assert len(folded(server)) == longest or len(folded(server)) == max(len(folded(e)) for e in edges)
     else:
         event("bare")

@@ -11,7 +11,9 @@ from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.model.entry import Entry
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
-from mcpzip.proxy.search import ADMIN_TOOLS, Pending, Question, read_question, reply
+from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.search_reply import search_result
+from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.token_budget import ALSO, SPARED, fit_to_budget
 from mcpzip.search import Filters, Hit, Results
 from mcpzip.search.tiers import KEYWORD, LLM, SEMANTIC, TierAbsence
@@ -77,12 +79,12 @@ def said(
     budget: int = 1_500,
     query: str = "pay",
     filters: Filters = ANY,
-    troubles: dict[str, str] | None = None,
+    unavailable: dict[str, str] | None = None,
     known: Catalog = CATALOG,
 ) -> list[str]:
     """The lines that the model reads."""
-    question = Question(query, 5, filters)
-    result = json.loads(reply(question, found, known, troubles or {}, 61.0, budget))
+    question = SearchRequest(query, 5, filters)
+    result = json.loads(search_result(question, SearchReport(found, known, unavailable or {}), 61.0, budget))
     text = result["content"][0]["text"]
     assert isinstance(text, str)
     return text.split("\n")
@@ -174,7 +176,7 @@ reasons = st.text(max_size=200)
 def test_a_reply_stays_within_its_budget(
     found: list[Entry],
     budget: int,
-    troubles: dict[str, str],
+    unavailable: dict[str, str],
     absent: list[TierAbsence],
     corrected: list[tuple[str, str]],
     unknown: list[str],
@@ -186,18 +188,18 @@ def test_a_reply_stays_within_its_budget(
         unknown_words=tuple(unknown),
         nearest_servers=("shop", "slack"),
     )
-    lines = said(shown, budget, troubles=troubles)
+    lines = said(shown, budget, unavailable=unavailable)
     assert estimate("\n".join(lines)) <= budget
     assert any(line.startswith("-- ") for line in lines)
 
 
 @given(tools, st.integers(100, 2_000))
 def test_the_same_results_are_the_same_bytes(found: list[Entry], budget: int) -> None:
-    question, shown = Question("pay", 5, Filters()), results(*map(hit, found))
-    troubles = {"slack": "down", "disk": "away"}
-    turned = dict(reversed(troubles.items()))
-    first = reply(question, shown, CATALOG, troubles, 60.0, budget)
-    assert first == reply(question, shown, CATALOG, turned, 60.0, budget)
+    question, shown = SearchRequest("pay", 5, Filters()), results(*map(hit, found))
+    unavailable = {"slack": "down", "disk": "away"}
+    turned = dict(reversed(unavailable.items()))
+    first = search_result(question, SearchReport(shown, CATALOG, unavailable), 60.0, budget)
+    assert first == search_result(question, SearchReport(shown, CATALOG, turned), 60.0, budget)
 
 
 def test_the_same_tool_elsewhere_is_a_note() -> None:
@@ -273,7 +275,7 @@ def test_a_word_that_was_read_as_another_is_told() -> None:
 
 
 def test_a_server_that_is_not_live_is_told_and_how_old_its_tools_are() -> None:
-    lines = said(results(hit(PAY)), troubles={"shop": "it is down", "new": "it is still starting"})
+    lines = said(results(hit(PAY)), unavailable={"shop": "it is down", "new": "it is still starting"})
     assert lines[-2:] == [
         "-- new not live (no tools yet): it is still starting",
         "-- shop not live (tools of 1 min ago): it is down",
@@ -281,8 +283,8 @@ def test_a_server_that_is_not_live_is_told_and_how_old_its_tools_are() -> None:
 
 
 def test_reasons_give_way_to_tools() -> None:
-    troubles = {f"server-{n}": "it can't be reached because its certificate has expired" for n in range(4)}
-    lines = said(results(hit(PAY)), budget=100, troubles=troubles)
+    unavailable = {f"server-{n}": "it can't be reached because its certificate has expired" for n in range(4)}
+    lines = said(results(hit(PAY)), budget=100, unavailable=unavailable)
     assert lines[0].startswith("shop__pay_invoice")
     assert lines[-1] == "-- 4 servers not live; see proxy_status"
 
@@ -338,7 +340,9 @@ def test_what_the_model_need_not_read_stands_in_meta() -> None:
         corrected=(("pots", "post"),),
         unknown_words=("xyzzy",),
     )
-    result = json.loads(reply(Question("q", 5, Filters()), found, CATALOG, {}, 0.0))
+    result = json.loads(
+        search_result(SearchRequest("q", 5, Filters()), SearchReport(found, CATALOG, {}), 0.0)
+    )
     assert result["_meta"]["mcpzip/search"] == {
         "quality": "fair",
         "matching": 1,
@@ -367,20 +371,23 @@ def test_what_the_model_need_not_read_stands_in_meta() -> None:
 def test_asking_for_tools_that_only_read_is_a_filter_and_not_asking_is_none(
     written: str, meant: bool | None
 ) -> None:
-    question = read_question(b'{"query":"x","server":"","read_only":%b}' % written.encode(), 5)
+    question = read_search_request(b'{"query":"x","server":"","read_only":%b}' % written.encode(), 5)
     assert question.filters == Filters(None, meant)
 
 
 # --- what will be there in a moment -------------------------------------------------------------------------
 
 
-def with_pending(pending: Pending, budget: int = 1_500, *hits: Hit, **more: object) -> dict[str, object]:
+def with_pending(
+    pending: PendingServers, budget: int = 1_500, *hits: Hit, **more: object
+) -> dict[str, object]:
     found = results(*hits, **more)
-    return json.loads(reply(Question("lock", 5, ANY), found, CATALOG, {}, 61.0, budget, pending))
+    report = SearchReport(found, CATALOG, {}, pending)
+    return json.loads(search_result(SearchRequest("lock", 5, ANY), report, 61.0, budget))
 
 
 def test_servers_that_are_not_in_the_answer_yet_are_named() -> None:
-    pending = Pending(tuple(f"up{n}" for n in range(30)), ("late",))
+    pending = PendingServers(tuple(f"up{n}" for n in range(30)), ("late",))
     said = with_pending(pending, 1_500, hit(PAY))
     text = said["content"][0]["text"]
     assert text.split("\n")[-2:] == [
@@ -393,12 +400,12 @@ def test_servers_that_are_not_in_the_answer_yet_are_named() -> None:
 
 def test_no_tool_knows_a_word_so_far_while_servers_are_missing() -> None:
     none = {"unknown_words": ("lock",)}
-    assert "No tool knows 'lock'." in with_pending(Pending(), **none)["content"][0]["text"]
-    text = with_pending(Pending(("up",)), **none)["content"][0]["text"]
+    assert "No tool knows 'lock'." in with_pending(PendingServers(), **none)["content"][0]["text"]
+    text = with_pending(PendingServers(("up",)), **none)["content"][0]["text"]
     assert "No tool so far knows 'lock'." in text
 
 
 def test_servers_that_are_starting_are_counted_where_there_is_no_room_for_names() -> None:
-    pending = Pending(tuple(f"server-with-a-long-name-{n}" for n in range(30)))
+    pending = PendingServers(tuple(f"server-with-a-long-name-{n}" for n in range(30)))
     text = with_pending(pending, 60, hit(PAY))["content"][0]["text"]
     assert text.split("\n")[-1] == "-- still starting, their tools are not in this answer: 30 servers"

@@ -11,9 +11,10 @@ from helpers.search_tools import searcher, tool
 from mcpzip.catalog import Catalog, Failed, ServerRecord, merge
 from mcpzip.config import parse
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.search import ADMIN_TOOLS, Question
+from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
-from mcpzip.proxy.usage import Usage, load, usage_path
+from mcpzip.proxy.tool_usage import UsageStore, load, usage_path
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 
@@ -56,7 +57,7 @@ def made() -> Searcher:
 
 
 async def found(finder: ToolSearch, query: str, limit: int = 5, filters: Filters | None = None) -> Results:
-    return await finder.find(Question(query, limit, filters or Filters()), made(), CATALOG)
+    return await finder.search(SearchRequest(query, limit, filters or Filters()), made(), CATALOG)
 
 
 def names(results: Results) -> list[str]:
@@ -139,17 +140,17 @@ async def test_the_limit_is_kept_and_none_are_none() -> None:
 
 
 @pytest.fixture
-def usage(tmp_path: Path) -> Usage:
-    return Usage(usage_path(str(tmp_path / "config.json")), pytest.fail)
+def usage(tmp_path: Path) -> UsageStore:
+    return UsageStore(usage_path(str(tmp_path / "config.json")), pytest.fail)
 
 
-async def test_signals_are_the_very_same_until_something_changes(usage: Usage) -> None:
+async def test_signals_are_the_very_same_until_something_changes(usage: UsageStore) -> None:
     clock = [0.0]
     finder = ToolSearch({"bank": 2.0}, usage, None, lambda: clock[0])
     first = finder.signals(CATALOG, frozenset())
     assert first is finder.signals(CATALOG, frozenset())
     assert first.boosts == {"bank": 2.0}
-    finder.used(SEND, b"{}")
+    finder.record_use(SEND, b"{}")
     used = finder.signals(CATALOG, frozenset())
     assert used.uses == pytest.approx({"slack__send_message": 1.0}, abs=1e-4)
     failing = finder.signals(CATALOG, frozenset({"bank"}))
@@ -167,16 +168,16 @@ def test_a_server_that_could_not_be_listed_is_stale() -> None:
     assert finder.signals(later, frozenset()).stale == {"bank"}
 
 
-async def test_a_tool_that_was_used_rises_and_one_that_failed_does_not(usage: Usage) -> None:
+async def test_a_tool_that_was_used_rises_and_one_that_failed_does_not(usage: UsageStore) -> None:
     finder = ToolSearch({}, usage, None)
     twins = [tool(server, "post", f"Deliver a parcel by {server} mail") for server in ("north", "south")]
     both = searcher(*twins)
-    question = Question("deliver this parcel", 2, Filters())
-    assert names(await finder.find(question, both, CATALOG)) == ["north__post", "south__post"]
-    finder.used(twins[1], b'{"isError":true}')
-    assert names(await finder.find(question, both, CATALOG)) == ["north__post", "south__post"]
-    finder.used(twins[1], b'{"content":[]}')
-    results = await finder.find(question, both, CATALOG)
+    question = SearchRequest("deliver this parcel", 2, Filters())
+    assert names(await finder.search(question, both, CATALOG)) == ["north__post", "south__post"]
+    finder.record_use(twins[1], b'{"isError":true}')
+    assert names(await finder.search(question, both, CATALOG)) == ["north__post", "south__post"]
+    finder.record_use(twins[1], b'{"content":[]}')
+    results = await finder.search(question, both, CATALOG)
     assert names(results) == ["south__post", "north__post"]
     assert dict(results.hits[0].moved)["used before"] > 1
     assert results.hits[1].moved == ()
@@ -196,7 +197,7 @@ async def test_who_is_not_to_learn_reads_and_writes_nothing(damaged: Path) -> No
     path = damaged.parent.parent / "config.json"
     config = parse(json.dumps({"search": {"learn": False}, "mcpServers": {}}).encode(), str(path), {})
     finder = ToolSearch.of(config, pytest.fail)
-    finder.used(SEND, b"{}")
+    finder.record_use(SEND, b"{}")
     await found(finder, "send")
     await finder.close()
     assert load(str(damaged))[1] != ()  # as it was

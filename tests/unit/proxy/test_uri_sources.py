@@ -13,10 +13,10 @@ from mcpzip.proxy.uri_sources import UriSources
 
 
 async def told(
-    mentions: UriSources, client: Client, server: str, result: Any, method: str = "tools/call"
+    sources: UriSources, client: Client, server: str, result: Any, method: str = "tools/call"
 ) -> None:
     raw = result if isinstance(result, bytes) else json.dumps(result).encode()
-    mentions.heard(client, server, method, raw)
+    sources.record(client, server, method, raw)
     await asyncio.sleep(0)
 
 
@@ -40,60 +40,58 @@ def embedded(uri: str) -> dict[str, Any]:
     ],
 )
 async def test_every_way_to_name_a_resource_is_remembered(method: str, result: Any) -> None:
-    mentions, client, other = UriSources(2), Client(), Client()
-    await told(mentions, client, "files", result, method)
-    assert mentions.whose(client, "f:é") == ({"files"}, frozenset())
-    assert mentions.whose(client, "f:e") == (frozenset(), frozenset())
-    assert mentions.whose(other, "f:é") == (frozenset(), frozenset())
-    await told(mentions, client, "evil", result, method)
-    assert mentions.whose(client, "f:é")[0] == {"files", "evil"}
-    mentions.left(client)
-    assert mentions.whose(client, "f:é") == (frozenset(), frozenset())
+    sources, client, other = UriSources(2), Client(), Client()
+    await told(sources, client, "files", result, method)
+    assert sources.sources_of(client, "f:é") == ({"files"}, frozenset())
+    assert sources.sources_of(client, "f:e") == (frozenset(), frozenset())
+    assert sources.sources_of(other, "f:é") == (frozenset(), frozenset())
+    await told(sources, client, "evil", result, method)
+    assert sources.sources_of(client, "f:é")[0] == {"files", "evil"}
+    sources.remove_client(client)
+    assert sources.sources_of(client, "f:é") == (frozenset(), frozenset())
 
 
 @pytest.mark.parametrize("uri", ["f:\U0001f600", "f:\ud800", "f:\ud800\U0001f600"])
 async def test_however_a_uri_is_spelt_it_is_the_same(uri: str) -> None:
     """An emoji as ``json.dumps`` spells it was remembered as two spaces: the read went to whoever spelt it
     otherwise."""
-    mentions, client = UriSources(3), Client()
+    sources, client = UriSources(3), Client()
     escaped = json.dumps({"content": [link(uri)], "lone": "\ud800"})
-    await told(mentions, client, "files", escaped.encode())
-    await told(
-        mentions, client, "upper", escaped.replace("\\ud8", "\\uD8").replace("\\ude", "\\uDE").encode()
-    )
-    assert mentions.whose(client, uri) == ({"files", "upper"}, frozenset())
+    await told(sources, client, "files", escaped.encode())
+    await told(sources, client, "upper", escaped.replace("\\ud8", "\\uD8").replace("\\ude", "\\uDE").encode())
+    assert sources.sources_of(client, uri) == ({"files", "upper"}, frozenset())
 
 
 async def test_of_a_result_of_very_many_blocks_nobody_knows_what_it_named() -> None:
     """4 MiB of them were looked through for 1.1 s, on the event loop."""
-    mentions, client = UriSources(2), Client()
+    sources, client = UriSources(2), Client()
     blocks = b",".join([b"{}"] * (NAMED_BLOCKS + 1))
     for result in (b'{"content":[%b],"x":"resource"}', b'{"messages":[{"content":[%b]}],"x":"resource"}'):
-        await told(mentions, client, "evil", result % blocks)
-        assert mentions.whose(client, "f:1") == (frozenset(), {"evil"})
+        await told(sources, client, "evil", result % blocks)
+        assert sources.sources_of(client, "f:1") == (frozenset(), {"evil"})
 
 
 async def test_requests_that_cannot_be_told_apart_are_one_client() -> None:
-    mentions = UriSources(2)
-    await told(mentions, Client(lasting=False), "files", {"content": [link("f:1")]})
-    assert mentions.whose(Client(lasting=False), "f:1")[0] == {"files"}
-    assert not mentions.whose(Client(), "f:1")[0]
+    sources = UriSources(2)
+    await told(sources, Client(has_session=False), "files", {"content": [link("f:1")]})
+    assert sources.sources_of(Client(has_session=False), "f:1")[0] == {"files"}
+    assert not sources.sources_of(Client(), "f:1")[0]
 
 
 async def test_no_server_pushes_out_what_another_named_and_who_named_too_much_may_have_named_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mentioning, "NAMED_URIS", 3)
-    mentions, client = UriSources(2), Client()
-    await told(mentions, client, "files", {"content": [link("f:1"), link("f:2"), link("f:3")]})
+    sources, client = UriSources(2), Client()
+    await told(sources, client, "files", {"content": [link("f:1"), link("f:2"), link("f:3")]})
     for number in range(9):
-        await told(mentions, client, "evil", {"content": [link(f"e:{number}")]})
-    assert mentions.whose(client, "f:1") == ({"files"}, {"evil"})
-    assert mentions.whose(client, "e:0") == (frozenset(), {"evil"})
-    assert mentions.whose(client, "e:8") == ({"evil"}, frozenset())
+        await told(sources, client, "evil", {"content": [link(f"e:{number}")]})
+    assert sources.sources_of(client, "f:1") == ({"files"}, {"evil"})
+    assert sources.sources_of(client, "e:0") == (frozenset(), {"evil"})
+    assert sources.sources_of(client, "e:8") == ({"evil"}, frozenset())
     many = {"content": [link(f"m:{number}") for number in range(9)]}
-    await told(mentions, client, "files", many)
-    assert mentions.whose(client, "m:8")[1] == {"files", "evil"}
+    await told(sources, client, "files", many)
+    assert sources.sources_of(client, "m:8")[1] == {"files", "evil"}
 
 
 @pytest.mark.parametrize(
@@ -108,24 +106,24 @@ async def test_a_result_that_is_too_long_or_unreadable_may_have_named_anything(
     result: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mentioning, "NAMED_IN", 100 if result.endswith(b"}]}") else 1 << 20)
-    mentions, client = UriSources(2), Client()
-    await told(mentions, client, "files", result)
-    assert mentions.whose(client, "f:1") == (frozenset(), {"files"})
+    sources, client = UriSources(2), Client()
+    await told(sources, client, "files", result)
+    assert sources.sources_of(client, "f:1") == (frozenset(), {"files"})
 
 
 async def test_nothing_is_looked_through_that_names_nothing_or_where_there_is_one_server() -> None:
     several, alone, client = UriSources(2), UriSources(1), Client()
-    several.heard(client, "text", "tools/call", b'{"content":[{"type":"text","text":"f:1"}]}')
-    alone.heard(client, "alone", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
-    assert not several._heard
-    assert not alone._heard
-    several.heard(client, "links", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
-    assert len(several._heard) == 1  # once it was handed on
+    several.record(client, "text", "tools/call", b'{"content":[{"type":"text","text":"f:1"}]}')
+    alone.record(client, "alone", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
+    assert not several._queue
+    assert not alone._queue
+    several.record(client, "links", "tools/call", json.dumps({"content": [link("f:1")]}).encode())
+    assert len(several._queue) == 1  # once it was handed on
     await asyncio.sleep(0)
-    assert not several._heard
-    assert several.whose(client, "f:1")[0] == {"links"}
-    several.heard(
+    assert not several._queue
+    assert several.sources_of(client, "f:1")[0] == {"links"}
+    several.record(
         client, "long", "tools/call", b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * (1 << 20))
     )
-    assert len(several._heard) == 1
-    assert several.whose(client, "f:2") == (frozenset(), frozenset())
+    assert len(several._queue) == 1
+    assert several.sources_of(client, "f:2") == (frozenset(), frozenset())

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.proxy import usage as module
-from mcpzip.proxy.usage import (
+from mcpzip.proxy import tool_usage as module
+from mcpzip.proxy.tool_usage import (
     HALF_LIFE,
-    MOST,
-    LeftAlone,
-    Usage,
-    Use,
+    MAX_TOOLS,
+    UnusableUsageFileError,
+    UsageStore,
+    UseCount,
+    added,
     counts,
     forget,
+    is_success,
     load,
     save,
-    succeeded,
-    together,
     usage_path,
 )
 
@@ -30,7 +30,7 @@ NOW = 1_763_000_000.0
 DAY = 86_400.0
 
 times = st.floats(0, 400 * DAY)
-uses = st.builds(Use, st.floats(0.01, 1_000), times)
+uses = st.builds(UseCount, st.floats(0.01, 1_000), times)
 many = st.dictionaries(st.sampled_from("abcdef"), uses)
 
 
@@ -38,24 +38,24 @@ many = st.dictionaries(st.sampled_from("abcdef"), uses)
 
 
 def test_a_call_counts_one_and_half_as_much_a_fortnight_later() -> None:
-    use = Use(1.0, NOW)
+    use = UseCount(1.0, NOW)
     assert use.now(NOW) == 1
     assert use.now(NOW + 14 * DAY) == pytest.approx(0.5)
     assert use.now(NOW + 28 * DAY) == pytest.approx(0.25)
 
 
 @given(uses, times, times)
-def test_what_counts_never_grows_by_waiting(use: Use, one: float, other: float) -> None:
+def test_what_counts_never_grows_by_waiting(use: UseCount, one: float, other: float) -> None:
     earlier, later = sorted((one, other))
     assert 0 <= use.now(later) <= use.now(earlier) <= use.calls
 
 
 @given(many, many, many, st.floats(400 * DAY, 500 * DAY))
 def test_in_which_order_it_is_added_up_changes_nothing(
-    one: dict[str, Use], two: dict[str, Use], three: dict[str, Use], now: float
+    one: dict[str, UseCount], two: dict[str, UseCount], three: dict[str, UseCount], now: float
 ) -> None:
-    left = {name: use.now(now) for name, use in together(together(one, two), three).items()}
-    right = {name: use.now(now) for name, use in together(three, together(two, one)).items()}
+    left = {name: use.now(now) for name, use in added(added(one, two), three).items()}
+    right = {name: use.now(now) for name, use in added(three, added(two, one)).items()}
     assert left.keys() == right.keys() == one.keys() | two.keys() | three.keys()
     assert left == pytest.approx(right)
     alone = {name: sum(each[name].now(now) for each in (one, two, three) if name in each) for name in left}
@@ -63,15 +63,15 @@ def test_in_which_order_it_is_added_up_changes_nothing(
 
 
 def test_a_clock_that_goes_back_changes_nothing() -> None:
-    assert Use(2.0, NOW).now(NOW - DAY) == 2
+    assert UseCount(2.0, NOW).now(NOW - DAY) == 2
 
 
 def test_what_counts_next_to_nothing_is_dropped_and_so_is_what_is_too_much() -> None:
-    assert counts({"old": Use(1.0, NOW - 6 * HALF_LIFE), "new": Use(1.0, NOW)}, NOW) == {"new": 1.0}
-    crowd = {f"t{n}": Use(1.0 + n, NOW) for n in range(MOST + 50)}
+    assert counts({"old": UseCount(1.0, NOW - 6 * HALF_LIFE), "new": UseCount(1.0, NOW)}, NOW) == {"new": 1.0}
+    crowd = {f"t{n}": UseCount(1.0 + n, NOW) for n in range(MAX_TOOLS + 50)}
     kept = counts(crowd, NOW)
-    assert len(kept) == MOST
-    assert next(iter(kept)) == f"t{MOST + 49}"
+    assert len(kept) == MAX_TOOLS
+    assert next(iter(kept)) == f"t{MAX_TOOLS + 49}"
     assert "t0" not in kept
 
 
@@ -89,7 +89,7 @@ def test_what_counts_next_to_nothing_is_dropped_and_so_is_what_is_too_much() -> 
     ],
 )
 def test_what_a_success_is(result: bytes, good: bool) -> None:
-    assert succeeded(result) is good
+    assert is_success(result) is good
 
 
 LONG = b'{"content":[{"type":"text","text":"%b"}]%b}'
@@ -105,7 +105,7 @@ LONG = b'{"content":[{"type":"text","text":"%b"}]%b}'
     ],
 )
 def test_a_long_result_is_told_by_its_end(end: bytes, good: bool) -> None:
-    assert succeeded(LONG % (b'a \\"isError\\": true ' * 10_000, end)) is good
+    assert is_success(LONG % (b'a \\"isError\\": true ' * 10_000, end)) is good
 
 
 # --- the file -----------------------------------------------------------------------------------------------
@@ -135,13 +135,13 @@ def test_every_config_has_a_file_of_its_own_beside_its_snapshot() -> None:
 
 
 def test_what_is_kept_is_names_numbers_and_times_for_the_owner_alone(path: str) -> None:
-    save(path, {"b__x": Use(1.0, NOW), "a__y": Use(2.5, NOW), "old": Use(1.0, 0.0)}, NOW)
+    save(path, {"b__x": UseCount(1.0, NOW), "a__y": UseCount(2.5, NOW), "old": UseCount(1.0, 0.0)}, NOW)
     assert json.loads(Path(path).read_bytes()) == {
         "format": "mcpzip-usage",
         "version": 1,
         "tools": {"a__y": {"calls": 2.5, "at": NOW}, "b__x": {"calls": 1.0, "at": NOW}},
     }
-    assert load(path) == ({"a__y": Use(2.5, NOW), "b__x": Use(1.0, NOW)}, ())
+    assert load(path) == ({"a__y": UseCount(2.5, NOW), "b__x": UseCount(1.0, NOW)}, ())
     if os.name != "nt":
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
@@ -171,11 +171,11 @@ async def test_a_damaged_file_is_nothing_and_a_warning_and_is_learnt_anew(path: 
     assert len(warnings) == 1
     assert path in warnings[0]
     told: list[str] = []
-    used = Usage(path, told.append, lambda: NOW)
+    used = UsageStore(path, told.append, lambda: NOW)
     used.record("a__x")
     await used.close()
     assert told == list(warnings)
-    assert load(path) == ({"a__x": Use(1.0, NOW)}, ())
+    assert load(path) == ({"a__x": UseCount(1.0, NOW)}, ())
 
 
 @pytest.mark.parametrize("calls", [b"-1", b"0", b"1e300"])
@@ -185,18 +185,18 @@ def test_a_number_that_can_not_be_is_passed_over(path: str, calls: bytes) -> Non
         b'{"format":"mcpzip-usage","version":1,"tools":{"a":{"calls":%b,"at":2},"b":{"calls":1,"at":3}}}'
         % calls
     )
-    assert load(path) == ({"b": Use(1.0, 3.0)}, ())
+    assert load(path) == ({"b": UseCount(1.0, 3.0)}, ())
 
 
 async def test_a_file_of_a_later_version_is_left_alone(path: str) -> None:
     data = b'{"format":"mcpzip-usage","version":2,"tools":[]}'
     write(path, data)
     told: list[str] = []
-    used = Usage(path, told.append)
+    used = UsageStore(path, told.append)
     assert used.counts() == {}
     used.record("a__x")
     await used.close()
-    with pytest.raises(LeftAlone):
+    with pytest.raises(UnusableUsageFileError):
         forget(path, None, NOW)
     assert read(path) == data
     assert len(told) == 1
@@ -206,7 +206,7 @@ async def test_a_file_of_a_later_version_is_left_alone(path: str) -> None:
 async def test_a_disk_that_refuses_is_told_once_and_costs_nothing_else(path: str) -> None:
     Path(path).parent.write_text("not a folder")
     told: list[str] = []
-    used = Usage(path, told.append)
+    used = UsageStore(path, told.append)
     used.record("a__x")
     assert used.counts()["a__x"] > 0.99
     await used.close()
@@ -217,7 +217,7 @@ async def test_a_disk_that_refuses_is_told_once_and_costs_nothing_else(path: str
 
 async def test_what_is_counted_is_on_disk_at_the_end_and_there_again(path: str) -> None:
     clock = [NOW]
-    used = Usage(path, pytest.fail, lambda: clock[0])
+    used = UsageStore(path, pytest.fail, lambda: clock[0])
     for _ in range(3):
         used.record("a__x")
     clock[0] += HALF_LIFE
@@ -226,31 +226,31 @@ async def test_what_is_counted_is_on_disk_at_the_end_and_there_again(path: str) 
     assert used.counts() == pytest.approx({"a__x": 2.5, "b__y": 1})
     assert not there(path)
     await used.close()
-    again = Usage(path, pytest.fail, lambda: clock[0])
+    again = UsageStore(path, pytest.fail, lambda: clock[0])
     assert again.counts() == pytest.approx({"a__x": 2.5, "b__y": 1})
 
 
 async def test_it_is_saved_while_running_too(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAVE_AFTER", 0.0)
-    used = Usage(path, pytest.fail, lambda: NOW)
+    used = UsageStore(path, pytest.fail, lambda: NOW)
     used.record("a__x")
     deadline = asyncio.get_running_loop().time() + 20
     while not there(path):
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.001)
     await used.close()
-    assert load(path)[0] == {"a__x": Use(1.0, NOW)}
+    assert load(path)[0] == {"a__x": UseCount(1.0, NOW)}
 
 
 async def test_nobody_who_counts_nothing_writes(path: str) -> None:
-    used = Usage(path, pytest.fail)
+    used = UsageStore(path, pytest.fail)
     assert used.counts() == {}
     await used.close()
     assert not there(os.path.dirname(path))
 
 
 async def test_several_processes_add_up(path: str) -> None:
-    one, other = (Usage(path, pytest.fail, lambda: NOW) for _ in range(2))
+    one, other = (UsageStore(path, pytest.fail, lambda: NOW) for _ in range(2))
     one.record("a__x")
     other.record("a__x")
     other.record("b__y")
@@ -261,7 +261,7 @@ async def test_several_processes_add_up(path: str) -> None:
 
 
 async def test_it_says_when_more_than_time_has_changed(path: str) -> None:
-    used = Usage(path, pytest.fail)
+    used = UsageStore(path, pytest.fail)
     before = used.revision
     used.counts()
     assert used.revision == before
@@ -271,7 +271,7 @@ async def test_it_says_when_more_than_time_has_changed(path: str) -> None:
 
 
 async def test_what_is_forgotten_stays_forgotten(path: str) -> None:
-    used = Usage(path, pytest.fail, lambda: NOW)
+    used = UsageStore(path, pytest.fail, lambda: NOW)
     for name in ("a__x", "b__y", "c__z"):
         used.record(name)
     await used.close()
@@ -285,7 +285,7 @@ async def test_what_is_forgotten_stays_forgotten(path: str) -> None:
 
 
 async def test_a_name_that_no_file_can_hold_is_not_kept(path: str) -> None:
-    used = Usage(path, pytest.fail, lambda: NOW)
+    used = UsageStore(path, pytest.fail, lambda: NOW)
     used.record("a__\ud800")
     used.record("a__x")
     await used.close()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mcpzip.model.errors import OverloadedError
-from mcpzip.proxy.workers import ASKER, Asker, Workers
+from mcpzip.proxy.workers import REQUESTER, Requester, Workers
 
 Task = asyncio.Task[str]
 
@@ -41,15 +41,15 @@ async def busy(workers: Workers, gate: Gate, threads: int) -> list[Task]:
     return first
 
 
-async def asked(workers: Workers, work: Callable[[], str], asker: Asker) -> str:
-    ASKER.set(asker)
+async def asked(workers: Workers, work: Callable[[], str], requester: Requester) -> str:
+    REQUESTER.set(requester)
     return await workers.compute(work, "test")
 
 
 async def waiting(workers: Workers, gate: Gate, *askers: str) -> list[Task]:
     """What waits, in order, for these."""
     tasks = [
-        asyncio.create_task(asked(workers, gate.work(f"{each}{number}"), Asker(each)))
+        asyncio.create_task(asked(workers, gate.work(f"{each}{number}"), Requester(each)))
         for number, each in enumerate(askers)
     ]
     await asyncio.sleep(0)
@@ -73,7 +73,7 @@ async def test_every_client_has_its_turn() -> None:
 
 
 async def test_past_the_limit_the_client_that_has_most_waiting_is_told_so() -> None:
-    gate, workers = Gate(), Workers(threads=1, room=3)
+    gate, workers = Gate(), Workers(threads=1, capacity=3)
     tasks = await busy(workers, gate, 1) + await waiting(workers, gate, "a", "a", "a", "a", "b")
     lost = [tasks[4], tasks[3]]  # its newest, then the last before it
     assert all(
@@ -86,7 +86,7 @@ async def test_past_the_limit_the_client_that_has_most_waiting_is_told_so() -> N
 async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
     gate, workers, left = Gate(), Workers(threads=1), False
     tasks = await busy(workers, gate, 1) + await waiting(workers, gate, "a", "b")
-    gone = asyncio.create_task(asked(workers, gate.work("gone"), Asker("c", lambda: left)))
+    gone = asyncio.create_task(asked(workers, gate.work("gone"), Requester("c", lambda: left)))
     await asyncio.sleep(0)
     left = True
     tasks[1].cancel()

@@ -195,12 +195,12 @@ async def test_a_client_is_subscribed_to_so_many_resources(monkeypatch: pytest.M
     """To as many as it named, each of them kept, and compared with what every server tells."""
     monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
     audience, client = Notifier(), Client()
-    audience.joined(client)
+    audience.add_client(client)
     for uri in ("a://1", "a://2"):
-        assert audience.may_watch(client, ("s", uri))
+        assert audience.can_watch(client, ("s", uri))
         audience.watch(client, ("s", uri), uri, own=False)
-    assert audience.may_watch(client, ("s", "a://1"))  # again
-    assert not audience.may_watch(client, ("s", "a://3"))
+    assert audience.can_watch(client, ("s", "a://1"))  # again
+    assert not audience.can_watch(client, ("s", "a://3"))
     passthrough = Upstreams().passthrough
     listed = json.dumps({"notifications": {"resourceSubscriptions": ["a://1", "a://2", "a://3"]}})
     with pytest.raises(JsonRpcError, match="2 resources"):

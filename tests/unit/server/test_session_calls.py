@@ -26,7 +26,7 @@ from mcpzip.model.errors import (
 )
 from mcpzip.proxy.call import Call, UpstreamRequest
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.proxy.reply import text_result
+from mcpzip.proxy.tool_result import text_result
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.wire import RpcError, UpstreamRpcError
 

@@ -87,8 +87,8 @@ async def test_a_server_that_is_named_while_it_waits_jumps_the_queue() -> None:
     for name in ("first", "second", "third", "last"):
         await yard.add(name)
     assert yard.starts.waits("last")
-    yard.starts.hurry("last")
-    yard.starts.hurry("nobody")
+    yard.starts.prioritize("last")
+    yard.starts.prioritize("nobody")
     await yard.settle()
     assert yard.begun == ["first", "last"]
     assert not yard.starts.waits("last")

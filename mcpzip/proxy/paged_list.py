@@ -20,7 +20,7 @@ PAGE = 256 * 1024
 _CHECK = 4
 
 
-class Listing:
+class PagedList:
     """The results of one list method.
 
     member: of the result, where the elements stand (``tools``). keys: one an element, all different; they are

@@ -21,8 +21,8 @@ from mcpzip.model.limits import ASKED_NAME, ASKED_URI, LOOKED_UP, TEMPLATE_WORK
 from mcpzip.model.names import join, join_uri, split, split_uri
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE, Kind, key_of
 from mcpzip.model.templates import matches
-from mcpzip.proxy.listing import Listing
-from mcpzip.proxy.owners import may_mean
+from mcpzip.proxy.paged_list import PagedList
+from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.wire import quote, with_members
 
 Route = tuple[str, str]
@@ -39,7 +39,7 @@ class _Offer(NamedTuple):
     raw: bytes
 
 
-class Offers:
+class PromptsAndResources:
     """What the servers of a catalog offer besides tools."""
 
     def __init__(
@@ -53,11 +53,11 @@ class Offers:
         that everything goes through untouched, if there is one. configured: all servers, enabled or not
         (default: ``servers``).
         """
-        self._servers, self._catalog, self._through = tuple(servers), catalog, through
+        self._servers, self._catalog, self._transparent_server = tuple(servers), catalog, through
         self._configured = self._servers if configured is None else tuple(configured)
 
     @cached_property
-    def large(self) -> bool:
+    def is_large(self) -> bool:
         """Whether there are so many that to look one up may take longer than others can wait."""
         records = self._catalog.servers.values()
         return sum(len(it.prompts) + len(it.resources) + len(it.templates) for it in records) > LOOKED_UP
@@ -76,8 +76,8 @@ class Offers:
 
     def route_prompt(self, name: str) -> Route:
         """Whose prompt ``name`` is. Raises UnknownPromptError."""
-        if self._through is not None:
-            return self._through, name
+        if self._transparent_server is not None:
+            return self._transparent_server, name
         if len(name) > ASKED_NAME:
             raise UnknownPromptError(name)
         if said := self._said(split(name)):
@@ -96,8 +96,8 @@ class Offers:
 
         named: the servers whose results named it to who asks. doubtful: those that may have.
         """
-        if self._through is not None:
-            return self._through, uri
+        if self._transparent_server is not None:
+            return self._transparent_server, uri
         if len(uri) > ASKED_URI:
             raise UnknownResourceError(uri)
         said = split_uri(uri)
@@ -133,7 +133,7 @@ class Offers:
 
     def _having(self, name: str) -> list[str]:
         """The servers that list a prompt ``name``, if they can be meant by it."""
-        named = may_mean(name, self._configured)
+        named = candidate_servers(name, self._configured)
         having = [offer.server for offer in self._prompts if offer.key == name]
         return [server for server in having if not named or server in named]
 
@@ -186,25 +186,25 @@ class Offers:
         return _offers(TEMPLATE, self._catalog, lambda record: record.templates)
 
     @cached_property
-    def _prompt_list(self) -> Listing:
+    def _prompt_list(self) -> PagedList:
         return self._list("prompts", PROMPT, self._prompts, join)
 
     @cached_property
-    def _resource_list(self) -> Listing:
+    def _resource_list(self) -> PagedList:
         return self._list("resources", RESOURCE, self._resources, join_uri)
 
     @cached_property
-    def _template_list(self) -> Listing:
+    def _template_list(self) -> PagedList:
         return self._list("resourceTemplates", TEMPLATE, self._templates, join_uri)
 
     def _list(
         self, member: str, kind: Kind, offers: Iterable[_Offer], joined: Callable[[str, str], str]
-    ) -> Listing:
-        if self._through is not None:
+    ) -> PagedList:
+        if self._transparent_server is not None:
             untouched = {offer.key: offer.raw for offer in offers}
-            return Listing(member, untouched, untouched.__getitem__)
+            return PagedList(member, untouched, untouched.__getitem__)
         raws: Mapping[str, bytes] = {joined(offer.server, offer.key): offer.raw for offer in offers}
-        return Listing(member, raws, lambda shown: with_members(raws[shown], {kind.key: quote(shown)}))
+        return PagedList(member, raws, lambda shown: with_members(raws[shown], {kind.key: quote(shown)}))
 
 
 def _offers(kind: Kind, catalog: Catalog, raws: Callable[[ServerRecord], tuple[bytes, ...]]) -> list[_Offer]:

@@ -1,0 +1,239 @@
+"""Counts the successful calls of tools, with exponential decay: a signal for search.
+
+The rules:
+
+1. Only names of tools, counts and times are stored, on this machine; never arguments or results.
+2. A call counts 1, and half as much after each `HALF_LIFE`. Counts are computed from the file and the time,
+so that
+   no timer is needed.
+3. Several processes may share the file: each adds its own counts to those in the file. There is no lock: if
+two
+   write within the same milliseconds, the last wins, and the counts of a few seconds are lost.
+4. No error in the file stops mcpzip: a damaged file is replaced, one that can't be read or has a later
+version is
+   left alone, and there is a warning for each.
+
+    {"format":"mcpzip-usage","version":1,"tools":{"slack__send_message":{"calls":2.5,"at":1763788000.0}}}
+"""
+
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from mcpzip.config import snapshot_path
+from mcpzip.model import limits
+from mcpzip.system.delayed_save import DelayedSave
+from mcpzip.system.formats import Format, Head, UnusableError
+from mcpzip.system.state_files import read_state, write_state
+from mcpzip.system.threads import in_thread
+from mcpzip.wire import NotAnObject, split_object
+
+FORMAT = Format("mcpzip-usage", 1, "a record of use")
+HALF_LIFE = 14 * 86_400.0
+"""Seconds."""
+MAX_TOOLS = 2_000
+"""Tools in the file; those with the lowest counts are dropped."""
+SAVE_AFTER = 3.0
+"""Seconds from a call until it is saved."""
+
+_MIN_COUNT = 0.05
+"""A lower count is dropped: that of a single call after two months."""
+_LARGE, _END = 65_536, 2_048
+"""Bytes: of a result from which on only its two ends are searched, and of such an end."""
+_FAILED = re.compile(rb'"isError"\s*:\s*true|"resultType"\s*:\s*"input_required"')
+
+
+class UseCount(msgspec.Struct, frozen=True):
+    """The decayed count of a tool's calls at the time ``at`` (Unix seconds)."""
+
+    calls: float
+    at: float
+
+    def now(self, now: float) -> float:
+        """The count decayed to the time ``now``; unchanged if ``now`` is earlier than ``at``."""
+        return self.calls * math.exp2(-max(0.0, now - self.at) / HALF_LIFE)
+
+    def __add__(self, other: "UseCount") -> "UseCount":
+        at = max(self.at, other.at)
+        return UseCount(self.now(at) + other.now(at), at)
+
+
+UseCounts = Mapping[str, UseCount]
+"""By the name of the tool."""
+
+
+class _File(Head):
+    tools: dict[str, UseCount]
+
+
+class UnusableUsageFileError(Exception):
+    """The file can't be used and must not be replaced. The text has its path and the reason."""
+
+
+def usage_path(config_path: str) -> str:
+    """The file for this config: ``usage.json``, with the same prefix as the snapshot beside it."""
+    folder, name = os.path.split(snapshot_path(config_path))
+    return os.path.join(folder, f"{name.removesuffix('tools.json')}usage.json")
+
+
+def added(some: UseCounts, others: UseCounts) -> dict[str, UseCount]:
+    """The sums of both, by tool."""
+    return {
+        **some,
+        **{name: some[name] + use if name in some else use for name, use in others.items()},
+    }
+
+
+def counts(uses: UseCounts, now: float) -> dict[str, float]:
+    """The counts at the time ``now``, highest first, equal ones by name; `MAX_TOOLS` at most."""
+    found = sorted((-count, name) for name, use in uses.items() if (count := use.now(now)) >= _MIN_COUNT)
+    return {name: -count for count, name in found[:MAX_TOOLS]}
+
+
+def is_success(result: bytes) -> bool:
+    """Whether ``result`` (`CallToolResult`, JSON text) is neither an error nor an `input_required` result.
+
+    Of a large result only the beginning and the end are searched, where servers usually put ``isError``.
+    """
+    if len(result) > _LARGE:
+        return not (_FAILED.search(result[:_END]) or _FAILED.search(result[-_END:]))
+    if b'"isError"' not in result and b'"input_required"' not in result:
+        return True
+    try:
+        members = split_object(result)
+    except NotAnObject:
+        return False
+    return members.get("isError") != b"true" and members.get("resultType") != b'"input_required"'
+
+
+def load(path: str) -> tuple[dict[str, UseCount], tuple[str, ...]]:
+    """The counts in the file at ``path``, and warnings. A missing file has no counts and no warning.
+
+    Raises UnusableUsageFileError.
+    """
+    try:
+        data = read_state(path, limits.USAGE)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, ()
+    except OSError as error:
+        raise UnusableUsageFileError(f"{path} can't be read: {error.strerror or error}") from error
+    try:
+        tools = FORMAT.decode(data, _File).tools
+    except UnusableError as error:
+        if error.later:
+            raise UnusableUsageFileError(
+                f"{path} {error}: it is left alone, and uses of tools are not counted"
+            ) from None
+        return {}, (f"{path} {error}: the counts of used tools start anew.",)
+    return {name: use for name, use in tools.items() if _is_sound(use)}, ()
+
+
+def save(path: str, uses: UseCounts, now: float) -> dict[str, UseCount]:
+    """Writes ``uses`` to ``path``, readable only by the owner, without those with too low counts. Returns
+    what was written. Raises OSError.
+    """
+    kept = {
+        name: uses[name] for name in counts(uses, now) if name.isprintable()
+    }  # lone surrogates can't be encoded
+    tools = {
+        name: UseCount(round(use.calls, 4), round(min(use.at, now))) for name, use in sorted(kept.items())
+    }
+    write_state(path, msgspec.json.encode(_File(FORMAT.name, FORMAT.version, tools)), limits.USAGE)
+    return tools
+
+
+def forget(path: str, names: Collection[str] | None, now: float) -> tuple[str, ...]:
+    """Removes the counts of ``names``, or all. Returns the names that had counts. Raises OSError,
+    UnusableUsageFileError.
+    """
+    kept, _ = load(path)
+    gone = tuple(sorted(kept if names is None else set(names) & kept.keys()))
+    if names is None:
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+    elif gone:
+        save(path, {name: use for name, use in kept.items() if name not in gone}, now)
+    return gone
+
+
+def _is_sound(use: UseCount) -> bool:
+    return 0 < use.calls < 1e9 and abs(use.at) < 1e12
+
+
+class UsageStore:
+    """The counts of this process and of others that share the file at ``path``. Everything runs on one event
+    loop.
+
+    clock: Unix seconds. warn: called with a problem of the file, once.
+    """
+
+    def __init__(
+        self, path: str, warn: Callable[[str], None], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path, self._warn, self._clock = path, warn, clock
+        self._saved: UseCounts | None = None  # the file when it was last read or written
+        self._unsaved: dict[str, UseCount] = {}
+        self._being_saved: dict[str, UseCount] = {}
+        self._saving = DelayedSave(self._save, "keep usage")
+        self._broken = False
+        self.revision = 0
+        """Changes whenever the counts change by more than decay."""
+
+    def record(self, name: str) -> None:
+        """Counts a successful call of the tool called ``name``."""
+        if self._broken:
+            return
+        one = UseCount(1.0, self._clock())
+        before = self._unsaved.get(name)
+        self._unsaved[name] = before + one if before else one
+        self.revision += 1
+        self._saving.want(SAVE_AFTER)
+
+    def counts(self) -> dict[str, float]:
+        """The counts of all tools now; see the function `counts`."""
+        if self._saved is None:
+            self._saved = self._load()
+        uses = added(added(self._saved, self._being_saved), self._unsaved)
+        return counts(uses, self._clock())
+
+    async def close(self) -> None:
+        """Saves what is unsaved."""
+        await self._saving.flush()
+
+    def _load(self) -> UseCounts:
+        try:
+            uses, warnings = load(self._path)
+        except UnusableUsageFileError as error:
+            self._give_up(error)
+            return {}
+        for warning in warnings:
+            self._warn(warning)
+        return uses
+
+    def _give_up(self, error: Exception) -> None:
+        if not self._broken:
+            self._broken = True
+            self._warn(f"Uses of tools are not counted: {error}.")
+
+    async def _save(self) -> None:
+        self._being_saved, self._unsaved = self._unsaved, {}
+        unsaved, now = self._being_saved, self._clock()
+        if self._saved is None:
+            self._saved = self._load()
+        try:
+            if not self._broken:
+                self._saved = await in_thread(lambda: self._add(unsaved, now), "keep usage")
+        except (OSError, UnusableUsageFileError) as error:
+            self._give_up(error)
+        self._being_saved = {}
+        self.revision += 1
+
+    def _add(self, unsaved: UseCounts, now: float) -> UseCounts:
+        kept, _ = load(self._path)
+        return save(self._path, added(kept, unsaved), now)
