@@ -184,7 +184,8 @@ class SearchConfig:
     default_limit: maximum number of tools in a reply, unless the request has a limit. max_tokens: maximum of
     tokens in a reply. learn: whether tools that were called before rank higher. model: of Gemini; None for no
     model, even with a key. llm_deadline: seconds that the model may take. threshold: the cosine similarity (0
-    to 1) below which tools that only the semantic tier found are left out; None for the tier's own.
+    to 1) below which tools that only the semantic tier found are left out; None for the tier's own. details:
+    whether results have scores in their `_meta`.
     """
 
     default_limit: int = DEFAULT_LIMIT
@@ -194,6 +195,7 @@ class SearchConfig:
     llm_deadline: float = LLM_DEADLINE
     semantic: SemanticConfig = SemanticConfig()
     threshold: float | None = None
+    details: bool = False
 
 
 @dataclass(frozen=True, slots=True)

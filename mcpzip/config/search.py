@@ -22,7 +22,10 @@ from mcpzip.config.schema import (
 )
 from mcpzip.config.server import URL
 
-KEYS = ("default_limit", "max_tokens", "learn", "model", "llm_deadline_seconds", "semantic", "threshold")
+KEYS = (
+    *("default_limit", "max_tokens", "learn", "model", "llm_deadline_seconds", "semantic", "threshold"),
+    "details",
+)
 SEMANTIC_KEYS = (
     *("provider", "url", "model", "api_key", "dimensions", "deadline_seconds"),
     *("query_prefix", "document_prefix"),
@@ -50,7 +53,7 @@ def read_search(node: Node | None) -> SearchConfig:
     if node is None:
         return SearchConfig()
     node.object('write an object, such as {"default_limit": 5}', KEYS)
-    limit, tokens, learn, model, deadline, semantic, threshold = map(node.get, KEYS)
+    limit, tokens, learn, model, deadline, semantic, threshold, details = map(node.get, KEYS)
     return SearchConfig(
         default_limit=_limit(limit) if limit else DEFAULT_LIMIT,
         max_tokens=tokens.integer(*TOKENS) if tokens else MAX_TOKENS,
@@ -59,6 +62,7 @@ def read_search(node: Node | None) -> SearchConfig:
         llm_deadline=deadline.number("seconds", LONGEST_DEADLINE) if deadline else LLM_DEADLINE,
         semantic=_semantic(semantic) if semantic else SemanticConfig(),
         threshold=threshold.number_between(0, 1) if threshold else None,
+        details=details.boolean() if details else False,
     )
 
 

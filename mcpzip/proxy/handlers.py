@@ -76,7 +76,10 @@ class _Handlers:
         report = await self._proxy.search(request)
         # In a thread, because the servers choose the length of the schemas that the reply summarizes.
         return await run_in_worker(
-            lambda: search_result(request, report, time.time(), settings.max_tokens), "reply"
+            lambda: search_result(
+                request, report, time.time(), settings.max_tokens, details=settings.details
+            ),
+            "reply",
         )
 
     async def describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:

@@ -42,12 +42,17 @@ def shown_name(entry: Entry) -> str:
 
 
 def search_result(
-    request: SearchRequest, report: SearchReport, now: float, max_tokens: int = MAX_TOKENS
+    request: SearchRequest,
+    report: SearchReport,
+    now: float,
+    max_tokens: int = MAX_TOKENS,
+    *,
+    details: bool = False,
 ) -> bytes:
     """The `CallToolResult` (JSON text) of `search_tools`.
 
     now: Unix seconds. max_tokens: of the text, estimated; the name of the first tool and the status are shown
-    even if they exceed it.
+    even if they exceed it. details: whether `_meta` has `search_details`, which some clients show to models.
     """
     results, catalog, pending = report.results, report.catalog, report.pending
     unavailable = {name: why for name, why in report.unavailable.items() if name not in pending.starting}
@@ -70,13 +75,13 @@ def search_result(
         texts = (no_hits_text(request, results, catalog, shown, pending) for shown in _NEAREST_SHOWN)
         lines = [_first_fitting(texts, budget)]
     text = "\n".join(line.text for line in (*lines, status))
-    not_yet = {"starting": pending.starting, "unindexed": pending.unindexed}
-    details = search_details(results) | {key: list(servers) for key, servers in not_yet.items() if servers}
-    return text_result(text, meta={"search": details})
+    return text_result(text, meta={"search": search_details(results, pending)} if details else None)
 
 
-def search_details(results: Results) -> dict[str, object]:
-    """Scores, tiers and corrections of ``results`` as JSON values, for `_meta["mcpzip/search"]`."""
+def search_details(results: Results, pending: PendingServers = NONE_PENDING) -> dict[str, object]:
+    """Scores, tiers and corrections of ``results``, and the ``pending`` servers, as JSON values: for
+    `_meta["mcpzip/search"]` and `mcpzip search --json`.
+    """
     found: dict[str, object] = {
         "quality": results.quality,
         "matching": results.matching,
@@ -96,6 +101,10 @@ def search_details(results: Results) -> dict[str, object]:
     if results.needs:
         found["needs"] = [{"need": need, "quality": quality} for need, quality in results.needs]
     found["results"] = [_detail(hit) for hit in results.hits]
+    if pending.starting:
+        found["starting"] = list(pending.starting)
+    if pending.unindexed:
+        found["unindexed"] = list(pending.unindexed)
     return found
 
 

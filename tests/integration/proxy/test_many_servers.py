@@ -119,7 +119,8 @@ async def test_a_search_says_which_servers_are_still_starting(
     monkeypatch.setattr(first_listings, "OTHERS_LISTING", 0.01)
     shop = fake_mcp(name="shop", tools=[pay(1)])
     fakes = [fake_mcp(name=f"up{n}", faults=[ASLEEP]) for n in range(9)]
-    async with proxy_of(tmp_path, shop, *fakes, listed=False) as proxy:
+    details = {"details": True}
+    async with proxy_of(tmp_path, shop, *fakes, listed=False, search=details) as proxy:
         await proxy.refresh(["shop"])
         proxy.start()
         result = await said_by(proxy, "search_tools", {"query": "qwertz"})

@@ -35,7 +35,7 @@ async def test_a_tool_that_was_used_is_the_first_of_equals_from_then_on(
     fake_mcp: Fake, tmp_path: Path
 ) -> None:
     shop = fake_mcp(name="shop", tools=[OPEN, SHUT, FAIL])
-    async with proxy_of(tmp_path, shop, search={"semantic": "off"}) as proxy:
+    async with proxy_of(tmp_path, shop, search={"semantic": "off", "details": True}) as proxy:
         assert await order(proxy) == ["shop__open_door", "shop__shut_door"]
         await executed(proxy, "shop__fail")
         await executed(proxy, "proxy_status")
@@ -43,7 +43,7 @@ async def test_a_tool_that_was_used_is_the_first_of_equals_from_then_on(
             await executed(proxy, "shop__shut_door")
         assert await order(proxy) == ["shop__shut_door", "shop__open_door"]
     assert kept(tmp_path) == {"shop__shut_door": 2}
-    async with proxy_of(tmp_path, shop, search={"semantic": "off"}) as proxy:
+    async with proxy_of(tmp_path, shop, search={"semantic": "off", "details": True}) as proxy:
         assert await order(proxy) == ["shop__shut_door", "shop__open_door"]
 
 

@@ -325,7 +325,12 @@ def test_without_tools_there_is_a_way_to_see_why() -> None:
 # --- for people and tests -----------------------------------------------------------------------------------
 
 
-def test_what_the_model_need_not_read_stands_in_meta() -> None:
+def test_scores_are_left_out_unless_the_config_asks_for_them() -> None:
+    report = SearchReport(results(hit(PAY)), CATALOG, {}, PendingServers(("late",)))
+    assert set(json.loads(search_result(SearchRequest("q", 5, Filters()), report, 0.0))) == {"content"}
+
+
+def test_with_details_scores_stand_in_meta() -> None:
     found = results(
         hit(
             SEND,
@@ -341,7 +346,7 @@ def test_what_the_model_need_not_read_stands_in_meta() -> None:
         unknown_words=("xyzzy",),
     )
     result = json.loads(
-        search_result(SearchRequest("q", 5, Filters()), SearchReport(found, CATALOG, {}), 0.0)
+        search_result(SearchRequest("q", 5, Filters()), SearchReport(found, CATALOG, {}), 0.0, details=True)
     )
     assert result["_meta"]["mcpzip/search"] == {
         "quality": "fair",
@@ -383,7 +388,7 @@ def with_pending(
 ) -> dict[str, object]:
     found = results(*hits, **more)
     report = SearchReport(found, CATALOG, {}, pending)
-    return json.loads(search_result(SearchRequest("lock", 5, ANY), report, 61.0, budget))
+    return json.loads(search_result(SearchRequest("lock", 5, ANY), report, 61.0, budget, details=True))
 
 
 def test_servers_that_are_not_in_the_answer_yet_are_named() -> None:
