@@ -15,6 +15,7 @@ from mcpzip.model.errors import (
 from mcpzip.model.limits import SHOWN_LINE
 from mcpzip.model.redaction import redact
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
     NotAnObject,
@@ -50,7 +51,10 @@ async def call(
 
         exchange = Exchange(Client(), params=b'{"_meta":{"progressToken":1}}', notify=tell)
         try:
-            result = await proxy.tool_caller.execute(entry, given, timeout, exchange)
+            if entry in ADMIN_TOOLS:
+                result = await proxy.handlers[entry.tool](None, exchange)
+            else:
+                result = await proxy.tool_caller.execute(entry, given, timeout, exchange)
         except UpstreamRpcError as error:
             raise _RpcError(error) from error
     if as_json:

@@ -10,6 +10,7 @@ from mcpzip.model import sanitize
 from mcpzip.model.names import join
 from mcpzip.model.signature import parameters
 from mcpzip.proxy.describe import freshness
+from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 
 
@@ -22,6 +23,10 @@ async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
     entry = await find_tool(proxy, name)
     if as_json:
         console.raw(entry.raw)
+        return 0
+    if entry in ADMIN_TOOLS:
+        console.say(entry.tool, "bold")
+        console.say(f"{entry.description}. It takes no arguments.")
         return 0
     definition = entry.definition()
     console.say(sanitize.one_line(join(entry.server, entry.tool)), "bold")

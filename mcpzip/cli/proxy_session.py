@@ -19,6 +19,7 @@ from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import split
+from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system.state_files import foreign_files
 from mcpzip.transport.health import FAILING
@@ -98,10 +99,14 @@ async def list_missing(proxy: Proxy, server: str | None = None) -> None:
 
 
 async def find_tool(proxy: Proxy, name: str) -> Entry:
-    """The tool called ``name``. When it isn't in the catalog, only its own server is listed first.
+    """The tool called ``name``, which may be one of `ADMIN_TOOLS`. When it isn't in the catalog, only its own
+    server is listed first.
 
     Raises UnknownToolError, UpstreamUnavailableError.
     """
+    for admin_tool in ADMIN_TOOLS:
+        if name == admin_tool.tool:
+            return admin_tool
     if proxy.catalog.get(name) is None:
         parts = split(name)
         server = proxy.config.servers.get(parts[0]) if parts else None

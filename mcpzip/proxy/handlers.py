@@ -1,4 +1,4 @@
-"""`search_tools`, `describe_tool` and `execute_tool`: from their arguments to their results.
+"""The tools that mcpzip itself runs (the three meta-tools, `proxy_status`, `proxy_refresh`): their results.
 
 The rule: arguments are repaired only if they can mean one thing only, and the result lists the repairs.
 """
@@ -57,12 +57,14 @@ class ToolProvider(Protocol):
 
 
 def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
-    """The handler of each meta-tool, by its name."""
+    """The handler of each meta-tool and of each of mcpzip's own tools, by its name."""
     found = _Handlers(proxy)
     return {
         metatools.SEARCH: found.search_tools,
         metatools.DESCRIBE: found.describe_tool,
         metatools.EXECUTE: found.execute_tool,
+        metatools.STATUS: found.proxy_status,
+        metatools.REFRESH: found.proxy_refresh,
     }
 
 
@@ -94,26 +96,38 @@ class _Handlers:
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         proxy, call = self._proxy, read_call(arguments)
         if (admin_tool := self._admin_tool(call.name)) is not None:
-            return await self._run_admin_tool(admin_tool, call)
+            run = self._status_text() if admin_tool == metatools.STATUS else self._refreshed(call.timeout)
+            result = text_result(await run)
+            if admin_tool == call.name:
+                return result
+            return repair_meta(result, [f"name: {call.name} {ARROW} {admin_tool}"])
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
         repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
         result = await proxy.tool_caller.execute(entry, repaired.arguments, repaired.timeout, exchange)
         return repair_meta(result, repairs) if repairs else result
 
-    async def _run_admin_tool(self, name: str, call: ToolCall) -> bytes:
-        """Runs `proxy_status` or `proxy_refresh`."""
-        if name == metatools.REFRESH and (listings := self._proxy.start_listing()):
-            await asyncio.wait(listings, timeout=call.timeout or REFRESH_TIMEOUT)
-        repairs = () if name == call.name else (f"name: {call.name} {ARROW} {name}",)
-        return repair_meta(text_result(as_text(self._proxy.status(), time.time())), repairs)
+    async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
+        return text_result(await self._status_text())
+
+    async def proxy_refresh(self, arguments: bytes | None, exchange: Exchange) -> bytes:
+        return text_result(await self._refreshed(None))
+
+    async def _status_text(self) -> str:
+        return as_text(self._proxy.status(), time.time())
+
+    async def _refreshed(self, timeout: float | None) -> str:
+        """The status after all servers were listed, or after ``timeout`` seconds."""
+        if listings := self._proxy.start_listing():
+            await asyncio.wait(listings, timeout=timeout or REFRESH_TIMEOUT)
+        return await self._status_text()
 
     def _admin_tool(self, name: str) -> str | None:
         """The name of mcpzip's own tool that ``name`` spells, ignoring case and separators. None for any
         other, and for a misspelt name that begins with a configured server's name. Which tools servers list
         doesn't matter, because a server can list any name.
         """
-        if name in _ADMIN_NAMES.values():
+        if name in metatools.OWN_TOOL_NAMES:
             return name
         admin_tool = _ADMIN_NAMES.get(folded(name)) if len(name) <= ASKED_NAME else None
         return (

@@ -10,11 +10,15 @@ from collections.abc import Iterable
 from mcpzip.model.entry import Entry
 
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
+NAMES = (SEARCH, DESCRIBE, EXECUTE)
+"""What `tools/list` shows."""
 STATUS, REFRESH = "proxy_status", "proxy_refresh"
 
 MAX_LIMIT = 50
 """Tools that one search returns at most."""
 INSTRUCTIONS_BYTES = 2_048
+
+OWN_TOOL_NAMES = (STATUS, REFRESH)
 
 ADMIN_TOOLS = tuple(
     Entry.parse("mcpzip", raw)
@@ -25,8 +29,8 @@ ADMIN_TOOLS = tuple(
         b'"annotations":{"idempotentHint":true}}' % REFRESH.encode(),
     )
 )
-"""mcpzip's own tools. `tools/list` doesn't show them: search finds them, and `execute_tool` runs them, under
-their names without a server."""
+"""mcpzip's own tools. `tools/list` doesn't show them: search finds them. `execute_tool` and `tools/call` run
+them under their names without a server."""
 
 _READ_ONLY = {"readOnlyHint": True, "openWorldHint": False}
 

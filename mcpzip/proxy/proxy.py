@@ -47,7 +47,8 @@ class Proxy:
     """Answers the requests of all clients. Everything runs on one event loop.
 
     notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
-    resolver: finds tools by their names. tool_caller: calls tools.
+    resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
+    runs, by name.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Proxy:
             self._refresher,
             self._tool_search,
         )
-        self._handlers = handlers(self)
+        self.handlers = handlers(self)
 
     @property
     def catalog(self) -> Catalog:
@@ -221,11 +222,13 @@ class Proxy:
         for a ``name`` that `tools/list` doesn't show.
         """
         exposure = self.exposure
-        handler = self._handlers.get(name) if self.config.expose == "meta" else None
+        handler = self.handlers.get(name) if self.config.expose == "meta" else None
         try:
             if handler is not None:
                 return await handler(arguments, exchange)
             entry = await look_up(exposure, lambda: exposure.tool_named(name))
+            if entry is None and self.config.expose == "direct" and name in metatools.OWN_TOOL_NAMES:
+                return await self.handlers[name](arguments, exchange)
             if entry is None and self.config.expose != "meta":
                 for server in candidate_servers(name, self._enabled):
                     self._pool.starts.prioritize(server)
@@ -251,7 +254,7 @@ class Proxy:
         if self.catalog.get(name) is not None:
             return UnknownToolError(name, (f"{metatools.EXECUTE} with name {name!r}",))
         pinned = [near for near in self.catalog.nearest(name) if self.exposure.tool_named(near) is not None]
-        return UnknownToolError(name, (*pinned, *self._handlers))
+        return UnknownToolError(name, (*pinned, *metatools.NAMES))
 
     # --- search ---
 

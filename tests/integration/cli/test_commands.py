@@ -133,6 +133,15 @@ def test_call(shop: FakeServer, capsys: Capture) -> None:
     assert capsys.readouterr().out == "[image image/png, 4 base64 characters; --json shows it]\na dot\n"
 
 
+def test_our_own_tools_are_described_and_called(shop: FakeServer, capsys: Capture) -> None:
+    assert run_here(["describe", "proxy_status"]) == 0
+    assert capsys.readouterr().out.startswith("proxy_status\nStatus of the proxy")
+    assert run_here(["call", "proxy_refresh"]) == 0
+    assert capsys.readouterr().out.startswith("1 servers, ")
+    assert run_here(["call", "proxy_status", "--json"]) == 0
+    assert "shop" in json.loads(capsys.readouterr().out)["content"][0]["text"]
+
+
 def test_call_that_fails(shop: FakeServer, capsys: Capture) -> None:
     assert run_here(["call", "shop__fail"]) == 1
     captured = capsys.readouterr()

@@ -351,6 +351,14 @@ async def test_without_any_tool_search_says_so(tmp_path: Path, others: Json) -> 
         assert (await search(proxy, "pay")).startswith("There are no tools yet. Call proxy_status")
 
 
+@pytest.mark.parametrize("keys", [{}, {"expose": "direct"}])
+async def test_our_own_tools_run_without_execute_tool_too(fake_mcp: Fake, tmp_path: Path, keys: Json) -> None:
+    """Replies say "see proxy_status"; called by that name it was unknown."""
+    async with proxy_of(tmp_path, fake_mcp(name="shop", tools=[PAY]), **keys) as proxy:
+        assert "1 servers, 1 tools" in text_of(await said_by(proxy, "proxy_status", {}))
+        assert "1 servers, 1 tools" in text_of(await said_by(proxy, "proxy_refresh", {}))
+
+
 async def test_our_own_tools_are_found_described_and_run(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=[PAY])
     async with proxy_of(tmp_path, shop) as proxy:
