@@ -5,7 +5,7 @@ searched are listed with the reason; if no tool matches, the text says why and l
 servers. Equal results are equal bytes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from mcpzip.catalog import Catalog
 from mcpzip.config.schema import MAX_TOKENS
@@ -31,6 +31,7 @@ _OTHER_SERVERS_SHOWN = 3
 _NEAREST_SHOWN = (12, 4, 1)
 """Servers and words listed if no tool matches: the first number with which the text fits the budget."""
 
+_NO_FIT = "no tool fits well"
 _NAME_MATCH = 0.9
 """The score from which on a tool matched by its name (`search.fusion`), and so is a match even if no word of
 the query is in its texts."""
@@ -178,7 +179,7 @@ def no_hits_text(
             "Search again in a few seconds."
         )
     if not catalog.entries:
-        return "There are no tools yet. Call proxy_status through execute_tool to see why."
+        return "There are no tools yet. Call proxy_status to see why."
     nearest = [server for server in results.nearest_servers if server in catalog.servers][:shown]
     if not results.searched and (reason := _filter_reason(request, catalog, shown)):
         servers = nearest or sorted(catalog.servers)
@@ -236,7 +237,8 @@ def _status(
     pending: PendingServers,
 ) -> str:
     """detail: 2 for everything, 1 without the reasons of servers, 0 without any reasons."""
-    lines = (*_pending_lines(pending, detail), *_unavailable_lines(catalog, unavailable, now, detail))
+    found = {hit.entry.server for hit in results.hits}
+    lines = (*_pending_lines(pending, detail), *_unavailable_lines(found, catalog, unavailable, now, detail))
     return "\n".join([f"-- {summary_line(results, detail)}", *lines])
 
 
@@ -254,7 +256,9 @@ def summary_line(results: Results, detail: int = 2) -> str:
     """
     parts = [_count(results)]
     if results.hits:
-        parts += ["+".join(results.tiers), results.quality]
+        parts.append("+".join(results.tiers))
+        if not parts[0].startswith(_NO_FIT):
+            parts.append(results.quality)
     if results.elsewhere:
         parts.append(f"also from {_some(results.elsewhere, _OTHER_SERVERS_SHOWN if detail else 1)}")
     parts += [_absence(absence, detail) for absence in results.absent]
@@ -274,6 +278,8 @@ def _count(results: Results) -> str:
     if not near:
         return f"{matches} of {max(matches, results.matching)} matches in {results.searched} tools"
     if not matches and not results.matching:
+        if results.quality == "weak":
+            return f"{_NO_FIT}; the {near} nearest in meaning of {results.searched} tools"
         return f"{near} nearest in meaning of {results.searched} tools"
     matching = max(matches, results.matching)
     return f"{matches} of {matching} matches and {near} nearest in meaning in {results.searched} tools"
@@ -290,20 +296,30 @@ def _absence(absence: TierAbsence, detail: int) -> str:
 
 
 def _unavailable_lines(
-    catalog: Catalog, unavailable: Mapping[str, str], now: float, detail: int
+    found: Container[str], catalog: Catalog, unavailable: Mapping[str, str], now: float, detail: int
 ) -> Iterator[str]:
+    """The servers that are down. Why is said only of servers that matter for this search: those of ``found``,
+    the servers of its results, and those whose tools aren't known. ``unavailable``: the reasons by server.
+    """
     if detail < 2:
         if unavailable:
-            servers = "1 server" if len(unavailable) == 1 else f"{len(unavailable)} servers"
-            yield f"-- {servers} not live; see {STATUS}"
+            servers = "1 server is" if len(unavailable) == 1 else f"{len(unavailable)} servers are"
+            yield f"-- {servers} down; see {STATUS}"
         return
-    for server, why in sorted(unavailable.items())[:_UNAVAILABLE_SHOWN]:
+    others = []
+    shown = 0
+    for server, why in sorted(unavailable.items()):
         record = catalog.servers.get(server)
         fetched = record.fetched_at if record else None
+        if (fetched and server not in found) or shown == _UNAVAILABLE_SHOWN:
+            others.append(server)
+            continue
         known = f"tools of {age(now - fetched)} ago" if fetched else "no tools yet"
-        yield f"-- {server} not live ({known}): {shortened(why)}"
-    if len(unavailable) > _UNAVAILABLE_SHOWN:
-        yield f"-- {len(unavailable) - _UNAVAILABLE_SHOWN} more servers not live; see {STATUS}"
+        yield f"-- {server} is down ({known}): {shortened(why)}"
+        shown += 1
+    if others:
+        also = "also down" if shown else "down"
+        yield f"-- {also}: {_some(others, SERVERS_NAMED)}; see {STATUS}"
 
 
 # --- texts -------------------------------------------------------------------------------------------------

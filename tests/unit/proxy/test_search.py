@@ -274,11 +274,28 @@ def test_a_word_that_was_read_as_another_is_told() -> None:
     )
 
 
-def test_a_server_that_is_not_live_is_told_and_how_old_its_tools_are() -> None:
-    lines = said(results(hit(PAY)), unavailable={"shop": "it is down", "new": "it is still starting"})
+def test_why_a_server_is_down_is_said_only_where_it_matters_for_the_search() -> None:
+    """Six lines on dead servers stood below every search, whatever it was for."""
+    lines = said(results(hit(SEND)), unavailable={"shop": "it exited", "new": "it exited"})
     assert lines[-2:] == [
-        "-- new not live (no tools yet): it is still starting",
-        "-- shop not live (tools of 1 min ago): it is down",
+        "-- new is down (no tools yet): it exited",
+        "-- also down: shop; see proxy_status",
+    ]
+    assert (
+        said(results(hit(SEND)), unavailable={"shop": "it exited"})[-1] == "-- down: shop; see proxy_status"
+    )
+
+
+def test_when_no_tool_fits_well_the_status_says_so() -> None:
+    found = results(near(PAY), near(SEND), quality="weak")
+    assert said(found)[-1] == "-- no tool fits well; the 2 nearest in meaning of 9 tools · keyword+semantic"
+
+
+def test_a_server_that_is_down_is_named_with_the_age_of_its_tools() -> None:
+    lines = said(results(hit(PAY)), unavailable={"shop": "it exited", "new": "it is still starting"})
+    assert lines[-2:] == [
+        "-- new is down (no tools yet): it is still starting",
+        "-- shop is down (tools of 1 min ago): it exited",
     ]
 
 
@@ -286,7 +303,7 @@ def test_reasons_give_way_to_tools() -> None:
     unavailable = {f"server-{n}": "it can't be reached because its certificate has expired" for n in range(4)}
     lines = said(results(hit(PAY)), budget=100, unavailable=unavailable)
     assert lines[0].startswith("shop__pay_invoice")
-    assert lines[-1] == "-- 4 servers not live; see proxy_status"
+    assert lines[-1] == "-- 4 servers are down; see proxy_status"
 
 
 # --- nothing ------------------------------------------------------------------------------------------------
