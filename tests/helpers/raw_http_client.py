@@ -305,8 +305,8 @@ def progress(exchange: Exchange, step: int) -> None:
 
 async def asking(exchange: Exchange) -> bytes:
     progress(exchange, 1)
-    assert exchange.ask is not None
-    return b'{"said":%b}' % await exchange.ask("sampling/createMessage", exchange.fields["arguments"])
+    assert exchange.request is not None
+    return b'{"said":%b}' % await exchange.request("sampling/createMessage", exchange.fields["arguments"])
 
 
 LOCAL = access_to(read_address("0"), None, (), ())

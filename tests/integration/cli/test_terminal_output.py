@@ -28,7 +28,8 @@ from mcpzip.model.errors import (
     LoginError,
     McpzipError,
 )
-from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.name_resolution import NameResolver
+from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.wire import RpcError, UpstreamRpcError
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -137,7 +138,7 @@ def test_a_call_shows_progress_results_and_errors_harmlessly(at_home, text, mess
         return json.dumps({"content": content, "isError": error}, ensure_ascii=True).encode()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Proxy, "execute", execute)
+        patch.setattr(ToolCaller, "execute", execute)
         for error, failing in ((False, False), (True, False), (False, True)):
             code, written = shown("call", "evil__send")
             assert code == (1 if error or failing else 0)
@@ -158,7 +159,9 @@ def test_errors_and_warnings_are_shown_harmlessly(at_home, text):
     kinds = (McpzipError(text), LoginError(text))
     with pytest.MonkeyPatch.context() as patch:
         for error in kinds:
-            patch.setattr(Proxy, "find", lambda proxy, name, error=error: (_ for _ in ()).throw(error))
+            patch.setattr(
+                NameResolver, "resolve", lambda self, name, error=error: (_ for _ in ()).throw(error)
+            )
             _, written = shown("describe", "evil__send")
             judged(written, sanitize.one_line(str(error)))
             assert written.count("\n") == 1  # no line can be forged
@@ -203,7 +206,7 @@ def test_progress_is_shown_as_a_percentage(at_home, monkeypatch):
 
     at_once = partialmethod(console.Progress.update, refresh=True)  # not when it is its turn
     monkeypatch.setattr(console.Progress, "update", at_once)
-    monkeypatch.setattr(Proxy, "execute", execute)
+    monkeypatch.setattr(ToolCaller, "execute", execute)
     assert " 25%" in plain(shown("call", "evil__send")[1])
 
 
@@ -225,7 +228,7 @@ def test_on_a_pipe_a_result_is_the_bytes_that_came(at_home, monkeypatch, capfdbi
         return result
 
     result = json.dumps({"content": [{"type": "text", "text": text}]}, ensure_ascii=False).encode()
-    monkeypatch.setattr(Proxy, "execute", execute)
+    monkeypatch.setattr(ToolCaller, "execute", execute)
     from mcpzip.cli.commands import run
 
     assert run(["call", "evil__send"]) == 0

@@ -73,7 +73,7 @@ async def test_a_server_over_http_is_for_subjects_that_say_how() -> None:
         player = await stage.through(server(tools=[tool("echo")]), http)
         assert (await player.call("bad", "pour")).json == {}
     async with Stage(Subject.load("direct")) as stage:
-        with pytest.raises(NotPlayableError, match="over http is configured"):
+        with pytest.raises(NotPlayableError, match="no config entry for a server over http"):
             await stage.through(http)
 
 

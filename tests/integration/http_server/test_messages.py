@@ -147,9 +147,9 @@ async def test_a_client_is_asked_and_its_answer_is_what_it_was() -> None:
 
 async def test_a_client_that_answers_with_an_error() -> None:
     async def asked(exchange: Exchange) -> bytes:
-        assert exchange.ask is not None
+        assert exchange.request is not None
         try:
-            return await exchange.ask("roots/list", None)
+            return await exchange.request("roots/list", None)
         except JsonRpcError as fault:
             told = error_message(fault.error)
             return told.partition(b'"error":')[2][:-1]
@@ -171,11 +171,11 @@ async def test_a_client_that_hung_up_is_asked_nothing_more() -> None:
     told: list[str] = []
 
     async def persistent(exchange: Exchange) -> bytes:
-        assert exchange.ask is not None
+        assert exchange.request is not None
         asked.set()
         for _ in range(2):
             try:
-                await exchange.ask("roots/list", None)
+                await exchange.request("roots/list", None)
             except JsonRpcError as fault:
                 told.append(fault.error.message)
         await go_on.wait()
@@ -199,9 +199,9 @@ async def test_what_was_asked_on_a_stream_that_broke_is_asked_on_the_next() -> N
     async with site(script) as web:
         session = await web.session()
         client = script.clients[0]
-        assert client.ask is not None
+        assert client.request is not None
         async with session.listening() as stream:
-            asking = [asyncio.ensure_future(client.ask("roots/list", b'{"n":%d}' % n)) for n in range(2)]
+            asking = [asyncio.ensure_future(client.request("roots/list", b'{"n":%d}' % n)) for n in range(2)]
             first = [await stream.event() for _ in asking]
             await session.reply_to(first[0], b'{"roots":[]}')
             assert await asking[0] == b'{"roots":[]}'
@@ -230,8 +230,8 @@ async def test_a_client_can_be_asked_on_its_stream() -> None:
     async with site(script) as web:
         session = await web.session()
         client = script.clients[0]
-        assert client.ask is not None
-        asking = asyncio.ensure_future(client.ask("roots/list", None))
+        assert client.request is not None
+        asking = asyncio.ensure_future(client.request("roots/list", None))
         async with session.listening() as stream:
             question = await stream.event()
             assert question["method"] == "roots/list"

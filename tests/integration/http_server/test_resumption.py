@@ -185,10 +185,10 @@ async def test_a_question_is_not_waited_for_long() -> None:
     asked: list[str] = []
 
     async def lonely(exchange: Exchange) -> bytes:
-        assert exchange.ask is not None
+        assert exchange.request is not None
         for _ in range(2):
             try:
-                await exchange.ask("roots/list", None)
+                await exchange.request("roots/list", None)
             except JsonRpcError as fault:
                 asked.append(fault.error.message)
         return b"{}"

@@ -365,12 +365,12 @@ async def test_sessions_side_by_side() -> None:
 
     async def busy(exchange: Exchange) -> bytes:
         arguments = exchange.fields["arguments"]
-        assert exchange.ask is not None
+        assert exchange.request is not None
         for step in range(3):
             progress(exchange, step)
             await asyncio.sleep(0)
         exchange.client.notify("notifications/message", b'{"level":"info","data":%b}' % arguments)
-        answer = await exchange.ask("elicitation/create", arguments)
+        answer = await exchange.request("elicitation/create", arguments)
         return b'{"asked":%b,"answer":%b}' % (arguments, answer)
 
     async with site(Script(busy=busy)) as web, AsyncExitStack() as stack:

@@ -18,7 +18,7 @@ from helpers.bridging import (
 from helpers.driver import Json, alive, comes_true
 from helpers.raw_http_client import Reply, Web, modern_message
 
-from mcpzip.proxy import exclusive_connections
+from mcpzip.proxy import exclusive_connections, tool_caller
 
 
 def called(do: object, **more: object) -> tuple[str, Json]:
@@ -101,7 +101,7 @@ async def test_over_http_a_call_that_waits_for_its_turn_has_its_timeout(
     monkeypatch.setattr(exclusive_connections, "EXCLUSIVE_CONNECTIONS", 1)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
         await over_web(web, [SAMPLE, WAIT], {"sampling": {}}, None)
-        monkeypatch.setattr(bridge.proxy, "_timeout_of", lambda server: 0.2)
+        monkeypatch.setattr(tool_caller, "timeout_of", lambda config, server: 0.2)
         said = str((await over_web(web, [], {"sampling": {}}, None)).last["result"]["content"])
         assert "were in use for 0.2 s" in said
         assert "nothing was sent" in said

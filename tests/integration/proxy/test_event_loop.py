@@ -53,7 +53,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
 ) -> None:
     patch = monkeypatch
     shop = fake_mcp(name="shop", tools=[BOMB])
-    parsed = Threads(patch, catalogs, "_entry")
+    parsed = Threads(patch, catalogs, "_parsed")
     async with proxy_of(tmp_path, shop) as proxy:
         assert parsed.all_aside
         searched = Threads(patch, tool_search.Searcher, "search")
