@@ -93,6 +93,8 @@ class ConfigFile:
 
     def _change(self, after: bytes, added: Mapping[str, Entry] | None = None) -> Change:
         parse(after, self.path, self._env)
+        if added:
+            parse(json.dumps({"mcpServers": added}).encode(), self.path, self._env, strict=True)
         return Change(self.path, "json", CONFIG_SERVERS, self._before, after, added=added or {})
 
 
@@ -127,13 +129,6 @@ def entry_of_json(text: str) -> dict[str, object]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"This is no JSON: {error}.") from error
-    servers = found.get("mcpServers") if isinstance(found, dict) else None
-    if (
-        isinstance(servers, dict)
-        and len(servers) == 1
-        and isinstance((only := next(iter(servers.values()))), dict)
-    ):
-        found = only
     servers = found.get("mcpServers") if isinstance(found, dict) else None
     if isinstance(servers, dict) and len(servers) == 1:
         (found,) = servers.values()

@@ -247,7 +247,7 @@ def _valid_name(name: str) -> str:
 def _check(path: str, name: str, entry: dict[str, object], env: Mapping[str, str]) -> None:
     """Raises NotMovable for an entry that mcpzip's config would refuse."""
     try:
-        parse(json.dumps({"mcpServers": {name: entry}}).encode(), path, env)
+        parse(json.dumps({"mcpServers": {name: entry}}).encode(), path, env, strict=True)
     except ConfigError as error:
         raise NotMovable(f"mcpzip could not use it: {error}") from error
 

@@ -18,6 +18,8 @@ AUTH, HEADERS_COMMAND = "auth", "headersCommand"
 """The two keys in a server's object."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
+    "url": ("httpUrl", "serverUrl"),
+    "type": ("transport", "transportType"),
     AUTH: ("oauth",),
     HEADERS_COMMAND: ("headersHelper", "headers_command"),
     "client_id": ("clientId", "CLIENT_ID"),

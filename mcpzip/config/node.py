@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mcpzip.config.syntax import member
-from mcpzip.config.variables import expand, foreign, used
+from mcpzip.config.variables import expand, foreign, has_unbraced, used
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.redaction import looks_secret, register
 
@@ -96,6 +96,8 @@ class Node:
                 f"set it where mcpzip is started, or give a default with ${{{name}:-…}}",
             )
         other = foreign(self.value)
+        if not other and has_unbraced(self.value, self.source.env):
+            other = "$NAME without braces"  # its name could be a literal secret
         if other:
             self.warn(f"{other} is not replaced", "environment variables are written ${NAME}")
         return "" if unset else expanded
@@ -164,10 +166,6 @@ def _type_name(value: object) -> str:
 
 SYNONYMS = {
     "servers": "mcpServers",
-    "transport": "type",
-    "transportType": "type",
-    "serverUrl": "url",
-    "httpUrl": "url",
     "enabled": "disabled",
     "includeTools": "tools.allow",
     "allowedTools": "tools.allow",

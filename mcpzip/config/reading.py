@@ -3,7 +3,8 @@
 The rules:
 
 1. A config of the original mcpzip is valid unchanged. ``null`` for an optional key means that it is missing.
-2. A mistake in the file's structure makes the whole file unusable, and the error gives its place and remedy.
+2. A mistake in the entry of a server makes only this server unusable. Any other mistake in the structure
+   makes the whole file unusable. The message gives the place and the remedy.
 3. An unknown key causes a warning.
 """
 
@@ -24,7 +25,7 @@ from mcpzip.config.schema import (
     ServerConfig,
 )
 from mcpzip.config.search import read_search
-from mcpzip.config.server import inherited, read_server
+from mcpzip.config.server import check_name, inherited, read_server, unusable_server
 from mcpzip.config.syntax import EXAMPLE, decode
 from mcpzip.config.variables import referred
 from mcpzip.model import limits
@@ -50,11 +51,13 @@ def load(path: str, env: Mapping[str, str]) -> Config:
     return parse(data, path, env)
 
 
-def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
-    """The config in ``data``, the content of the file ``path``, which errors name. Raises ConfigError."""
+def parse(data: bytes, path: str, env: Mapping[str, str], *, strict: bool = False) -> Config:
+    """The config in ``data``, the content of the file ``path``, which errors name. strict: whether a mistake
+    in the entry of a server is an error too. Raises ConfigError.
+    """
     source = Source(path, env)
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
-    servers = _servers(top)
+    servers = _servers(top, strict=strict)
     idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
     in_file = _text(key)
     secret = env.get(GEMINI_KEY, "").strip() or in_file
@@ -72,12 +75,27 @@ def parse(data: bytes, path: str, env: Mapping[str, str]) -> Config:
     return replace(config, warnings=(*source.warnings, *source.faults))
 
 
-def _servers(top: Node) -> dict[str, ServerConfig]:
+def _servers(top: Node, *, strict: bool) -> dict[str, ServerConfig]:
     node = top.get("mcpServers")
     servers: dict[str, ServerConfig] = {}
     if node:
         node.object('write an object of servers, such as {"time": {"command": "uvx", …}}')
-        servers = {name: read_server(name, each) for name, each in node.members().items()}
+        for name, each in node.members().items():
+            try:
+                check_name(name, each)
+            except ConfigError as error:  # tools could not be named after it
+                if strict:
+                    raise
+                each.source.warnings.append(f"{error} Until then the server is left out.")
+                continue
+            faults = len(top.source.faults)
+            try:
+                servers[name] = read_server(name, each)
+            except ConfigError as error:
+                if strict:
+                    raise
+                del top.source.faults[faults:]
+                servers[name] = unusable_server(name, each, error)
         servers = _with_environments(top, node, servers)
     if not servers:
         stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]

@@ -1,7 +1,6 @@
 """One entry of ``mcpServers``.
 
-The rule: a mistake in the structure of an entry makes the whole file unusable. An unusable value, such as an
-unset variable or an invalid URL, makes only this server unusable: it becomes `ServerConfig.problem`.
+The rule: a mistake in an entry makes only this server unusable: it becomes `ServerConfig.problem`.
 """
 
 import os
@@ -9,12 +8,20 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from mcpzip.config.auth import ALIASES, AUTH, HEADERS_COMMAND, read_auth, read_headers_command
+from mcpzip.config.auth import (
+    ALIASES,
+    AUTH,
+    HEADERS_COMMAND,
+    get_with_aliases,
+    read_auth,
+    read_headers_command,
+)
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
+from mcpzip.model.errors import ConfigError
 from mcpzip.model.names import join, server_name_problem
 
 TRANSPORTS: Mapping[str, Transport] = {
@@ -29,7 +36,7 @@ TRANSPORTS: Mapping[str, Transport] = {
 
 STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
-OTHER_NAMES = (*ALIASES[HEADERS_COMMAND], *ALIASES[AUTH])
+OTHER_NAMES = tuple(alias for key in ("type", *REMOTE_KEYS) for alias in ALIASES.get(key, ()))
 COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
@@ -49,11 +56,28 @@ _NOT_IN_HEADER = re.compile(r"[\r\n\0]")
 MCPZIP_COMMAND = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
 
-def read_server(name: str, node: Node) -> ServerConfig:
-    """The server called ``name``. Raises ConfigError."""
+def check_name(name: str, node: Node) -> None:
+    """Raises ConfigError if ``name`` is no valid name of a server."""
     reason = server_name_problem(name)
     if reason:
         raise node.error(f"this name {reason}", "rename it with letters, digits, '-', '.' and single '_'")
+
+
+def unusable_server(name: str, node: Node, error: ConfigError) -> ServerConfig:
+    """The server called ``name`` for an entry in which `read_server` found the mistake ``error``."""
+    disabled = node.get("disabled")
+    return ServerConfig(
+        name=name,
+        transport="stdio" if node.get("command") else "http",
+        disabled=disabled is not None and disabled.value is True,
+        problem=str(error),
+    )
+
+
+def read_server(name: str, node: Node) -> ServerConfig:
+    """The server called ``name``. Raises ConfigError for a mistake in the structure of the entry. An unusable
+    value, such as an unset variable or an invalid URL, is the server's `problem`.
+    """
     node.object('write an object with a "command" or a "url"', KEYS, OTHER_NAMES)
     faults = node.source.faults
     before = len(faults)
@@ -80,7 +104,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
 
 def _transport(node: Node) -> Transport:
     """The transport that a server's keys determine. Unused keys of another transport cause a warning."""
-    kind, command, url = (node.get(key) for key in ("type", "command", "url"))
+    kind, command, url = (get_with_aliases(node, key) for key in ("type", "command", "url"))
     name = kind.text(_TYPE).strip() if kind else ""
     if command and url:
         remedy = "keep the command for a local server, or the url for a remote one"
@@ -90,10 +114,11 @@ def _transport(node: Node) -> Transport:
         raise node.error("neither a command nor a url", remedy)
     transport = TRANSPORTS.get(name.lower()) if name else "stdio" if command else "http"
     if transport is None:
-        raise Node(node.source, f"{node.path}.type", name).error(f"found {name!r}", _TYPE)
-    remote = (*REMOTE_KEYS, *OTHER_NAMES)
+        assert kind is not None
+        raise kind.error(f"found {name!r}", _TYPE)
+    remote = (*REMOTE_KEYS, *(alias for key in REMOTE_KEYS for alias in ALIASES.get(key, ())))
     needed, stray = ("command", remote) if transport == "stdio" else ("url", STDIO_KEYS)
-    if not node.get(needed):
+    if not get_with_aliases(node, needed):
         raise node.error(f'"type": "{name}" without a {needed}', f"add the {needed} or change the type")
     for unused in filter(None, map(node.get, stray)):
         unused.warn(f"not used by a server of type {transport}", "remove it")
@@ -136,7 +161,7 @@ def inherited(node: Node | None) -> tuple[str, ...] | None:
 
 
 def _remote(node: Node, server: ServerConfig) -> ServerConfig:
-    url, headers = node.get("url"), node.get("headers")
+    url, headers = get_with_aliases(node, "url"), node.get("headers")
     assert url is not None
     server = replace(
         server,

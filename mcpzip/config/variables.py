@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_UNBRACED = re.compile(r"(?:Bearer |Basic |[\w-]+=)?\$([A-Za-z_][A-Za-z0-9_]{2,})")
 _FOREIGN = re.compile(r"\$\{(?:env|input|secret|keyring|command|config):[^}]*\}")
 
 
@@ -58,3 +59,11 @@ def foreign(text: str) -> str | None:
     """The first reference in another program's syntax, such as ``${env:NAME}``; None without one."""
     found = _FOREIGN.search(text) if "${" in text else None
     return found[0] if found else None
+
+
+def has_unbraced(text: str, env: Mapping[str, str]) -> bool:
+    """Whether ``text`` is a reference without braces, such as ``$TOKEN`` or ``Bearer $TOKEN``: to a variable
+    that is set, or that has a name in capitals.
+    """
+    found = _UNBRACED.fullmatch(text) if "$" in text else None
+    return found is not None and (found[1] in env or found[1].isupper())

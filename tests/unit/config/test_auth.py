@@ -16,7 +16,7 @@ URL = "https://x.example/mcp"
 
 
 def read(document: object) -> Config:
-    return parse(json.dumps(document).encode(), FILE, ENV)
+    return parse(json.dumps(document).encode(), FILE, ENV, strict=True)
 
 
 def one(**keys: object) -> Config:

@@ -220,7 +220,7 @@ def test_an_error_names_file_place_finding_and_remedy(content, path, found, reme
         else json.dumps(content)
     )
     with pytest.raises(ConfigError) as raised:
-        parse(data if isinstance(data, bytes) else data.encode(), FILE, {})
+        parse(data if isinstance(data, bytes) else data.encode(), FILE, {}, strict=True)
     error = raised.value
     assert (error.file, error.path) == (FILE, path)
     assert found in error.found
@@ -229,12 +229,60 @@ def test_an_error_names_file_place_finding_and_remedy(content, path, found, reme
     assert "\n" not in str(error)
 
 
+IN_A_SERVER = [
+    error for error in ERRORS if str(error[1]).startswith("mcpServers.") and type(error[0]) is dict
+]
+
+
+@pytest.mark.parametrize(("content", "path", "found", "remedy"), IN_A_SERVER)
+def test_a_mistake_in_one_server_costs_that_server_only(content, path, found, remedy):
+    """A name with a space, or another client's key, and no server worked."""
+    [(name, entry)] = content["mcpServers"].items()
+    document = {**content, "mcpServers": {name: entry, "good": {"command": "good"}}}
+    config = parse(json.dumps(document).encode(), FILE, {})
+    assert config.servers["good"].problem is None
+    if (bad := config.servers.get(name)) is not None:
+        assert bad.problem is not None
+        assert bad.problem.startswith(f"{FILE}: {path}: ")
+        assert found in bad.problem
+        assert remedy in bad.problem
+        assert config.warnings == ()
+    else:  # tools could not be named after it
+        [warning] = config.warnings
+        assert warning.startswith(f"{FILE}: {path}: this name ")
+        assert warning.endswith(" Until then the server is left out.")
+    with pytest.raises(ConfigError):
+        parse(json.dumps(document).encode(), FILE, {}, strict=True)
+
+
+def test_a_server_with_a_mistake_can_be_disabled():
+    config = parse(json.dumps(one(command=3, disabled=True, env={"A": "${NOPE}"})).encode(), FILE, {})
+    assert config.servers["a"].disabled
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"httpUrl": "https://x.example/mcp"},  # Gemini CLI
+        {"serverUrl": "https://x.example/mcp"},  # Windsurf
+        {"url": "https://x.example/mcp", "transport": "streamable-http"},
+        {"url": "https://x.example/mcp", "transportType": "http"},
+    ],
+)
+def test_a_url_as_other_clients_write_it(entry):
+    config = parse(json.dumps({"mcpServers": {"a": entry}}).encode(), FILE, {})
+    server = config.servers["a"]
+    assert (server.url, server.transport, server.problem) == ("https://x.example/mcp", "http", None)
+    assert config.warnings == ()
+
+
 @pytest.mark.parametrize("nested", [b'{"a": %s}', b'{"mcpServers": {"a": {"command": "x", "args": [%s]}}}'])
 def test_no_depth_is_more_than_an_error(nested):
     limit = sys.getrecursionlimit()
     for depth in [*range(limit // 2 - 20, limit // 2 + 20, 2), *range(limit - 60, limit + 4, 2)]:
         try:
-            said = parse(nested % (b"[" * depth + b"]" * depth), FILE, {}).warnings[0]
+            said = parse(nested % (b"[" * depth + b"]" * depth), FILE, {}, strict=True).warnings[0]
         except ConfigError as error:
             said = str(error)
         assert said.startswith(f"{FILE}: ")
@@ -311,10 +359,6 @@ WARNINGS = [
     ),
     (one(command="x", comand="y"), "mcpServers.a.comand: unknown key, ignored; 'command' may be meant."),
     (
-        one(command="x", transport="stdio"),
-        "mcpServers.a.transport: unknown key, ignored; 'type' may be meant.",
-    ),
-    (
         one(command="x", excludeTools=[]),
         "mcpServers.a.excludeTools: unknown key, ignored; 'tools.deny' may be",
     ),
@@ -348,6 +392,14 @@ WARNINGS = [
     (
         one(command="x", args=["${env:T}"]),
         "mcpServers.a.args[0]: ${env:T} is not replaced; environment",
+    ),
+    (
+        one(url="https://x", headers={"Authorization": "Bearer $TOK"}),
+        "mcpServers.a.headers.Authorization: $NAME without braces is not replaced; environment",
+    ),
+    (
+        one(command="x", args=["--token=$TOK"]),
+        "mcpServers.a.args[0]: $NAME without braces is not replaced; environment",
     ),
     (
         {**GOOD, "search": {"default_limit": 51}},

@@ -264,9 +264,8 @@ def test_nothing_secret_shows():
         document["mcpServers"] = {
             "a": {"command": "a", place: secret} if place != "headers" else {"url": "http://x", place: secret}
         }
-        with pytest.raises(ConfigError) as raised:
-            read(document)
-        assert secret not in str(raised.value)
+        assert "found a string" in (problem := str(read(document).servers["a"].problem))
+        assert secret not in problem
     for said in (
         f"htp://me:{secret}@x",
         f"http://me:{secret}@x:port",
