@@ -138,12 +138,16 @@ class Child:
         """Ends the child, its group and its orphans: end of input, then SIGTERM, then SIGKILL, ``grace``
         seconds apart. reaper: as given to `start`; without it, orphans are not found.
 
-        Returns within ``2 * grace`` plus the time that the system needs to end a killed process. May be
-        called twice. If cancelled, kills at once.
+        Returns within ``2 * grace`` plus the time that the system needs to end a killed process. If
+        ``reaper`` takes over, returns within ``grace``, and what still runs then is ended by the reaper. May
+        be called twice. If cancelled, kills at once.
         """
         if self._ended:
             return
         self.close_stdin()
+        if reaper is not None and reaper.takes_over:
+            await self._leave_to(reaper, grace)
+            return
         orphans: list[OrphanProcess] = []
         try:
             exited = await self.exits_within(grace)
@@ -165,6 +169,22 @@ class Child:
             if reaper is not None:
                 reaper.remove_group(self.pid)
                 reaper.remove_mark(self.mark)
+
+    async def _leave_to(self, reaper: Reaper, grace: float) -> None:
+        """Waits ``grace`` seconds for the end of the child. Its group, if that is left, and its orphans stay
+        registered with ``reaper``.
+        """
+        try:
+            await self.exits_within(grace)
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        self._ended = True
+        if not self._group_exists():
+            reaper.remove_group(self.pid)
+        if self.exit_code is None:
+            self._process.returncode = 0  # else Popen warns that it is still running
+        self._close_pipes()
 
     async def _find_orphans(self, reaper: Reaper | None) -> list[OrphanProcess]:
         """The processes with the child's mark outside of its group."""
@@ -191,6 +211,9 @@ class Child:
         self._signal_group(terminate=False)
         self._process.kill()
         self._process.wait()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
         self.close_stdin()
         for stream in (self._process.stdout, self._process.stderr):
             if stream:
@@ -204,6 +227,18 @@ class Child:
             if time.monotonic() >= deadline:
                 return False
             await asyncio.sleep(backoff.next())
+        return True
+
+    def _group_exists(self) -> bool:
+        """Whether a process of the child's group is left. POSIX only."""
+        if sys.platform == "win32":
+            return False
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # macOS says so of processes that have exited and are not reaped
+            pass
         return True
 
     def _signal_group(self, *, terminate: bool) -> None:

@@ -54,8 +54,20 @@ class Reaper:
         self._registered: set[int | str] = set()
         self._lock = threading.Lock()
         self._closed = False
+        self._taking_over = False
         self._running_scan: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
         self._next_scan: asyncio.Task[dict[str, list[OrphanProcess]]] | None = None
+
+    def take_over(self) -> None:
+        """Leaves the processes that are still registered at `close` to the shell, because mcpzip is about to
+        exit and must not wait for them.
+        """
+        self._taking_over = True
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether `take_over` was called, and the shell is there to do it."""
+        return self._taking_over and self._shell is not None and self._shell.poll() is None
 
     def add_mark(self, mark: str) -> None:
         """Registers the processes with ``mark``; does nothing if it is "".

@@ -51,6 +51,10 @@ from mcpzip.wire import (
 )
 from mcpzip.wire.client_info import CLIENT_INFO
 
+EXIT_GRACE = 0.15
+"""Seconds that processes have to exit after the end of their input when mcpzip exits. Some clients kill
+mcpzip 0.5 s after SIGINT.
+"""
 QUICK_GRACE = 0.4
 """Seconds between end of input, SIGTERM and SIGKILL when mcpzip itself must exit within 2 s."""
 GRACE = 2.0

@@ -24,7 +24,7 @@ from mcpzip.model.errors import (
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import NOBODY, BoundClient, Origin, ProgressSink
-from mcpzip.transport.connection import GRACE, QUICK_GRACE, Connection
+from mcpzip.transport.connection import EXIT_GRACE, GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.transport.health import Health, Listing, Rest, problem
 from mcpzip.transport.login_wait import LoginWait
@@ -283,14 +283,18 @@ class Pool:
         return state is not None and state.login.over
 
     async def close(self) -> None:
-        """Closes every connection and ends every process, within about a second."""
+        """Closes every connection, because mcpzip is about to exit. Processes that don't exit soon after the
+        end of their input are ended after mcpzip has exited, if the system allows that, else here.
+        """
         self._closed = True
+        self._reaper.take_over()
         entries = [entry for state in self._states.values() for entry in state.entries.values()]
         connecting = [entry.connecting for entry in entries if entry.connecting is not None]
         for task in (*connecting, *self._background):
             task.cancel()
         connections = [entry.connection for entry in entries if entry.connection is not None]
-        closing = [connection.close(QUICK_GRACE) for connection in (*connections, *self._closing.values())]
+        grace = EXIT_GRACE if self._reaper.takes_over else QUICK_GRACE
+        closing = [connection.close(grace) for connection in (*connections, *self._closing.values())]
         for entry in entries:
             if entry.expiry is not None:
                 entry.expiry.cancel()
