@@ -20,10 +20,6 @@ BROKEN = {
     "torn": '{"mcpServers": {"a": {"command": "x"',
     "no object": "[]",
     "wrong types": '{"mcpServers": []}',
-    "both": '{"mcpServers": {"a": {"command": "x", "url": "http://127.0.0.1/"}}}',
-    "neither": '{"mcpServers": {"a": {}}}',
-    "bad name": '{"mcpServers": {"a__b": {"command": "x"}}}',
-    "unknown type": '{"mcpServers": {"a": {"type": "carrier-pigeon", "url": "http://127.0.0.1/"}}}',
     "bad timeout": '{"mcpServers": {}, "call_timeout_seconds": "soon"}',
 }
 
@@ -117,14 +113,27 @@ def test_a_snapshot_that_cannot_be_kept_is_told_once(fake_mcp: Fake, tmp_path: P
     assert (tmp_path / "stderr.log").read_text().count("can't be written") == 1
 
 
-def test_an_unset_variable_costs_one_server_only(fake_mcp: Fake, tmp_path: Path) -> None:
+def test_a_mistake_in_an_entry_costs_that_server_only(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=[PAY])
-    others = {"bank": {"command": "bank", "env": {"TOKEN": "${MCPZIP_TEST_SURELY_UNSET}"}}}
+    others = {
+        "unset": {"command": "bank", "env": {"TOKEN": "${MCPZIP_TEST_SURELY_UNSET}"}},
+        "both": {"command": "x", "url": "http://127.0.0.1/"},
+        "neither": {},
+        "pigeon": {"type": "carrier-pigeon", "url": "http://127.0.0.1/"},
+        "a name": {"command": "x"},
+    }
     with serving(tmp_path, shop, others=others) as client:
         client.finds("pay an invoice", "shop__pay_invoice")
-        status = client.status()
-        assert "bank: failing" in status
-        assert "MCPZIP_TEST_SURELY_UNSET" in status
+        status = client.status().splitlines()
+        for server, why in (
+            ("unset", "MCPZIP_TEST_SURELY_UNSET"),
+            ("both", "both a command and a url"),
+            ("neither", "neither a command nor a url"),
+            ("pigeon", "found 'carrier-pigeon'"),
+        ):
+            [line] = [line for line in status if line.startswith(f"{server}: failing")]
+            assert why in line
+    assert "this name has a character other than" in (tmp_path / "stderr.log").read_text()
 
 
 def test_an_idle_server_is_ended_and_started_again(fake_mcp: Fake, tmp_path: Path) -> None:
