@@ -9,7 +9,7 @@ nox.options.sessions = ["lint", "types", "architecture", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def install(session: nox.Session) -> None:
@@ -49,6 +49,18 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session
+def coverage(session: nox.Session) -> None:
+    """All tests with branch coverage, of child processes too; then the report. Twice as slow as the tests."""
+    install(session)
+    install_servers(session)
+    session.install("-q", "coverage>=7.10")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs, success_codes=[0, 1])
+    session.run("coverage", "combine", "-q")
+    session.run("coverage", "report", "--sort=cover")
+
+
+@nox.session
 def lowest(session: nox.Session) -> None:
     """The unit tests, commands and HTTP, with the oldest dependencies that pyproject.toml admits."""
     session.install("-q", "uv")
@@ -77,6 +89,17 @@ def e2e(session: nox.Session) -> None:
     install(session)
     install_servers(session)
     session.run("python", "-m", "pytest", "tests/e2e", *session.posargs)
+
+
+@nox.session
+def clients(session: nox.Session) -> None:
+    """Claude Code, Codex, Gemini CLI and opencode (1.2 GB from npm) read what `mcpzip migrate` writes."""
+    install(session)
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+    session.run("npm", "ci", "--prefix", "tests/e2e", *options, external=True)
+    # Not `npm ci`: it refuses a lock that lacks packages for other systems, and a registry may lack them.
+    session.run("npm", "install", "--no-save", "--prefix", "tests/clients", *options, external=True)
+    session.run("python", "-m", "pytest", "-n", "0", "tests/clients", *session.posargs)
 
 
 @nox.session
