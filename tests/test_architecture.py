@@ -28,6 +28,7 @@ FLOORS = (
     ("mcpzip.transport",),
     ("mcpzip.proxy",),
     ("mcpzip.server",),
+    ("mcpzip.doctor",),
     ("mcpzip.cli",),
 )
 """From the ground up. A folder imports from the floors below it, and never from its neighbour."""

@@ -20,9 +20,9 @@ _PARAMETER = re.compile(
 class Challenge:
     """A refusal of a request, as far as OAuth is concerned.
 
-    status: HTTP's. scope: what a token has to cover, "" if the server does not say. error: the error code
-    (RFC 6750, 3.1). resource_metadata: the URL of the server's metadata (RFC 9728, 5.1). protocol_version:
-    the MCP version of the refused request, "" if it had none.
+    status: the HTTP status, 401 or 403. scope: what a token has to cover, "" if the server does not say.
+    error: the error code (RFC 6750, 3.1). resource_metadata: the URL of the server's metadata (RFC 9728,
+    5.1). protocol_version: the MCP version of the refused request, "" if it had none.
     """
 
     status: int = 401

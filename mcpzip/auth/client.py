@@ -1,5 +1,6 @@
-"""Who we are to an authorization server: a client registered by hand, or by us (RFC 7591), or described at a
-URL (draft-ietf-oauth-client-id-metadata-document); and how its endpoints are shown who asks (pure).
+"""The OAuth client that mcpzip is to an authorization server: its id (configured, registered by RFC 7591, or
+a URL with its metadata: draft-ietf-oauth-client-id-metadata-document), and how it authenticates at the token
+endpoint (pure).
 """
 
 import base64

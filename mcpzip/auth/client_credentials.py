@@ -32,7 +32,9 @@ async def token_form(
 
 
 def _signed(config: AuthConfig, audience: str) -> str:
-    """An assertion of who we are for the authorization server ``audience``. Raises LoginError."""
+    """The JWT by which mcpzip authenticates at the token endpoint of ``audience`` (RFC 7523, 2.2), signed
+    with the configured key. Raises LoginError.
+    """
     try:
         import jwt
     except ImportError:

@@ -25,6 +25,7 @@ import msgspec
 
 from mcpzip.config.schema import ServerConfig
 from mcpzip.config.server import HEADER_NAME
+from mcpzip.model.error_line import error_line
 from mcpzip.model.errors import LoginError
 from mcpzip.model.redaction import redact, register_header
 from mcpzip.system.pipes import read_from
@@ -71,7 +72,7 @@ class HeadersCommand(httpx.Auth):
 
     def __init__(self, server: ServerConfig, *, now: Callable[[], float] = time.time) -> None:
         """now: Unix s."""
-        self._server, self._now = server, now
+        self.server, self._now = server, now
         self._origin = _origin(httpx.URL(server.url))
         self._printed: Printed | None = None
         self._run: asyncio.Task[Printed] | None = None
@@ -105,13 +106,13 @@ class HeadersCommand(httpx.Auth):
         if printed is not None and self._now() < printed.until:
             return printed
         if self._run is None:
-            self._run = asyncio.create_task(self._renew(), name=f"headers-{self._server.name}")
+            self._run = asyncio.create_task(self._renew(), name=f"headers-{self.server.name}")
             self._run.add_done_callback(self._ended)
         return await asyncio.shield(self._run)
 
     async def _renew(self) -> Printed:
-        command = self._server.headers_command
-        own = {"MCPZIP_SERVER_NAME": self._server.name, "MCPZIP_SERVER_URL": self._server.url}
+        command = self.server.headers_command
+        own = {"MCPZIP_SERVER_NAME": self.server.name, "MCPZIP_SERVER_URL": self.server.url}
         out = await _output(command, {**os.environ, **own})
         self._printed = read_printed(out, self._now())
         for name, value in self._printed.headers.items():
@@ -218,11 +219,10 @@ async def _output(command: tuple[str, ...], env: Mapping[str, str]) -> bytes:
 
 
 def _last_words(err: bytearray) -> str:
-    lines = [line.strip() for line in err.decode("utf-8", "replace").splitlines()]
-    last = next((line for line in reversed(lines) if line), "")
-    if not last:
+    said = error_line(err.decode("utf-8", "replace").splitlines())
+    if not said:
         return ""
-    shown = _CREDENTIALS.sub(lambda found: "".join(each or "" for each in found.groups()) + "…", redact(last))
+    shown = _CREDENTIALS.sub(lambda found: "".join(each or "" for each in found.groups()) + "…", redact(said))
     return f": {shown[:_SHOWN]}"
 
 

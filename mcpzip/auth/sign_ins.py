@@ -7,11 +7,14 @@ first server over HTTP.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mcpzip.auth.failure import AuthFailure
-from mcpzip.config import Config, ServerConfig, config_path
+from mcpzip.config import Config, ServerConfig
+from mcpzip.config.diff import same_connection
+from mcpzip.config.paths import command_line
 
 if TYPE_CHECKING:
     import httpx
@@ -30,6 +33,8 @@ class SignIns:
         self._store: Store | None = None
         self._signers: dict[str, OAuth] = {}
         self._programs: dict[str, HeadersCommand] = {}
+        self._replaced: list[OAuth] = []
+        self._lock = threading.Lock()
 
     @property
     def store(self) -> Store:
@@ -47,12 +52,22 @@ class SignIns:
         if server.headers_command:
             from mcpzip.auth.headers import HeadersCommand
 
-            return self._programs.setdefault(server.name, HeadersCommand(server))
+            with self._lock:
+                program = self._programs.get(server.name)
+                if program is None or not same_connection(program.server, server):
+                    program = self._programs[server.name] = HeadersCommand(server)
+                return program
         if server.auth is None:
             return None
         from mcpzip.auth.oauth import OAuth
 
-        return self._signers.setdefault(server.name, OAuth(server, self.store))
+        with self._lock:
+            signer = self._signers.get(server.name)
+            if signer is None or not same_connection(signer.server, server):  # the config was edited
+                if signer is not None:
+                    self._replaced.append(signer)
+                signer = self._signers[server.name] = OAuth(server, self.store)
+            return signer
 
     def failure(self, server: str) -> AuthFailure | None:
         """Why ``server`` last refused what was sent to it, as far as signing in goes."""
@@ -73,17 +88,9 @@ class SignIns:
 
     def command(self, server: str) -> str:
         """The command with which a person signs in to ``server``."""
-        words = ["mcpzip", "auth", "login", server]
-        if self._config.path != config_path(
-            None, {key: os.environ[key] for key in _HOMES if key in os.environ}
-        ):
-            words += ["--config", self._config.path]
-        return " ".join(f'"{word}"' if " " in word else word for word in words)
+        return command_line(["mcpzip", "auth", "login", server], self._config.path, os.environ)
 
     async def close(self) -> None:
         """Waits a moment for tokens that are being had."""
-        for signer in self._signers.values():
+        for signer in (*self._signers.values(), *self._replaced):
             await signer.close()
-
-
-_HOMES = ("HOME", "USERPROFILE")

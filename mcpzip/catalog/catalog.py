@@ -10,7 +10,7 @@ The rules:
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -32,6 +32,9 @@ from mcpzip.model.quoting import shortened
 from mcpzip.wire import split_object
 from mcpzip.wire.json_iter import WHITESPACE
 
+RECONFIGURED = "its configuration changed after its tools were listed"
+"""The error of a server whose tools were listed with other settings. It is about the list, not a process."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
@@ -39,11 +42,13 @@ class ServerRecord:
 
     entries: the tools, sorted by name. fetched_at: when they were last listed (Unix seconds), or None.
     error, stale_since: why listing fails, and since when (Unix seconds); both None if the last listing
-    worked. protocol: the protocol version last used. fingerprint: of the server's config at the last listing;
-    "" if unknown. title, instructions: as the server sent them; "" if missing. warnings: sentences about
-    parts of its lists that can't be used. prompts, resources, templates: JSON texts as received, sorted by
-    name, URI and URI template. capabilities: JSON text of an object. info: ``serverInfo`` as JSON text; b""
-    if missing. ttl: seconds for which the server said its lists are valid; None if it didn't.
+    worked. earlier: whether another process recorded the error, which may have a reason that this one doesn't
+    have, such as its environment. protocol: the protocol version last used. fingerprint: of the server's
+    config at the last listing; "" if unknown. title, instructions: as the server sent them; "" if missing.
+    warnings: sentences about parts of its lists that can't be used. prompts, resources, templates: JSON texts
+    as received, sorted by name, URI and URI template. capabilities: JSON text of an object. info:
+    ``serverInfo`` as JSON text; b"" if missing. ttl: seconds for which the server said its lists are valid;
+    None if it didn't.
     """
 
     name: str
@@ -62,11 +67,17 @@ class ServerRecord:
     capabilities: bytes = b"{}"
     info: bytes = b""
     ttl: float | None = None
+    earlier: bool = field(default=False, compare=False)
 
     @property
     def stale(self) -> bool:
         """Whether the last listing failed, so that the tools may have changed since."""
         return self.error is not None
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last listing failed in this process."""
+        return self.error is not None and not self.earlier
 
     def declares(self, capability: str) -> bool:
         """Whether the server declares ``capability`` (``prompts``, ``resources``, ``completions``, …)."""
@@ -287,14 +298,15 @@ def _parsed(server: str, raw: bytes) -> Entry:
 
 def _failed(before: ServerRecord, update: Failed) -> ServerRecord:
     since = before.stale_since if before.stale and before.stale_since is not None else update.at
-    return replace(before, error=cut(update.reason, limits.REASON), stale_since=since)
+    return replace(before, error=cut(update.reason, limits.REASON), stale_since=since, earlier=False)
 
 
 def _reconfigured(record: ServerRecord, fingerprint: str) -> ServerRecord:
     return replace(
         record,
-        error="its configuration changed after its tools were listed",
+        error=RECONFIGURED,
         stale_since=record.stale_since if record.stale else record.fetched_at,
         protocol=None,
         fingerprint=fingerprint,
+        earlier=False,
     )

@@ -1,4 +1,4 @@
-"""Tool names that are similar to an unknown one.
+""" "Did you mean": the tool names that are similar to a name that doesn't exist.
 
 The rule: case, separators and a missing server don't count: ``sendMessage``, ``send-message`` and
 ``Slack.send_message`` all mean ``slack__send_message``. The similarity of what remains is Dice's coefficient

@@ -24,9 +24,11 @@ import re
 
 import msgspec
 
-from mcpzip.catalog.catalog import Catalog, ServerRecord
+from mcpzip.catalog.catalog import RECONFIGURED, Catalog, ServerRecord
 from mcpzip.catalog.list_checks import Problems, checked_object, checked_offers
 from mcpzip.catalog.parts import Parts
+from mcpzip.config.paths import snapshot_path
+from mcpzip.config.schema import Config
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
@@ -101,6 +103,18 @@ def load(path: str, config_path: str) -> Loaded:
         return _original(path, data) if data.lstrip()[:1] == b"[" else _ours(path, data, config_path)
     except UnusableError as error:
         return _unusable(path, str(error))
+
+
+def load_for(config: Config) -> Loaded:
+    """The catalog stored for ``config``. With a project that was never used before, it begins with what is
+    stored for the config alone. Never raises.
+    """
+    path = snapshot_path(config.state_path)
+    if not config.project or os.path.lexists(path):
+        return load(path, config.state_path)
+    catalog, warnings = load(snapshot_path(config.path), config.path)
+    known = {name: one for name, one in catalog.servers.items() if name not in config.project_servers}
+    return Catalog(known), warnings
 
 
 def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
@@ -217,6 +231,7 @@ def _catalog(path: str, servers: dict[str, _Server]) -> Loaded:
             capabilities=capabilities or b"{}",
             info=info,
             ttl=server.ttl,
+            earlier=server.error not in (None, RECONFIGURED),
         )
         warnings.extend(f"{path}: {each}" for each in problems.sentences())
     return Catalog(records), tuple(warnings)

@@ -17,7 +17,9 @@ from mcpzip.config.schema import ServerConfig
 class View:
     """Filters catalogs by the config. The result for a server is cached until its record changes."""
 
-    def __init__(self, servers: Mapping[str, ServerConfig]) -> None:
+    def __init__(self, servers: Mapping[str, ServerConfig], before: "View | None" = None) -> None:
+        """before: the view of the config before an edit; results for servers with the same globs are kept."""
+        self._globs = {name: (server.tools_allow, server.tools_deny) for name, server in servers.items()}
         self._allowed = {
             name: _tool_filter(server.tools_allow, server.tools_deny)
             if server.tools_allow is not None or server.tools_deny
@@ -28,6 +30,9 @@ class View:
         """By name of each enabled server: whether a tool is shown; None if all are."""
         self._cache: dict[str, tuple[ServerRecord, ServerRecord]] = {}
         """By name: the record that was filtered last, and the result."""
+        if before is not None:
+            same = {name for name, globs in self._globs.items() if before._globs.get(name) == globs}
+            self._cache = {name: found for name, found in before._cache.items() if name in same}
 
     def of(self, catalog: Catalog) -> Catalog:
         """``catalog`` without disabled and unconfigured servers, and without tools that their server's globs

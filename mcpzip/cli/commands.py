@@ -20,15 +20,21 @@ _OF_CONFIG = ("add", "add-json", "disable", "edit", "enable", "remove", "rename"
 _OTHERS = (
     "auth",
     "call",
+    "config",
     "demo",
     "describe",
+    "doctor",
+    "init",
+    "logs",
     "migrate",
     "refresh",
     "search",
     "serve",
     "servers",
+    "status",
     "tokens",
     "tools",
+    "trust",
     "usage",
 )
 COMMANDS: Mapping[str, str] = {
@@ -73,7 +79,8 @@ class _Commands(click.Group):
 def commands(context: click.Context, config: str | None) -> None:
     """Three tools in front of every MCP server your agent talks to.
 
-    The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json.
+    The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json. The log
+    lies in the folder "logs" beside it: mcpzip logs.
     Exit codes: 0 done, 1 failed, 2 the request or the config is wrong.
     """
     if config is not None:

@@ -37,6 +37,10 @@ WIDE = 200
 _LABEL = 60
 """Characters beside a progress bar, which has one line."""
 _INDENT = "  "
+_GAP = 2
+"""Spaces between the columns of a table."""
+_LEAST = 30
+"""Columns that a wide column of a table has at least."""
 _AS_JSON = JSONHighlighter()
 
 
@@ -70,6 +74,13 @@ def configure_streams() -> None:
 def say(text: str, style: str = "") -> None:
     """Prints lines for people on stdout, without wrapping."""
     _out.print(Text(sanitize.lines(text), style), soft_wrap=True)
+
+
+def wrapped(text: str, style: str = "", *, indent: int = 2) -> None:
+    """Prints a paragraph for people on stdout, redacted, indented, and wrapped at words."""
+    width = max(_out.width - indent, 20)
+    for line in Text(sanitize.lines(redact(text)), style).wrap(_out, width, overflow="fold"):
+        _out.print(Text(" " * indent) + line, soft_wrap=True)
 
 
 def note(text: str) -> None:
@@ -134,40 +145,91 @@ class _HangingIndent:
 
 
 class Table:
-    """A table. headings: ``>`` before one right-aligns its column. wide: columns that share the remaining
-    width. bold: a column in bold.
+    """A table, or where that would be too narrow, its rows one below the other. A cell of the first
+    column is split only if it is longer than a line.
+
+    headings: ``>`` before one right-aligns its column. wide: columns that share the remaining width.
+    optional: columns that are left out where there is no room, the first one first. bold: a column in bold.
     """
 
-    def __init__(self, *headings: str, wide: Sequence[str] = (), title: str = "", bold: str = "") -> None:
-        self._table = RichTable(box=None, pad_edge=bool(title), title_justify="left")
-        if title:
-            self._table.title = Text(sanitize.one_line(title), "italic")
-        for each in headings:
-            name = each.lstrip(">")
-            self._table.add_column(
-                styled(name),
-                justify="right" if each.startswith(">") else "left",
-                style="bold green" if name == bold else None,
-                ratio=1 if name in wide else None,
-                overflow="fold",
-            )
+    def __init__(
+        self,
+        *headings: str,
+        wide: Sequence[str] = (),
+        optional: Sequence[str] = (),
+        title: str = "",
+        bold: str = "",
+    ) -> None:
+        self._names = [heading.lstrip(">") for heading in headings]
+        self._right = [heading.startswith(">") for heading in headings]
+        self._wide, self._optional, self._title, self._bold = wide, optional, title, bold
+        self._rows: list[list[Text]] = []
 
     def row(self, *cells: Cell) -> None:
         """Adds a row. Strings are not read as markup."""
-        first, *others = map(_cell, cells)
-        self._table.add_row(_HangingIndent(first), *others)
+        self._rows.append([_cell(cell) for cell in cells])
 
     def show(self) -> None:
         """Prints the table, if it has rows."""
-        if not self._table.row_count:
+        if not self._rows:
             return
+        columns = list(range(len(self._names)))
+        for name in self._optional:
+            if not self._has_room(columns):
+                columns.remove(self._names.index(name))
+        if not self._has_room(columns):
+            for row in self._rows:
+                self._print_stacked(row, columns)
+            return
+        table = self._table(columns)
         if _out.is_terminal or _out.record:
-            _out.print(self._table)
+            _out.print(table)
             return
         with _out.capture() as printed:
-            _out.print(self._table)
+            _out.print(table)
         for line in printed.get().splitlines():  # a program, or a file, has no use for the padding
             _out.print(Text(line.rstrip()), soft_wrap=True)
+
+    def _has_room(self, columns: Sequence[int]) -> bool:
+        """Whether each cell of ``columns`` fits on a line, and wide ones have `_LEAST` columns."""
+        used = 0
+        for at in columns:
+            lines = [line for row in self._rows for line in row[at].split("\n")]
+            longest = max([len(self._names[at]), *(line.cell_len for line in lines)])
+            used += min(longest, _LEAST) if self._names[at] in self._wide else longest
+        return used + _GAP * (len(columns) - 1) <= _out.width
+
+    def _print_stacked(self, row: Sequence[Text], columns: Sequence[int]) -> None:
+        """Prints the first cell on a line, and the others indented below it, numbers with their headings."""
+        _out.print(_HangingIndent(Text(row[0].plain, "bold")))
+        short: list[Text] = []
+        below: list[Text] = []
+        for at in columns[1:]:
+            if row[at].plain:
+                cells = below if self._names[at] in self._wide else short
+                cells.append(Text(f"{self._names[at]} ") + row[at] if self._right[at] else row[at])
+        width = max(_out.width - len(_INDENT), 1)
+        for cell in (Text("  ").join(short), *below):
+            for line in cell.wrap(_out, width, overflow="fold") if cell.plain else ():
+                _out.print(Text(_INDENT) + line, soft_wrap=True)
+
+    def _table(self, columns: Sequence[int]) -> RichTable:
+        table = RichTable(box=None, pad_edge=bool(self._title), title_justify="left")
+        if self._title:
+            table.title = Text(sanitize.one_line(self._title), "italic")
+        for at in columns:
+            name = self._names[at]
+            table.add_column(
+                styled(name),
+                justify="right" if self._right[at] else "left",
+                style="bold green" if name == self._bold else None,
+                ratio=1 if name in self._wide else None,
+                overflow="fold",
+            )
+        for row in self._rows:
+            first, *others = (row[at] for at in columns)
+            table.add_row(_HangingIndent(first), *others)
+        return table
 
 
 def panel(text: str) -> None:
@@ -197,10 +259,25 @@ def save_svg(path: str | None, title: str) -> Iterator[None]:
 # ---- waiting
 
 
+def _is_plain() -> bool:
+    """Whether the user wants nothing that moves (https://no-color.org), or the terminal can't show it."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+
+
+def _is_still() -> bool:
+    """Whether nothing on stderr may move."""
+    return not _err.is_terminal or _is_plain()
+
+
 @contextmanager
 def spinner(text: str, *, aside: bool = False) -> Iterator[None]:
     """Shows ``text`` while the context runs. aside: on stderr, and only on a terminal."""
     shown = Text(sanitize.one_line(text))
+    if aside and _is_plain():
+        if _err.is_terminal:
+            _err.print(shown, soft_wrap=True)
+        yield
+        return
     with (_err.status(shown) if _err.is_terminal else nullcontext()) if aside else _out.status(shown):
         yield
 
@@ -214,7 +291,9 @@ def counting_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
         TextColumn("{task.completed}/{task.total}", markup=False),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:
+    with Progress(
+        *columns, console=_err, transient=True, disable=not _err.is_terminal or _is_plain()
+    ) as progress:
         bar = progress.add_task(sanitize.one_line(what, _LABEL), total=total)
         yield lambda: progress.advance(bar)
 
@@ -230,7 +309,9 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], Non
         TaskProgressColumn("{task.percentage:>3.0f}%", markup=False),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as progress:
+    with Progress(
+        *columns, console=_err, transient=True, disable=not _err.is_terminal or _is_plain()
+    ) as progress:
         bar = progress.add_task(sanitize.one_line(what, _LABEL), total=None)
 
         def update(done: float, total: float | None, message: str) -> None:

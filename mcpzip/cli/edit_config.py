@@ -17,7 +17,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.system.files import write_atomic
 
-_RESTART = "Agents see it when they start mcpzip again."
+_USED = "A running mcpzip uses it within a second."
 _config = click.option("-c", "--config", metavar="FILE", help="The config file.")
 _names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 
@@ -86,7 +86,7 @@ def add_json(name: str, entry: str, force: bool, no_check: bool, config: str | N
 def _add(name: str, entry: dict[str, Any], config: str | None, *, force: bool, check: bool) -> int:
     file = _open(config)
     change = file.add(name, entry, replace=force)
-    found = asyncio.run(_listed(change, name)) if check and entry.get("disabled") is not True else None
+    found = asyncio.run(listed_after(change, name)) if check and entry.get("disabled") is not True else None
     if isinstance(found, Failed) and not found.reason.startswith(NEEDS_LOGIN):
         console.warn(f"{name} was not added, because it does not answer: {found.reason.rstrip('.')}.")
         console.warn("To add it all the same, repeat this with --no-check.")
@@ -95,15 +95,15 @@ def _add(name: str, entry: dict[str, Any], config: str | None, *, force: bool, c
     if isinstance(found, Listed):
         count = len(found.tools)
         tools = f"{count} {'tool' if count == 1 else 'tools'}"
-        console.say(f"Added {name} with {tools} to {file.path}. {_RESTART}")
+        console.say(f"Added {name} with {tools} to {file.path}. {_USED}")
     else:
-        console.say(f"Added {name} to {file.path}. {_RESTART}")
+        console.say(f"Added {name} to {file.path}. {_USED}")
     if isinstance(found, Failed):
         console.say(f"It needs a login: mcpzip auth login {name}")
     return 0
 
 
-async def _listed(change: Change, name: str) -> Listed | Failed:
+async def listed_after(change: Change, name: str) -> Listed | Failed:
     """The tools of ``name`` in the config as ``change`` leaves it."""
     config = parse(change.after, change.path, os.environ)
     with console.spinner(f"asking {name} for its tools", aside=True):
@@ -131,7 +131,7 @@ def rename(name: str, new: str, config: str | None) -> int:
     """Rename a server. Its tools get the new name in front of theirs; a login stays valid."""
     file = _open(config)
     write(file.rename(name, new))
-    console.say(f"Renamed {name} to {new} in {file.path}. {_RESTART}")
+    console.say(f"Renamed {name} to {new} in {file.path}. {_USED}")
     return 0
 
 
@@ -154,7 +154,7 @@ def disable(names: tuple[str, ...], config: str | None) -> int:
 def _enable(names: tuple[str, ...], config: str | None, *, enabled: bool) -> int:
     file = _open(config)
     write(file.enable(names, enabled=enabled))
-    console.say(f"Switched {', '.join(names)} {'on' if enabled else 'off'} in {file.path}. {_RESTART}")
+    console.say(f"Switched {', '.join(names)} {'on' if enabled else 'off'} in {file.path}. {_USED}")
     return 0
 
 
@@ -170,7 +170,7 @@ def edit(config: str | None) -> int:
     for warning in loaded.warnings:
         console.warn(warning)
     count = len(loaded.servers)
-    console.say(f"{path} is valid: {count} {'server' if count == 1 else 'servers'}. {_RESTART}")
+    console.say(f"{path} is valid: {count} {'server' if count == 1 else 'servers'}. {_USED}")
     return 0
 
 

@@ -48,13 +48,22 @@ def explain(question: SearchRequest, results: Results, searcher: Searcher, catal
     ranks = {hit: rank for rank, hit in enumerate(results.hits, 1)}
     for hits in _by_need(results):
         table = console.Table(
-            ">#", "tool", ">score", "tier", ">words", ">meaning", "words found in", "matched", "moved by"
+            "tool",
+            ">#",
+            ">score",
+            "tier",
+            ">words",
+            ">meaning",
+            "words found in",
+            "matched",
+            "moved by",
+            wide=("words found in", "matched", "moved by"),
         )
         for hit in hits:
             fields = _fields(question, hit, searcher)
             table.row(
-                str(ranks[hit]),
                 _name(hit),
+                str(ranks[hit]),
                 f"{hit.score:.3f}",
                 hit.tier,
                 f"{hit.words:.2f}",

@@ -51,14 +51,14 @@ def migrate(
     if back:
         return _undo(path, as_json=as_json)
     clients = _chosen(names, claude_config)
-    command, arguments = _ourselves(config, path)
+    command, arguments = ourselves(config, path)
     found = plan(clients, path, os.environ, command=command, arguments=arguments, project=os.getcwd())
     if as_json:
         if not dry_run and found.changes:
             make(found.changes, path)
         console.data(_as_json(found, path, changed=bool(found.changes) and not dry_run))
         return 0
-    _show(found, path)
+    show_moves(found, path)
     if not found.changes:
         return 0
     if dry_run:
@@ -93,7 +93,7 @@ def _chosen(names: Sequence[str], claude_config: str | None) -> list[Client]:
     return [clients[name] for name in dict.fromkeys(names)] or list(clients.values())
 
 
-def _ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
+def ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
     """How a client starts mcpzip: by its whole path, because desktop programs lack the shell's PATH."""
     program = os.path.abspath(sys.argv[0])
     if os.path.splitext(os.path.basename(program))[0] != "mcpzip" or not os.access(program, os.X_OK):
@@ -103,7 +103,7 @@ def _ourselves(config: str | None, path: str) -> tuple[str, list[str]]:
     return program or sys.executable, [*start, "--config", path] if here else start
 
 
-def _show(found: Plan, path: str) -> None:
+def show_moves(found: Plan, path: str) -> None:
     """What is moved, and what stays and why."""
     if found.moves:
         table = console.Table("SERVER", "FROM", "TO", wide=("TO",), bold="SERVER")

@@ -13,8 +13,8 @@ import click
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
-from mcpzip.config import Config, config_path, load, snapshot_path
-from mcpzip.config.paths import cache_folder
+from mcpzip.config import Config, config_path, load
+from mcpzip.config.paths import cache_folder, find_project
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
@@ -52,7 +52,7 @@ async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> Asy
     """A proxy with this config and its snapshot; it starts servers when they are needed. semantic: replaces
     the config's. Raises ConfigError.
     """
-    loaded = load(config, os.environ)
+    loaded = load(config, os.environ, find_project(os.environ))
     if semantic is not None:
         loaded = replace(loaded, search=replace(loaded.search, semantic=semantic))
     async with proxy_with(loaded) as proxy:
@@ -62,7 +62,7 @@ async def open_proxy(config: str, semantic: SemanticConfig | None = None) -> Asy
 @asynccontextmanager
 async def proxy_with(loaded: Config) -> AsyncIterator[Proxy]:
     """A proxy with this config and its snapshot."""
-    catalog, warnings = snapshot.load(snapshot_path(loaded.path), loaded.path)
+    catalog, warnings = snapshot.load_for(loaded)
     for warning in (*loaded.warnings, *warnings, *foreign_files(cache_folder(loaded.path))):
         warn(warning)
     proxy = Proxy(loaded, catalog, warn)

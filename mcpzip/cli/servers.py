@@ -5,7 +5,7 @@ import time
 import click
 
 from mcpzip.cli import console
-from mcpzip.cli.proxy_session import list_servers, with_proxy
+from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus
@@ -22,17 +22,25 @@ _STYLES = {
 
 
 @click.command()
+@click.argument("names", nargs=-1, metavar="[SERVER]...")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("--cached", is_flag=True, help="Show what is known, without starting or asking a server.")
 @with_proxy
-async def servers(proxy: Proxy, as_json: bool, cached: bool) -> int:
-    """Ask every server for its tools and say what is wrong with those that fail.
+async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: bool) -> int:
+    """Ask every server, or those named, for its tools and say what is wrong with those that fail.
+
+    \b
+    mcpzip servers            all of them
+    mcpzip servers slack      one
+    mcpzip servers --cached   what is known; starts none
 
     Exit code 1 when any server fails or needs a login.
     """
+    wanted = {known_server(proxy, name) for name in names} or set(proxy.config.servers)
     if not cached:
-        await list_servers(proxy, [one.name for one in proxy.status() if one.state != "disabled"])
-    found = proxy.status()
+        asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
+        await list_servers(proxy, asked)
+    found = [one for one in proxy.status(earlier=cached) if one.name in wanted]
     if as_json:
         console.data([one.as_json() for one in found])
     else:
@@ -46,7 +54,8 @@ def show(found: list[ServerStatus], config: str) -> None:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
     headings = ("server", "transport", "state", ">tools", "listed", "protocol", "what is wrong")
-    table = console.Table(*headings, wide=("what is wrong",))
+    optional = ("protocol", "transport", "listed")
+    table = console.Table(*headings, wide=("what is wrong",), optional=optional)
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         wrong = "; ".join(part.removesuffix(".") for part in (one.reason, *one.warnings) if part)

@@ -41,7 +41,11 @@ def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | 
     for warning in warnings:
         warn(warning)
     if names:
+        if unknown := [name for name in names if name not in uses]:
+            warn(f"No use of {', '.join(unknown)} is remembered; mcpzip usage lists all.")
         uses = {name: uses[name] for name in names if name in uses}
+        if not uses and not as_json:
+            return 1
     if as_json:
         rows = [
             {"name": name, "calls": round(count, 4), "last": uses[name].at}

@@ -154,6 +154,25 @@ def write(change: Change) -> None:
         raise MigrationError(f"{change.path} can't be written: {error.strerror}.") from error
 
 
+def registration(client: Client, command: str, arguments: Sequence[str]) -> Change | None:
+    """The change that registers mcpzip with ``client``: in the first of its files that exists, else in a new
+    one. None if it is registered. Raises MigrationError.
+    """
+    path = next((path for path in client.files if os.path.exists(path)), client.files[0])
+    before = read_file(path)
+    try:
+        document = read(before or b"", client.format)
+        present = document.servers(client.servers)
+        if any(map(is_mcpzip, present.values())):
+            return None
+        name = ENTRY if ENTRY not in present else f"{ENTRY}-proxy"
+        added = {name: own_entry(client.dialect, command, list(arguments))}
+        after = document.edited(client.servers, [], added)
+    except DocumentError as error:
+        raise MigrationError(f"{client.title}'s {path} can't be changed: {error}.") from error
+    return Change(path, client.format, client.servers, before, after, {}, added)
+
+
 def digest(data: bytes) -> str:
     """SHA-256 of ``data``, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

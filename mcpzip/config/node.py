@@ -24,14 +24,17 @@ TEXT = "write a string, in double quotes"
 class Source:
     """The state of reading one file.
 
-    warnings: sentences about the file. faults: sentences about values that can't be used, because of the
-    environment or their form; those of a server become its `ServerConfig.problem`.
+    project: for the file of a project, its folder, else "". warnings: sentences about the file. faults:
+    sentences about values that can't be used, because of the environment or their form; those of a server
+    become its `ServerConfig.problem`. unset: the variables that are referred to and not set.
     """
 
     file: str
     env: Mapping[str, str]
+    project: str = ""
     warnings: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    unset: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Node:
         for name, value in used(self.value, self.source.env).items():
             if looks_secret(name):
                 register(value)
+        self.source.unset.extend(unset)
         for name in unset:
             self.fault(
                 f"the environment variable {name} is not set",

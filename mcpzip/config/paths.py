@@ -1,6 +1,6 @@
 """The paths of our files.
 
-The rule: this module is imported first at start-up, so it imports only `os` and reads no file. The names of
+The rule: this module is imported first at start-up, so it imports only `os` and opens no file. The names of
 cache files contain the name of the config file, so that two configs in one folder never share a cache file.
 """
 
@@ -12,16 +12,41 @@ if TYPE_CHECKING:
 
 DEFAULT = "~/.config/compressed-mcp-proxy/config.json"
 """The path that the original mcpzip uses, on every system."""
+OTHER_DEFAULT = "~/.config/mcpzip/config.json"
+"""The path that is used if there is a file, and none at `DEFAULT`."""
 CONFIG_VARIABLE = "MCPZIP_CONFIG"
 """The environment variable with the path of another config file."""
+
+PROJECT_FILE = ".mcpzip.json"
+"""The name of the file with a project's servers."""
+PROJECT_VARIABLE = "MCPZIP_PROJECT"
+"""The environment variable with the project's folder, instead of searching for it; ``off`` for none."""
 
 _HOME = {"\\": "USERPROFILE"}.get(os.sep, "HOME")
 
 
 def config_path(explicit: "str | None", env: "Mapping[str, str]") -> str:
-    """The config's path, absolute: ``explicit`` (``--config``), else ``$MCPZIP_CONFIG``, else `DEFAULT`."""
-    path = explicit if explicit is not None else env.get(CONFIG_VARIABLE) or DEFAULT
+    """The config's path, absolute: ``explicit`` (``--config``), else ``$MCPZIP_CONFIG``, else `DEFAULT` or
+    `OTHER_DEFAULT`.
+    """
+    path = explicit if explicit is not None else env.get(CONFIG_VARIABLE)
+    if path is None or (path == "" and explicit is None):
+        path, other = (os.path.abspath(expand_home(each, env)) for each in (DEFAULT, OTHER_DEFAULT))
+        return other if not os.path.lexists(path) and os.path.lexists(other) else path
     return os.path.abspath(expand_home(path, env))
+
+
+def is_named(explicit: "str | None", env: "Mapping[str, str]") -> bool:
+    """Whether somebody named the config, so that its path is not `DEFAULT`."""
+    return explicit is not None or bool(env.get(CONFIG_VARIABLE))
+
+
+def command_line(words: "list[str]", config: str, env: "Mapping[str, str]") -> str:
+    """A command for a person to copy: ``words``, with ``--config`` if the config isn't the default one."""
+    homes = {name: env[name] for name in ("HOME", "USERPROFILE") if name in env}
+    if config != config_path(None, homes):
+        words = [*words, "--config", config]
+    return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 
 def expand_home(path: str, env: "Mapping[str, str]") -> str:
@@ -29,6 +54,55 @@ def expand_home(path: str, env: "Mapping[str, str]") -> str:
     if path != "~" and path[:2] not in ("~/", "~" + os.sep):
         return path
     return (env.get(_HOME) or os.path.expanduser("~")) + path[1:]
+
+
+def find_project(env: "Mapping[str, str]") -> str:
+    """The path of the `PROJECT_FILE` of the project that the current folder is in; "" if it is in none.
+
+    It is the nearest one, in the current folder or above, but not in the home folder or above that.
+    """
+    named = env.get(PROJECT_VARIABLE, "")
+    if named == "off":
+        return ""
+    if named:
+        return os.path.join(os.path.abspath(expand_home(named, env)), PROJECT_FILE)
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+    home = os.path.realpath(expand_home("~", env))
+    while folder != home:
+        path = os.path.join(folder, PROJECT_FILE)
+        if os.path.isfile(path):
+            return path
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    return ""
+
+
+def state_path(config_path: str, project: str) -> str:
+    """The path from which the names of the cache files derive: that of the config, or, with the file
+    ``project`` in use, one of its own beside it, so that its tools aren't those of the config alone.
+    """
+    if not project:
+        return config_path
+    from zlib import crc32  # only with a project
+
+    path = os.path.realpath(project)
+    name = os.path.basename(os.path.dirname(path))[:40] or "root"
+    return f"{config_path}.{name}-{crc32(path.encode()):08x}{crc32(path[::-1].encode()):08x}"
+
+
+def run_folder(config_path: str) -> str:
+    """The folder of the files of the processes that serve this config now, or another one beside it."""
+    return os.path.join(os.path.dirname(config_path), "run")
+
+
+def trust_path(config_path: str) -> str:
+    """The file that lists the trusted projects."""
+    return os.path.join(os.path.dirname(config_path), "trust", "projects.json")
 
 
 def snapshot_path(config_path: str) -> str:
@@ -55,6 +129,11 @@ def cache_folder(config_path: str) -> str:
 def auth_folder(config_path: str) -> str:
     """The folder of the sign-ins of this config's servers; configs in the same folder share it."""
     return os.path.join(os.path.dirname(config_path), "auth")
+
+
+def logs_folder(config_path: str) -> str:
+    """The folder of the log; configs in the same folder share it."""
+    return os.path.join(os.path.dirname(config_path), "logs")
 
 
 def _cache_file(config_path: str, name: str) -> str:

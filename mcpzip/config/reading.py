@@ -15,12 +15,14 @@ from typing import get_args
 
 from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import TEXT, Node, Source
+from mcpzip.config.project import TrustError, read_project, trust_of
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     IDLE_TIMEOUT,
     LONGEST,
     Config,
     Expose,
+    LogLevel,
     Secret,
     ServerConfig,
 )
@@ -34,30 +36,60 @@ from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv"),
+    *("expose", "auth", "inheritEnv", "log"),
 )
 
 EXPOSE: tuple[Expose, ...] = get_args(Expose)
+PROJECT_FOLDER = "MCPZIP_PROJECT_DIR"
+"""What stands for the project's folder in its file: ``${MCPZIP_PROJECT_DIR}``."""
+LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
+LOG_VARIABLE = "MCPZIP_LOG"
+"""The environment variable with the level of the log. It overrides ``log.level`` in the file."""
 GEMINI_KEY = "GEMINI_API_KEY"
 """The environment variable with the API key. It overrides ``gemini_api_key`` in the file."""
 
 
-def load(path: str, env: Mapping[str, str]) -> Config:
-    """The config in the file ``path``. env: values for its ``${VARIABLES}``. Raises ConfigError."""
+def load(path: str, env: Mapping[str, str], project: str = "") -> Config:
+    """The config in the file ``path``, with the servers of the file ``project`` if that is trusted, else with
+    a warning. If there is only the trusted file of a project, that is enough.
+
+    env: values for the ``${VARIABLES}``. Raises ConfigError.
+    """
+    found, warning = _trusted(project, path, env) if project else (None, "")
     try:
-        data = read_bytes_limited(path, limits.CONFIG)
+        data = read_file(path)
+    except ConfigError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        if warning:
+            raise ConfigError(path, "", "there is no such file", warning) from error.__cause__
+        if found is None:
+            raise
+        data = b"{}"
+    config = parse(data, path, env, project=found)
+    if warning:
+        config = replace(config, warnings=(*config.warnings, warning), notes=(f"{warning}.",))
+    return config
+
+
+def read_file(path: str) -> bytes:
+    """The content of the file ``path``. Raises ConfigError, caused by the OSError."""
+    try:
+        return read_bytes_limited(path, limits.CONFIG)
     except OSError as error:
         raise _unreadable(path, error) from error
-    return parse(data, path, env)
 
 
-def parse(data: bytes, path: str, env: Mapping[str, str], *, strict: bool = False) -> Config:
+def parse(
+    data: bytes, path: str, env: Mapping[str, str], *, strict: bool = False, project: Node | None = None
+) -> Config:
     """The config in ``data``, the content of the file ``path``, which errors name. strict: whether a mistake
-    in the entry of a server is an error too. Raises ConfigError.
+    in the entry of a server is an error too. project: the file of a project, whose servers are added, or
+    replace those of their names. Raises ConfigError.
     """
     source = Source(path, env)
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
-    servers = _servers(top, strict=strict)
+    servers = _servers(top, project, strict=strict)
     idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
     in_file = _text(key)
     secret = env.get(GEMINI_KEY, "").strip() or in_file
@@ -70,33 +102,70 @@ def parse(data: bytes, path: str, env: Mapping[str, str], *, strict: bool = Fals
         gemini_api_key=Secret(secret) if secret else None,
         expose=_expose(top.get("expose"), servers),
         auth_store=read_auth_store(top.get("auth")),
+        log_level=_log_level(top.get("log"), source),
     )
     # Faults outside of a server disable one setting only, so they are warnings.
-    return replace(config, warnings=(*source.warnings, *source.faults))
+    warnings = (*source.warnings, *source.faults)
+    if project is not None:
+        own = frozenset(name for name, each in _entries(project).items() if name in servers)
+        warnings = (*warnings, *project.source.warnings)
+        config = replace(config, project=project.source.file, project_servers=own)
+    return replace(config, warnings=warnings)
 
 
-def _servers(top: Node, *, strict: bool) -> dict[str, ServerConfig]:
-    node = top.get("mcpServers")
+def _trusted(path: str, config_path: str, env: Mapping[str, str]) -> tuple[Node | None, str]:
+    """The content of the project's file ``path`` if it is trusted and valid; else None and the reason."""
+    folder = os.path.dirname(path)
+    try:
+        data = read_project(path)
+        trust = trust_of(path, data, config_path)
+        if trust != "trusted":
+            reason = "has changed since you trusted it" if trust == "changed" else "is not trusted yet"
+            return (
+                None,
+                f"{path} {reason}, so its servers are not used. To look at them: mcpzip trust {folder}",
+            )
+        source = Source(path, {**env, PROJECT_FOLDER: folder}, folder)
+        top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
+        _entries(top)
+    except ConfigError as error:
+        return None, f"{error} Until then the project's servers are not used."
+    except (OSError, TrustError) as error:
+        return None, f"{path} is not used: {error}"
+    for key in top.members():
+        if key in KEYS and key != "mcpServers":
+            Node(source, key, None).warn("not used in the file of a project", "move it to your own config")
+    return top, ""
+
+
+def _entries(top: Node | None) -> dict[str, Node]:
+    """The entries of the servers in a file. Raises ConfigError if they are no object."""
+    node = top and top.get("mcpServers")
+    if not node:
+        return {}
+    return node.object('write an object of servers, such as {"time": {"command": "uvx", …}}').members()
+
+
+def _servers(top: Node, project: Node | None, *, strict: bool) -> dict[str, ServerConfig]:
     servers: dict[str, ServerConfig] = {}
-    if node:
-        node.object('write an object of servers, such as {"time": {"command": "uvx", …}}')
-        for name, each in node.members().items():
-            try:
-                check_name(name, each)
-            except ConfigError as error:  # tools could not be named after it
-                if strict:
-                    raise
-                each.source.warnings.append(f"{error} Until then the server is left out.")
-                continue
-            faults = len(top.source.faults)
-            try:
-                servers[name] = read_server(name, each)
-            except ConfigError as error:
-                if strict:
-                    raise
-                del top.source.faults[faults:]
-                servers[name] = unusable_server(name, each, error)
-        servers = _with_environments(top, node, servers)
+    entries = {**_entries(top), **_entries(project)}
+    for name, each in entries.items():
+        try:
+            check_name(name, each)
+        except ConfigError as error:  # tools could not be named after it
+            if strict:
+                raise
+            each.source.warnings.append(f"{error} Until then the server is left out.")
+            continue
+        faults = len(each.source.faults)
+        try:
+            servers[name] = read_server(name, each)
+        except ConfigError as error:
+            if strict:
+                raise
+            del each.source.faults[faults:]
+            servers[name] = unusable_server(name, each, error)
+    servers = _with_environments(top, entries, servers)
     if not servers:
         stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]
         remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
@@ -104,16 +173,18 @@ def _servers(top: Node, *, strict: bool) -> dict[str, ServerConfig]:
     return servers
 
 
-def _with_environments(top: Node, node: Node, servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
+def _with_environments(
+    top: Node, entries: Mapping[str, Node], servers: Mapping[str, ServerConfig]
+) -> dict[str, ServerConfig]:
     """``servers`` with ``inherit_env`` and ``withheld_env``: the variables of mcpzip's environment that each
     inherits, and those that only other servers refer to, which it doesn't.
     """
     default_globs = inherited(top.get("inheritEnv")) or ()
-    references = {name: frozenset(referred(each.value)) for name, each in node.members().items()}
+    references = {name: frozenset(referred(each.value)) for name, each in entries.items()}
     result: dict[str, ServerConfig] = {}
     for name, server in servers.items():
         others = frozenset[str]().union(*(each for other, each in references.items() if other != name))
-        own = node.members()[name].get("inheritEnv")
+        own = entries[name].get("inheritEnv")
         globs = server.inherit_env if own is not None or server.transport != "stdio" else default_globs
         withheld = (others - references[name]) | {GEMINI_KEY} if globs else frozenset()
         result[name] = replace(server, inherit_env=globs, withheld_env=withheld)
@@ -133,6 +204,26 @@ def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
             remedy if enabled else 'enable one, or write "direct" or "meta"',
         )
     return expose
+
+
+def log_level(env: Mapping[str, str]) -> LogLevel | None:
+    """The level that the environment sets; None if it sets none."""
+    wanted = env.get(LOG_VARIABLE, "").strip().lower()
+    return next((level for level in LOG_LEVELS if level == wanted), None)
+
+
+def _log_level(node: Node | None, source: Source) -> LogLevel:
+    level = (
+        node.object('write an object, such as {"level": "debug"}', ("level",)).get("level") if node else None
+    )
+    in_file = level.choice(LOG_LEVELS, f"write {_LEVELS}") if level else None
+    in_environment = log_level(source.env)
+    if in_environment is None and source.env.get(LOG_VARIABLE, "").strip():
+        source.warnings.append(f"{LOG_VARIABLE} has no known level; set it to {_LEVELS}.")
+    return in_environment or in_file or "info"
+
+
+_LEVELS = '"debug", "info", "warning", "error" or "off"'
 
 
 def _text(node: Node | None) -> str | None:

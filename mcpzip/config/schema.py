@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from mcpzip.config.paths import state_path
 from mcpzip.model.redaction import register
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 50
@@ -28,6 +29,7 @@ Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
 AuthGrant = Literal["authorization_code", "client_credentials"]
 AuthStore = Literal["file", "keyring"]
+LogLevel = Literal["debug", "info", "warning", "error", "off"]
 
 
 class Secret:
@@ -94,6 +96,8 @@ class ServerConfig:
     inherit_env: globs over the variables of mcpzip's environment that the server inherits besides
     `system.environment.PASSED_ON`. withheld_env: variables to which only other servers refer; no glob matches
     them. problem: why the server can't be used and what to do, as a sentence; None if it can be used.
+    unset: the variables to which it refers and which are not set. written: the settings of the connection as
+    they are in the file, as JSON text, if they refer to variables; else "".
     """
 
     name: str
@@ -115,13 +119,24 @@ class ServerConfig:
     inherit_env: tuple[str, ...] = ()
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None
+    unset: tuple[str, ...] = ()
+    written: str = field(default="", repr=False)
 
     @property
     def fingerprint(self) -> str:
         """Eight hex digits that change with the settings of the connection, because what is cached of the
         server may then be wrong. 32 bits are enough to detect a change, and too few to recover a token from.
+
+        Variables count by their names, because processes with different environments share the cache.
         """
-        parts = (
+        parts = ("written", self.written, *self.inherit_env) if self.written else self._settings
+        framed = "".join(f"{len(part)}:{part}" for part in parts)
+        return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+    @property
+    def _settings(self) -> tuple[str, ...]:
+        """The settings of the connection."""
+        return (
             self.transport,
             self.command,
             *self.args,
@@ -134,8 +149,6 @@ class ServerConfig:
             *(text for pair in sorted(self.headers.items()) for text in pair),
             *self._sign_in,
         )
-        framed = "".join(f"{len(part)}:{part}" for part in parts)
-        return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
     def _sign_in(self) -> tuple[str, ...]:
@@ -202,7 +215,9 @@ class SearchConfig:
 class Config:
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
-    auth_store: where sign-ins are stored.
+    auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
+    of the project's file that is used too, or "". project_servers: the names of the servers in it. notes:
+    those warnings that `proxy_status` gives too.
     """
 
     path: str
@@ -213,4 +228,13 @@ class Config:
     gemini_api_key: Secret | None = None
     expose: Expose = "meta"
     auth_store: AuthStore = "file"
+    log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()
+    project: str = ""
+    project_servers: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state_path(self) -> str:
+        """The path from which the names of the cache files derive (`paths.state_path`)."""
+        return state_path(self.path, self.project)

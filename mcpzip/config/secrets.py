@@ -70,6 +70,61 @@ _MAX_DEPTH = 6
 """Maximum nesting of texts: a command in an argument, JSON in its option, a URL in that."""
 
 
+def masked_entry(entry: object) -> object:
+    """The entry of a server, which may be as broken as it likes, with ``…`` for each text that may be secret:
+    what is left are keys, the command, the package, names of options, variables, and the host of a URL.
+    """
+    if not isinstance(entry, Mapping):
+        return "…"
+    return {str(key): _masked(str(key), value) for key, value in entry.items()}
+
+
+def _masked(key: str, value: object) -> object:
+    if value is None or isinstance(value, bool | int | float) or key in _PLAIN_KEYS:
+        return value
+    if key in _URL_KEYS and isinstance(value, str):
+        return _masked_url(value)
+    if key == "command" and isinstance(value, str):
+        first, *rest = value.split()[:2] or [""]
+        return f"{first} …" if rest else first
+    if key == "args" and isinstance(value, list):
+        words = [str(word) for word in value]
+        package = next((at for at, word in enumerate(words) if not word.startswith("-")), -1)
+        return [_masked_word(word, plain=at == package) for at, word in enumerate(words)]
+    if isinstance(value, Mapping):
+        return {str(name): _masked_word(str(each), plain=False) for name, each in value.items()}
+    if isinstance(value, list):
+        return ["…" for _ in value]
+    return _masked_word(str(value), plain=False)
+
+
+def _masked_url(url: str) -> str:
+    from urllib.parse import urlsplit  # slow to import, and only for what is shown to others
+
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return "…"
+    return f"{parts.scheme}://{host}/…" if parts.scheme and host else "…"
+
+
+def _masked_word(word: str, *, plain: bool) -> str:
+    if plain and _PACKAGE.fullmatch(word):
+        return word
+    if _VARIABLE_ONLY.fullmatch(word):
+        return word
+    option, equals, _ = word.partition("=")
+    return option + ("=…" if equals else "") if _OPTION_NAME.fullmatch(option) else "…"
+
+
+_PLAIN_KEYS = frozenset({"cwd", "type", "transport", "tools", "pin", "inheritEnv"})
+_URL_KEYS = frozenset({"url", "httpUrl", "serverUrl"})
+_PACKAGE = re.compile(r"(?:@[\w.-]+/)?[\w.-]*mcp[\w.-]*(?:@[\w.-]+)?|@modelcontextprotocol/[\w.-]+")
+_VARIABLE_ONLY = re.compile(r"\$\{\w+(?::-)?\}")
+_OPTION_NAME = re.compile(r"--?[A-Za-z][A-Za-z-]{0,30}")
+
+
 def register_secrets(server: ServerConfig, node: Node) -> None:
     """Registers the secrets of ``server``, which was read from ``node``."""
     for name, value in server.headers.items():

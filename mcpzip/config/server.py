@@ -3,6 +3,7 @@
 The rule: a mistake in an entry makes only this server unusable: it becomes `ServerConfig.problem`.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ from mcpzip.config.paths import config_path, expand_home
 from mcpzip.config.schema import LONGEST, ServerConfig, Transport
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
+from mcpzip.config.variables import referred
 from mcpzip.model.errors import ConfigError
 from mcpzip.model.names import join, server_name_problem
 
@@ -37,6 +39,7 @@ TRANSPORTS: Mapping[str, Transport] = {
 STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
 OTHER_NAMES = tuple(alias for key in ("type", *REMOTE_KEYS) for alias in ALIASES.get(key, ()))
+CONNECTION_KEYS = frozenset(("type", *STDIO_KEYS, *REMOTE_KEYS, *OTHER_NAMES))
 COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
@@ -79,8 +82,9 @@ def read_server(name: str, node: Node) -> ServerConfig:
     value, such as an unset variable or an invalid URL, is the server's `problem`.
     """
     node.object('write an object with a "command" or a "url"', KEYS, OTHER_NAMES)
-    faults = node.source.faults
+    faults, unset = node.source.faults, node.source.unset
     before = len(faults)
+    unset.clear()
     transport = _transport(node)
     disabled, timeout, tools, pin, boost = map(node.get, COMMON_KEYS)
     if tools:
@@ -99,7 +103,15 @@ def read_server(name: str, node: Node) -> ServerConfig:
     register_secrets(server, node)
     own = faults[before:]
     del faults[before:]
-    return replace(server, problem=own[0]) if own else server
+    return replace(
+        server, problem=own[0] if own else None, unset=tuple(dict.fromkeys(unset)), written=_written(node)
+    )
+
+
+def _written(node: Node) -> str:
+    """See `ServerConfig.written`."""
+    members = {key: each.value for key, each in node.members().items() if key in CONNECTION_KEYS}
+    return json.dumps(members, sort_keys=True) if referred(members) else ""
 
 
 def _transport(node: Node) -> Transport:
@@ -129,13 +141,15 @@ def _stdio(node: Node, server: ServerConfig) -> ServerConfig:
     command, args, env, cwd, inherit = (node.get(key) for key in STDIO_KEYS)
     assert command is not None
     program = command.text("write the program to start, in double quotes").strip()
-    folder = cwd.text("write a folder, in double quotes") if cwd else ""
+    folder = expand_home(cwd.text("write a folder, in double quotes") if cwd else "", node.source.env)
+    if node.source.project:
+        folder = os.path.normpath(os.path.join(node.source.project, folder))
     server = replace(
         server,
         command=expand_home(program, node.source.env),
         args=args.texts('write a list of strings, such as ["-y", "some-server"]') if args else (),
         env=env.text_members('write an object of strings, such as {"TOKEN": "…"}') if env else {},
-        cwd=expand_home(folder, node.source.env) or None,
+        cwd=folder or None,
         inherit_env=inherited(inherit) or (),
     )
     if not program:
@@ -196,11 +210,15 @@ def _pin(node: Node | None, server: str) -> tuple[str, ...]:
 
 
 def _is_this_proxy(server: ServerConfig, source: Source) -> bool:
-    """Whether ``server`` is mcpzip with this config: it would start itself endlessly."""
+    """Whether ``server`` is mcpzip with this config, or with any config in the file of a project, which it
+    would read again: it would start itself endlessly.
+    """
     words = [os.path.basename(word.replace("\\", "/")).lower() for word in (server.command, *server.args)]
     index = next((at for at, word in enumerate(words) if MCPZIP_COMMAND.fullmatch(word)), len(words))
     if "serve" not in words[index:]:
         return False
+    if source.project:
+        return True
     path = _option("--config", server.args)
     if path is not None:
         path = os.path.join(server.cwd or "", path)

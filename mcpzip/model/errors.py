@@ -14,6 +14,7 @@
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
+    ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
     ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
         ├── UpstreamUnavailableError   there is no connection, nothing was sent: check the server's config
@@ -183,9 +184,12 @@ class UpstreamListError(UpstreamError):
 class UpstreamLostError(UpstreamError):
     """The connection ended during a request.
 
-    may_have_run: False if the request was not sent, so that it can be sent again.
+    may_have_run: False if the request was not sent, so that it can be sent again. exited: whether the process
+    of the server has ended.
     """
 
-    def __init__(self, server: str, reason: str, *, may_have_run: bool, remedy: str = "") -> None:
-        self.may_have_run = may_have_run
+    def __init__(
+        self, server: str, reason: str, *, may_have_run: bool, remedy: str = "", exited: bool = False
+    ) -> None:
+        self.may_have_run, self.exited = may_have_run, exited
         super().__init__(server, reason, remedy)

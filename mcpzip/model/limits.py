@@ -209,6 +209,10 @@ CLIENT_CONFIG = 16 * MiB
 HANDSHAKE = 4 * MiB
 """The stored results of the early handshake. Larger ones are neither written nor used; then the loaded
 program answers."""
+RUN = 1 * MiB
+"""The file by which `mcpzip status` finds a process. A larger one is ignored."""
+TRUST = 1 * MiB
+"""The stored list of trusted projects. A larger file is refused."""
 SNAPSHOT = 512 * MiB
 """The catalog on disk. A larger file is not used; the largest servers are left out so that none is
 written."""

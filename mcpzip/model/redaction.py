@@ -126,6 +126,15 @@ def redact(text: str) -> str:
     return _REGISTER.conceal(text)
 
 
+def redact_json(value: object) -> object:
+    """``value``, a JSON value, with every string in it redacted."""
+    if isinstance(value, dict):
+        return {key: redact_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [redact_json(each) for each in value]
+    return redact(value) if isinstance(value, str) else value
+
+
 def register_header(name: str, value: str) -> None:
     """Registers the value of a header, and the values inside it, as cookies have them.
 

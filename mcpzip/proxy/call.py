@@ -64,7 +64,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
 
 def timeout_of(config: Config, server: str) -> float:
     """Seconds that a request to ``server`` may take, by the config."""
-    return config.servers[server].timeout or config.call_timeout
+    configured = config.servers.get(server)  # None if it was removed since the call began
+    return (configured.timeout if configured else None) or config.call_timeout
 
 
 class CallEndedError(Exception):

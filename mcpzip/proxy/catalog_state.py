@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class CatalogState:
-    """Keeps the catalog of one config. Everything runs on one event loop.
+    """Keeps the catalog of the config. Everything runs on one event loop.
 
     catalog: all that is known. visible: what of it a client may see. exposure: how clients are shown it.
     """
@@ -58,7 +58,7 @@ class CatalogState:
         """
         self._config, self._warn, self._changed = config, warn, changed
         self._warned: set[str] = set()
-        self.catalog = retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
+        self.catalog = _retained(catalog, config)
         self._view = View(config.servers)
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
@@ -82,8 +82,15 @@ class CatalogState:
 
     def merge(self, update: Update) -> None:
         """Takes in what a server said, or that it said nothing."""
-        before = self.exposure
-        self.catalog = merge(self.catalog, [update])
+        self._replace(merge(self.catalog, [update]))
+
+    def reconfigure(self, config: Config) -> None:
+        """Uses ``config``, which has the same path, from now on."""
+        self._config, self._view = config, View(config.servers, self._view)
+        self._replace(_retained(self.catalog, config))
+
+    def _replace(self, catalog: Catalog) -> None:
+        before, self.catalog = self.exposure, catalog
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(self._config, self.visible)
         self._snapshot_save.want(SAVE_AFTER)
@@ -145,7 +152,7 @@ class CatalogState:
         if searcher is None:
             searcher = new_searcher(self._config.search, lambda warning: self._warn_once([warning]))
             try:
-                kept = read_state(paths.index_path(self._config.path), limits.INDEX)
+                kept = read_state(paths.index_path(self._config.state_path), limits.INDEX)
             except OSError:
                 kept = b""
             searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
@@ -178,7 +185,9 @@ class CatalogState:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
         if self._searcher is not None:
             try:
-                write_state(paths.index_path(self._config.path), self._searcher.to_bytes(), limits.INDEX)
+                write_state(
+                    paths.index_path(self._config.state_path), self._searcher.to_bytes(), limits.INDEX
+                )
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._warn_once(
@@ -208,7 +217,7 @@ class CatalogState:
             await in_thread(self._save_index, "keep")
 
     def _save(self, catalog: Catalog) -> tuple[str, ...]:
-        path = self._config.path
+        path = self._config.state_path
         return snapshot.save(paths.snapshot_path(path), path, catalog)
 
     async def _write(self) -> None:
@@ -220,6 +229,10 @@ class CatalogState:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._warn(warning)
+
+
+def _retained(catalog: Catalog, config: Config) -> Catalog:
+    return retain(catalog, {name: server.fingerprint for name, server in config.servers.items()})
 
 
 def _without(record: ServerRecord, tools: Iterable[Entry]) -> ServerRecord:

@@ -63,7 +63,9 @@ class Exposure:
     @property
     def tools_version(self) -> str:
         """Changes when, and only when, what `tools/list` says does."""
-        return self._direct.version
+        if self._config.expose != "meta":
+            return f"{self._config.expose} {self._direct.version}"
+        return f"meta {self._config.search.default_limit} {self._direct.version}"
 
     @property
     def prompts_version(self) -> str:

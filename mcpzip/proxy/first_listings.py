@@ -4,10 +4,10 @@ The rule: a request waits only for listings whose tools it may need, and only fo
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-from mcpzip.config import ServerConfig
 from mcpzip.proxy.catalog_state import CatalogState
+from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.transport.health import FAILING, Health
 from mcpzip.transport.pool import Pool
@@ -26,13 +26,12 @@ class FirstListings:
 
     def __init__(
         self,
-        servers: Mapping[str, ServerConfig],
+        current: CurrentConfig,
         catalog_state: CatalogState,
         refresher: Refresher,
         pool: Pool,
     ) -> None:
-        """servers: those that are enabled, by name."""
-        self._servers, self._pool = servers, pool
+        self._current, self._pool = current, pool
         self._catalog_state, self._refresher = catalog_state, refresher
 
     def is_unlisted(self, server: str) -> bool:
@@ -51,13 +50,13 @@ class FirstListings:
     @property
     def has_unlisted_servers(self) -> bool:
         """Whether some server's tools, or its prompts and resources, were never listed."""
-        return bool(self._refresher.first_rests()) or any(map(self.is_unlisted, self._servers))
+        return bool(self._refresher.first_rests()) or any(map(self.is_unlisted, self._current.enabled))
 
     async def wait_for_all(self) -> None:
         """Lists every server that was never listed, with its prompts and resources, and waits for
         FIRST_LISTING seconds at most for each of the two.
         """
-        for name in filter(self.is_unlisted, self._servers):
+        for name in filter(self.is_unlisted, self._current.enabled):
             self._refresher.start(name)
         await self.wait()
         if rests := self._refresher.first_rests():
@@ -93,7 +92,7 @@ class FirstListings:
         a listing ends. time_of: seconds that a server's listing has taken (default: since its turn to start).
         """
         time_of = time_of or self._refresher.listing_time
-        wanted = list(self._servers if servers is None else servers)
+        wanted = list(self._current.enabled if servers is None else servers)
         unlisted = [name for name in wanted if self._pool.login_is_over(name) or self.is_unlisted(name)]
         for name in filter(self._pool.login_is_over, unlisted):
             self._refresher.start(name)

@@ -1,4 +1,4 @@
-"""The tools that mcpzip itself runs (the three meta-tools, `proxy_status`, `proxy_refresh`): their results.
+"""One handler for each tool of mcpzip itself: the three meta-tools, `proxy_status` and `proxy_refresh`.
 
 The rule: arguments are repaired only if they can mean one thing only, and the result lists the repairs.
 """
@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
+from mcpzip.model.errors import UnknownToolError
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
 from mcpzip.proxy import metatools
@@ -42,9 +43,12 @@ Handler = Callable[[bytes | None, Exchange], Awaitable[bytes]]
 class ToolProvider(Protocol):
     """What the handlers use of `mcpzip.proxy.proxy.Proxy`."""
 
-    config: Config
     resolver: NameResolver
     tool_caller: ToolCaller
+    config_notes: tuple[str, ...]
+
+    @property
+    def config(self) -> Config: ...
 
     @property
     def catalog(self) -> Catalog: ...
@@ -90,7 +94,9 @@ class _Handlers:
             if self._admin_tool(name) == admin.tool:
                 return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
         entry, _ = await self._proxy.resolver.resolve(name)
-        record = self._proxy.catalog.servers[entry.server]
+        record = self._proxy.catalog.servers.get(entry.server)
+        if record is None:  # the server was removed from the config meanwhile
+            raise UnknownToolError(name)
         return await _in_worker_if_large(entry, lambda: described(entry, record, time.time()))
 
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -114,7 +120,7 @@ class _Handlers:
         return text_result(await self._refreshed(None))
 
     async def _status_text(self) -> str:
-        return as_text(self._proxy.status(), time.time())
+        return as_text(self._proxy.status(), time.time(), self._proxy.config_notes)
 
     async def _refreshed(self, timeout: float | None) -> str:
         """The status after all servers were listed, or after ``timeout`` seconds."""

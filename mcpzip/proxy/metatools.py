@@ -33,6 +33,10 @@ ADMIN_TOOLS = tuple(
 them under their names without a server."""
 
 _READ_ONLY = {"readOnlyHint": True, "openWorldHint": False}
+_ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
+"""Claude Code hides the tools of MCP servers behind a tool search of its own, so that a model would have to
+find `search_tools` first; not those with this member of ``_meta`` (seen in the requests of 2.1.330).
+"""
 
 
 def definitions(default_limit: int) -> list[dict[str, object]]:
@@ -59,6 +63,7 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 "required": ["query"],
             },
             "annotations": _READ_ONLY,
+            "_meta": _ALWAYS_LOADED,
         },
         {
             "name": DESCRIBE,
@@ -69,6 +74,7 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 "required": ["name"],
             },
             "annotations": _READ_ONLY,
+            "_meta": _ALWAYS_LOADED,
         },
         {
             "name": EXECUTE,
@@ -82,6 +88,7 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
                 },
                 "required": ["name"],
             },
+            "_meta": _ALWAYS_LOADED,
         },
     ]  # fmt: skip
 

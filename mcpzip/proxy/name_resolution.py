@@ -4,13 +4,13 @@ The rule: a name that isn't in the catalog waits for the first listing of the se
 before it is repaired or refused.
 """
 
-from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UnknownToolError, UpstreamUnavailableError
 from mcpzip.model.limits import ASKED_NAME
 from mcpzip.proxy.argument_repair import repair_name
 from mcpzip.proxy.call import timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
+from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.first_listings import FirstListings
 from mcpzip.proxy.server_prefix import candidate_servers, incompletely_known
 from mcpzip.proxy.status import failures
@@ -22,9 +22,9 @@ class NameResolver:
     """Finds tools by their names, exact or nearly so."""
 
     def __init__(
-        self, config: Config, catalog_state: CatalogState, first_listings: FirstListings, pool: Pool
+        self, current: CurrentConfig, catalog_state: CatalogState, first_listings: FirstListings, pool: Pool
     ) -> None:
-        self._servers, self._config = config.servers, config
+        self._current = current
         self._catalog_state, self._first_listings, self._pool = catalog_state, first_listings, pool
 
     async def resolve(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]:
@@ -38,20 +38,21 @@ class NameResolver:
             return entry, None
         if len(name) > ASKED_NAME:
             raise UnknownToolError(name)
-        candidates = candidate_servers(name, self._servers)
-        if enabled := [server for server in candidates if not self._servers[server].disabled]:
+        candidates = candidate_servers(name, self._current.servers)
+        if enabled := [server for server in candidates if server in self._current.enabled]:
             await self._first_listings.wait_for_call(
-                enabled, lambda server: timeout or timeout_of(self._config, server)
+                enabled, lambda server: timeout or timeout_of(self._current.config, server)
             )
         else:
             await self._first_listings.wait()
+        servers, candidates = self._current.servers, candidate_servers(name, self._current.servers)
         catalog, known = self._catalog_state.visible, self._catalog_state.catalog
         if catalog.get(name) is None:
             for server in candidates:
                 self._check_listed(server)
-        incomplete = incompletely_known(known, self._servers)
+        incomplete = incompletely_known(known, servers)
         return await run_in_worker(  # because the name is compared with those of all tools
-            lambda: repair_name(name, catalog, known=known, servers=self._servers, incomplete=incomplete),
+            lambda: repair_name(name, catalog, known=known, servers=servers, incomplete=incomplete),
             "name",
         )
 

@@ -15,7 +15,7 @@ from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.transport.subscription import UPDATED
 from mcpzip.wire import SUBSCRIPTION_ID_KEY, Era, join_object, quote, unquote, with_members
 
-TOOLS, PROMPTS, RESOURCES = "tools", "prompts", "resources"
+ALL_LISTS = TOOLS, PROMPTS, RESOURCES = "tools", "prompts", "resources"
 
 _FILTERS = {
     "toolsListChanged": TOOLS,

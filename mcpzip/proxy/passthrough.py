@@ -12,14 +12,14 @@ from typing import Protocol
 
 import msgspec
 
-from mcpzip.config import Config
 from mcpzip.model import limits
 from mcpzip.model.errors import (
     McpzipError,
     UpstreamError,
 )
 from mcpzip.model.names import join_uri
-from mcpzip.proxy.call import UpstreamRequest
+from mcpzip.proxy.call import UpstreamRequest, timeout_of
+from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.notifier import Notifier, ResourceId
@@ -55,12 +55,17 @@ class Passthrough:
     """Makes such requests. Everything runs on one event loop."""
 
     def __init__(
-        self, config: Config, shown: ExposureProvider, pool: Pool, pipeline: CallPipeline, notifier: Notifier
+        self,
+        current: CurrentConfig,
+        shown: ExposureProvider,
+        pool: Pool,
+        pipeline: CallPipeline,
+        notifier: Notifier,
     ) -> None:
-        self._config, self._shown, self._pool = config, shown, pool
+        self._current, self._shown, self._pool = current, shown, pool
         self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
-        self.uri_sources = UriSources(sum(not server.disabled for server in config.servers.values()))
+        self.uri_sources = UriSources(len(current.enabled))
 
     async def forward(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
@@ -226,7 +231,7 @@ class Passthrough:
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
-        timeout = self._config.servers[server].timeout or self._config.call_timeout
+        timeout = timeout_of(self._current.config, server)
         request = UpstreamRequest(
             server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"
         )

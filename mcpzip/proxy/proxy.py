@@ -5,32 +5,36 @@ The rule: a request waits only for the upstreams that it needs.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Update
-from mcpzip.config import Config
+from mcpzip.config import Config, ServerConfig
+from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_binding import ClientBinding, any_client
 from mcpzip.proxy.client_capabilities import covers
+from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.name_resolution import NameResolver
-from mcpzip.proxy.notifier import Notifier
+from mcpzip.proxy.notifier import ALL_LISTS, Notifier
 from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
+from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.status import ServerStatus, failures, statuses
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_result import error_result
 from mcpzip.proxy.tool_search import ToolSearch
+from mcpzip.proxy.unset_variables import with_reasons
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.search import Searcher
 from mcpzip.transport.base import NOBODY, BoundClient, Origin
@@ -41,6 +45,8 @@ from mcpzip.wire.client_info import CLIENT_INFO
 
 MIN_TTL = 30.0
 """Seconds for which a tool list is not fetched again, even if its server declares a shorter `ttlMs`."""
+MAX_AGE = 3600.0
+"""Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
 
 
 class Proxy:
@@ -48,7 +54,8 @@ class Proxy:
 
     notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
     resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
-    runs, by name.
+    runs, by name. statistics: what clients did so far. config_notes: sentences about the config file for
+    `proxy_status`: why it can't be used, or what takes effect at the next start.
     """
 
     def __init__(
@@ -56,9 +63,11 @@ class Proxy:
     ) -> None:
         """catalog: from the snapshot. warn: called once for each problem with the files in the state
         folder."""
-        self.config = config
+        self._configured, config = config, with_reasons(config, catalog)
+        self.config_notes = config.notes
+        self.statistics = Statistics()
         self.notifier = Notifier()
-        self._enabled = {name: server for name, server in config.servers.items() if not server.disabled}
+        self._current = current = CurrentConfig(config)
         self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed)
         self._tool_search = ToolSearch.of(config, warn)
         records = self._catalog_state.catalog.servers
@@ -66,7 +75,7 @@ class Proxy:
             config.servers.values(),
             idle_timeout=config.idle_timeout,
             sign_ins=SignIns(config, warn),
-            protocols={name: record.protocol for name, record in records.items() if record.protocol},
+            protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
         )
@@ -79,18 +88,28 @@ class Proxy:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
         self._pipeline = CallPipeline(self._pool)
-        self.passthrough = Passthrough(config, self, self._pool, self._pipeline, self.notifier)
-        self._first_listings = FirstListings(self._enabled, self._catalog_state, self._refresher, self._pool)
-        self.resolver = NameResolver(config, self._catalog_state, self._first_listings, self._pool)
+        self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier)
+        self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
+        self.resolver = NameResolver(current, self._catalog_state, self._first_listings, self._pool)
         self.tool_caller = ToolCaller(
-            config,
+            current,
             self._pipeline,
             self.passthrough.uri_sources,
             self._catalog_state,
             self._refresher,
             self._tool_search,
+            self.statistics,
         )
         self.handlers = handlers(self)
+
+    @property
+    def config(self) -> Config:
+        """The config in use."""
+        return self._current.config
+
+    @property
+    def _enabled(self) -> Mapping[str, ServerConfig]:
+        return self._current.enabled
 
     @property
     def catalog(self) -> Catalog:
@@ -105,8 +124,9 @@ class Proxy:
     # --- start and end ---
 
     def start(self, client: Client | None = None) -> None:
-        """Begins indexing the catalog and listing every server in the background. client: the only client
-        that there can be, as on stdio; servers are listed on its connections.
+        """Begins indexing the catalog, and listing in the background the servers that were never listed or
+        long ago. client: the only client that there can be, as on stdio; servers are listed on its
+        connections.
         """
         if client is None:
             self._default_origin = any_client()
@@ -121,9 +141,16 @@ class Proxy:
                 self._refresher.start(name)
         # The other servers are listed after indexing: starting their processes would delay the first search.
         if indexing is None:
-            self.start_listing()
+            self._renew_lists()
         else:
-            indexing.add_done_callback(lambda task: None if task.cancelled() else self.start_listing())
+            indexing.add_done_callback(lambda task: None if task.cancelled() else self._renew_lists())
+
+    def _renew_lists(self) -> None:
+        """Lists the servers whose lists are older than MAX_AGE, failed, or are of another configuration."""
+        records, oldest = self.catalog.servers, time.time() - MAX_AGE
+        listed_at = {name: records[name].fetched_at or 0.0 for name in self._enabled if name in records}
+        old = [name for name, at in listed_at.items() if at < oldest or records[name].stale]
+        self._refresher.renew(sorted(old, key=listed_at.__getitem__))
 
     async def close(self) -> None:
         """Closes all connections, ends all processes, and saves the catalog. Takes a fraction of a second."""
@@ -139,6 +166,45 @@ class Proxy:
         await self._pipeline.close()
         # At the same time, so that the catalog is saved before an impatient client kills mcpzip.
         await asyncio.gather(self._catalog_state.close(), self._pool.close(), self._tool_search.close())
+
+    # --- edits of the config ---
+
+    def reconfigure(self, edited: Config) -> ConfigDiff:
+        """Uses ``edited``, the new content of the same file, as far as that is possible while mcpzip runs.
+        Returns what has changed. What an unchanged server does is not interrupted.
+        """
+        diff = compare(self._configured, edited)
+        self.config_notes = (*edited.notes, *diff.notes)
+        if diff.deferred:
+            return diff
+        self._configured = applicable(self._configured, edited)
+        config = with_reasons(self._configured, self._catalog_state.catalog)
+        self._current.replace(config)
+        servers, disconnected = config.servers.values(), diff.disconnected
+        self._refresher.reconfigure(servers, disconnected)
+        self._catalog_state.reconfigure(config)
+        self._pool.reconfigure(
+            servers,
+            idle_timeout=config.idle_timeout,
+            disconnected=disconnected,
+            protocols=self._protocols(),
+            watched=self.notifier.shared_watches,
+        )
+        self.passthrough.uri_sources.reconfigure(len(self._enabled), disconnected)
+        self._tool_search.reconfigure(config)
+        self._tool_search.index(self.catalog)
+        if self.exposure.transparent_server is not None and disconnected:
+            self.notifier.lists_changed(ALL_LISTS)
+        records = self.catalog.servers
+        for name in (*diff.added, *diff.reconnected):
+            if name in self._enabled and (self._first_listings.is_unlisted(name) or records[name].stale):
+                self._refresher.start(name)
+        return diff
+
+    def _protocols(self) -> dict[str, str]:
+        """The protocol version that each server spoke last, by name."""
+        records = self._catalog_state.catalog.servers
+        return {name: record.protocol for name, record in records.items() if record.protocol}
 
     # --- clients ---
 
@@ -259,6 +325,7 @@ class Proxy:
 
     async def search(self, request: SearchRequest) -> SearchReport:
         """Searches the catalog, after a short wait for servers that were never listed."""
+        self.statistics.searches += 1
         await self._first_listings.wait_for_search(request.filters.server)
         self._refresh_expired()
         searcher = await self._catalog_state.searcher()
@@ -310,11 +377,15 @@ class Proxy:
         """Begins to list every enabled server that isn't being listed. Returns the listings under way."""
         return [self._refresher.start(name) for name in self._enabled]
 
+    def start_listing_of(self, server: str) -> "asyncio.Task[Update]":
+        """Begins to list ``server``, which is configured, unless it is being listed. Returns the listing."""
+        return self._refresher.start(server)
+
     async def refresh(self, servers: Iterable[str] | None = None) -> list[Update]:
         """Lists ``servers`` (default: all that are enabled) now."""
         return await self._refresher.refresh(self._enabled if servers is None else servers)
 
-    def status(self) -> list[ServerStatus]:
-        """The status of every configured server, sorted by name."""
-        servers = self.config.servers
-        return statuses(servers, self.catalog, self._health(servers), self._catalog_state.name_only_counts())
+    def status(self, *, earlier: bool = False) -> list[ServerStatus]:
+        """The status of every configured server, sorted by name. earlier: see `statuses`."""
+        servers, counts = self.config.servers, self._catalog_state.name_only_counts()
+        return statuses(servers, self.catalog, self._health(servers), counts, earlier=earlier)

@@ -8,11 +8,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
-from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError
+from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError, UpstreamUnavailableError
 from mcpzip.system.backoff import Backoff
+from mcpzip.system.event_log import note
 from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import NOBODY, Origin
 from mcpzip.transport.health import Rest
@@ -24,6 +26,10 @@ FIRST_RETRY, LAST_RETRY = 5.0, 300.0
 """Seconds after which a server that could not be listed is asked again, doubling from one to the other. One
 whose list is over a limit is asked again after the last of them at once: reading it is what costs.
 """
+
+
+RENEWED_AT_ONCE = 2
+"""How many servers `Refresher.renew` lists at a time: each may be a process of 60 MB and a second's start."""
 
 
 class Refresher:
@@ -48,6 +54,8 @@ class Refresher:
         self._pending: dict[str, asyncio.TimerHandle] = {}
         self._again: set[str] = set()
         self._backoffs: dict[str, Backoff] = {}
+        self._renewing: set[asyncio.Task[None]] = set()
+        self._replaced: set[asyncio.Task[Any]] = set()
         self._retrying = False
         self._closed = False
 
@@ -79,6 +87,41 @@ class Refresher:
             self._started[server] = time.monotonic()
         return task
 
+    def renew(self, servers: Iterable[str]) -> None:
+        """Lists ``servers`` in the background in their order, RENEWED_AT_ONCE at a time."""
+        waiting = iter(list(servers))
+
+        async def renew() -> None:
+            for server in waiting:  # which all workers share
+                configured = self._servers.get(server)  # which may have changed meanwhile
+                if configured is not None and not configured.disabled:
+                    await asyncio.wait({self.start(server)})
+
+        for number in range(RENEWED_AT_ONCE):
+            task = asyncio.create_task(renew(), name=f"renew-{number}")
+            self._renewing.add(task)
+            task.add_done_callback(self._renewing.discard)
+
+    def reconfigure(self, servers: Iterable[ServerConfig], disconnected: Iterable[str]) -> None:
+        """Uses ``servers`` from now on. disconnected: those that were removed, or have another connection
+        now; what they say on the connection before is not merged any more.
+        """
+        self._servers = {server.name: server for server in servers}
+        for name in disconnected:
+            for task in (self._listing.pop(name, None), self._rests.pop(name, None)):
+                if task is not None:
+                    task.cancel()
+                    self._replaced.add(task)
+                    task.add_done_callback(self._replaced.discard)
+            if (timer := self._pending.pop(name, None)) is not None:
+                timer.cancel()
+            self._started.pop(name, None)
+            self._backoffs.pop(name, None)
+            self._change_origins.pop(name, None)
+            self._first_rests.discard(name)
+            if name not in self._servers:
+                self._last_rest.pop(name, None)
+
     def keep_trying(self) -> None:
         """From now on a server that could not be listed is asked again by and by."""
         self._retrying = True
@@ -89,8 +132,11 @@ class Refresher:
 
     def changed(self, server: str, origin: Origin | None = None) -> None:
         """``server`` says that its lists changed. origin: on whose behalf it is to be asked, once."""
+        if server not in self._servers:
+            return
         if origin is not None:
             self._change_origins[server] = origin
+        note("debug", server, "changed", "its lists changed, it says")
         # Never put off: one that says so without end would never be listed.
         timer = self._pending.get(server)
         if timer is None or timer.when() > asyncio.get_running_loop().time() + QUIET:
@@ -103,7 +149,7 @@ class Refresher:
 
     def _relist(self, server: str) -> None:
         self._pending.pop(server, None)
-        if self._closed:
+        if self._closed or server not in self._servers:
             return
         if server not in self._listing:
             self.start(server)
@@ -135,15 +181,19 @@ class Refresher:
                 )
             )
             await _parse_in_thread(listed)
+            note("info", name, "listed", f"listed {len(listing.tools)} tools")
         except UpstreamError as error:
             reason = f"{error.reason}. {error.remedy}".rstrip(" .")
+            if not isinstance(error, UpstreamUnavailableError) or server.problem:  # else the pool noted it
+                note("error", name, "listing failed", reason)
             lasting = isinstance(error, UpstreamListError)
             update = Failed(name, reason, at=time.time(), lasting=lasting)
         except McpzipError as error:
             update = Failed(name, str(error).rstrip("."), at=time.time())
         finally:
-            self._listing.pop(name, None)
-            self._started.pop(name, None)
+            if self._listing.get(name) is asyncio.current_task():  # and not after `reconfigure`
+                del self._listing[name]
+                self._started.pop(name, None)
         self._schedule_retry(update)
         self._on_update(update)
         if isinstance(update, Listed):
@@ -210,6 +260,8 @@ class Refresher:
         tasks: list[asyncio.Task[Update] | asyncio.Task[None]] = [
             *self._listing.values(),
             *self._rests.values(),
+            *self._renewing,
+            *self._replaced,
         ]
         for task in tasks:
             task.cancel()

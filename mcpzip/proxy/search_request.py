@@ -1,4 +1,5 @@
-"""The arguments of `search_tools`, and what a search returns."""
+"""The types `SearchRequest` (the checked arguments of `search_tools`) and `SearchReport` (what a search
+found)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

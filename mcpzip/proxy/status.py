@@ -1,6 +1,8 @@
-"""How each server is doing: the one account behind `proxy_status`, `mcpzip servers` and searching."""
+"""The status of each server as it is shown (by `proxy_status`, `mcpzip servers` and searches): health, tools,
+age of the lists, reason of a failure.
+"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from mcpzip.catalog import Catalog, ServerRecord
@@ -40,19 +42,23 @@ def statuses(
     catalog: Catalog,
     health: Mapping[str, Health],
     name_only_counts: Mapping[str, int],
+    *,
+    earlier: bool = False,
 ) -> list[ServerStatus]:
     """Every configured server, by name. ``catalog`` is the visible one. name_only_counts: how many tools of a
-    server are found by their names only.
+    server are found by their names only. earlier: whether the failures of other processes count.
     """
     return [
-        _status(server, catalog, health[name], name_only_counts.get(name, 0))
+        _status(server, catalog, health[name], name_only_counts.get(name, 0), earlier)
         for name, server in sorted(servers.items())
     ]
 
 
-def _status(server: ServerConfig, catalog: Catalog, health: Health, name_only_counts: int) -> ServerStatus:
+def _status(
+    server: ServerConfig, catalog: Catalog, health: Health, name_only_counts: int, earlier: bool
+) -> ServerStatus:
     record = catalog.servers.get(server.name)
-    state, reason = _state_and_reason(record, health)
+    state, reason = _state_and_reason(record, health, earlier)
     return ServerStatus(
         name=server.name,
         transport=server.transport,
@@ -74,13 +80,20 @@ def _status(server: ServerConfig, catalog: Catalog, health: Health, name_only_co
     )
 
 
-def _state_and_reason(record: ServerRecord | None, health: Health) -> tuple[State, str]:
-    """The state of a server, which failed if its last listing did; and what is wrong, or ""."""
+def _state_and_reason(
+    record: ServerRecord | None, health: Health, earlier: bool = False
+) -> tuple[State, str]:
+    """The state of a server, which failed if its last listing did; and what is wrong, or "".
+
+    The failure of another process counts if no process has ever listed the server's tools, or if ``earlier``.
+    """
     failed = record.error if record is not None else None
+    if record is None or not failed or (record.earlier and record.fetched_at is not None and not earlier):
+        return health.state, one_line(redact(health.reason))
     state = health.state
-    if failed and state not in ("disabled", "needs login"):
+    if state not in ("disabled", "needs login"):
         state = "needs login" if failed.startswith(NEEDS_LOGIN) else "failing"
-    return state, one_line(redact(failed or health.reason))
+    return state, one_line(redact(f"last time: {failed}" if record.earlier and not earlier else failed))
 
 
 def failures(catalog: Catalog, health: Mapping[str, Health]) -> dict[str, str]:
@@ -110,9 +123,10 @@ def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> 
             yield f"pin: it shows no tool {glob!r}{hint}."
 
 
-def as_text(found: list[ServerStatus], now: float) -> str:
-    """One line a server, for a model."""
+def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) -> str:
+    """One line a server, for a model. notes: sentences about the config file."""
     lines = [f"{len(found)} servers, {sum(one.tools for one in found)} tools"]
+    lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
         listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
         line = f"{one.name}: {one.state}, {one.tools} tools, {listed}"

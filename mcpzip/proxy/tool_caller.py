@@ -5,17 +5,26 @@ running it twice does no harm (``readOnlyHint`` or ``idempotentHint``, spec: ser
 an error after which the tool may have run says so.
 """
 
-from mcpzip.config import Config
+import time
+
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
+from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Exchange
+from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.tool_search import ToolSearch
+from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.uri_sources import UriSources
+from mcpzip.system.event_log import more_about
 from mcpzip.wire import quote
+
+MAX_AGE_IN_USE = 600.0
+"""Seconds after which a tool list is renewed when a call has connected to its server anyway."""
 
 
 class ToolCaller:
@@ -23,15 +32,17 @@ class ToolCaller:
 
     def __init__(
         self,
-        config: Config,
+        current: CurrentConfig,
         pipeline: CallPipeline,
         uri_sources: UriSources,
         catalog_state: CatalogState,
         refresher: Refresher,
         tool_search: ToolSearch,
+        statistics: Statistics,
     ) -> None:
-        self._config, self._pipeline, self._uri_sources = config, pipeline, uri_sources
+        self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
+        self._statistics = statistics
 
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
@@ -62,24 +73,36 @@ class ToolCaller:
             entry.server,
             "tools/call",
             fields,
-            timeout or timeout_of(self._config, entry.server),
+            timeout or timeout_of(self._current.config, entry.server),
             repeatable=entry.read_only or entry.idempotent,
             definition=entry.raw,
         )
+        succeeded = waiting = False
         try:
             result = await self._pipeline.send(exchange, request)
+            succeeded = is_success(result)
+            waiting = not succeeded and is_input_required(result)
         except (UpstreamTimeoutError, UpstreamLostError) as error:
             if isinstance(error, UpstreamLostError) and not error.may_have_run:
                 raise
-            raise _unknown_outcome(entry, error.reason) from error
+            exited = isinstance(error, UpstreamLostError) and error.exited
+            more = more_about(entry.server) if exited else ""
+            raise _unknown_outcome(entry, error.reason, more) from error
+        finally:
+            if not waiting:  # else it is called once more, with what the client answers
+                self._statistics.count_call(entry.server, failed=not succeeded)
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
-        if self._catalog_state.catalog.servers[entry.server].stale:  # the server works again: list it
+        record = self._catalog_state.catalog.servers.get(entry.server)
+        if record is None or entry.server not in self._current.enabled:
+            return result  # the config was edited during the call
+        if record.stale or time.time() - (record.fetched_at or 0) > MAX_AGE_IN_USE:
             self._refresher.start(entry.server)
         return result
 
 
-def _unknown_outcome(entry: Entry, reason: str) -> UpstreamError:
-    """The error for a call of ``entry`` that failed for ``reason`` after it may have run."""
+def _unknown_outcome(entry: Entry, reason: str, more: str) -> UpstreamError:
+    """The error for a call of ``entry`` that failed for ``reason`` after it may have run. more: its end."""
+    remedy = f"{entry.tool} may have run: check before calling it again."
     if entry.read_only:
-        return UpstreamError(entry.server, reason, "It only reads: calling it again is safe.")
-    return UpstreamError(entry.server, reason, f"{entry.tool} may have run: check before calling it again.")
+        remedy = "It only reads: calling it again is safe."
+    return UpstreamError(entry.server, reason, f"{remedy} {more}".rstrip())

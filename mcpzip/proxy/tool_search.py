@@ -45,6 +45,10 @@ def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
     return Searcher(table, search.threshold)
 
 
+def _boosts(config: Config) -> dict[str, float]:
+    return {name: server.boost for name, server in config.servers.items() if server.boost != 1}
+
+
 def correct_spelling(text: str, results: Results) -> str:
     """``text`` with the spelling corrections of ``results``, because misspellings mislead embedding
     models."""
@@ -102,10 +106,14 @@ class ToolSearch:
     def of(cls, config: Config, warn: Callable[[str], None]) -> "ToolSearch":
         """With the settings of ``config``. warn: called if the file of past use can't be used."""
         return cls(
-            {name: server.boost for name, server in config.servers.items() if server.boost != 1},
+            _boosts(config),
             UsageStore(usage_path(config.path), warn) if config.search.learn else None,
             remote_tiers(config),
         )
+
+    def reconfigure(self, config: Config) -> None:
+        """Uses the boosts of ``config`` from now on. What else is set about searching is set at the start."""
+        self._boosts, self._signals_key = _boosts(config), ()
 
     def index(self, catalog: Catalog) -> None:
         """Begins to index ``catalog`` in the remote tiers, if it has changed."""
@@ -160,7 +168,7 @@ class ToolSearch:
         """The signals for ranking; the same object until one of them changes, because it is a cache key."""
         if catalog is not self._catalog:
             self._catalog = catalog
-            self._stale = frozenset(name for name, record in catalog.servers.items() if record.stale)
+            self._stale = frozenset(name for name, record in catalog.servers.items() if record.failing)
         usage, step = self._usage, self._clock() // USE_DECAY_STEP
         key = (failing, self._stale, *((usage.revision, step) if usage else ()))
         if key != self._signals_key:

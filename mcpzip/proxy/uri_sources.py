@@ -9,7 +9,7 @@ The rules:
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from hashlib import blake2b
 
 import msgspec
@@ -59,9 +59,22 @@ class UriSources:
     def __init__(self, servers: int) -> None:
         """servers: the number of enabled servers. With only one, nothing is recorded."""
         self._several = servers > 1
+        self._unrecorded: dict[Client | None, set[str]] = {}
         self._of: dict[Client | None, dict[str, _Named]] = {}
         self._queue: list[tuple[Client, str, bytes, bytes]] = []
         """The results that aren't searched yet: client, server, text to look for, result."""
+
+    def reconfigure(self, servers: int, disconnected: Collection[str]) -> None:
+        """servers: the number of enabled servers from now on. disconnected: those that were removed or
+        changed, whose results so far mean nothing now.
+        """
+        self._search_queue()
+        self._several = servers > 1
+        for unrecorded in self._unrecorded.values():
+            unrecorded.difference_update(disconnected)
+        for named in self._of.values():
+            for server in disconnected:
+                named.pop(server, None)
 
     def record(self, client: Client, server: str, method: str, result: bytes) -> None:
         """Queues ``result`` (JSON text) of ``server``, which is about to be sent to ``client``."""
@@ -70,23 +83,29 @@ class UriSources:
             if not self._queue:
                 asyncio.get_running_loop().call_soon(self._search_queue)
             self._queue.append((client, server, marker, result))
+        elif not self._several:
+            # There may be several after an edit of the config.
+            self._unrecorded.setdefault(_key(client), set()).add(server)
 
     def sources_of(self, client: Client, uri: str) -> tuple[frozenset[str], frozenset[str]]:
         """The servers whose results contained ``uri``, and the servers whose results may have contained it
-        (see rule 3).
+        (see rule 3). A URI of no result is taken to be of the server that was the only one before an edit of
+        the config, because its results then were not recorded.
         """
         self._search_queue()
         named = self._of.get(_key(client), {})
-        digest = _digest(uri)
+        digest, unrecorded = _digest(uri), self._unrecorded.get(_key(client), set())
         return (
-            frozenset(server for server, one in named.items() if digest in one.uris),
-            frozenset(server for server, one in named.items() if not one.complete and digest not in one.uris),
+            frozenset(server for server, one in named.items() if digest in one.uris) or frozenset(unrecorded),
+            frozenset(server for server, one in named.items() if not one.complete and digest not in one.uris)
+            | unrecorded,
         )
 
     def remove_client(self, client: Client) -> None:
         """Forgets the URIs of ``client``."""
         self._search_queue()
         self._of.pop(client, None)
+        self._unrecorded.pop(client, None)
 
     def _search_queue(self) -> None:
         queued, self._queue = self._queue, []

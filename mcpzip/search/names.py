@@ -1,4 +1,4 @@
-"""An index of tools by name.
+"""Search by tool name: the index with which a query that is a name finds that tool.
 
 The rule: names are compared by their words, with the server's name or without, so `get-user`, `getUser` and
 "user, get" are the same name. Only `Names.literal` compares characters.

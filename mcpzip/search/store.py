@@ -1,4 +1,4 @@
-"""The serialised index, so that the next start needn't build it.
+"""The file of the local search index (keywords and semantic table), so that the next start needn't build it.
 
 The rule: the file holds the index's arrays, aligned to eight bytes, so that they are used without copying. An
 unusable file – of another version, of other tools, or damaged – is ignored, never an error.

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-from mcpzip.config.paths import config_path
+from mcpzip.config.paths import config_path, find_project, is_named
 from mcpzip.server import handshake_cache
 from mcpzip.system.startup_io import answer_while, open_if_closed
 
@@ -146,14 +146,14 @@ def _echoes(number: object, line: bytes) -> bool:
 
 
 def answer_early(
-    config: str, load: "Callable[[], T]", stdin: int = 0, stdout: int = 1
+    config: str, project: str, load: "Callable[[], T]", stdin: int = 0, stdout: int = 1
 ) -> "tuple[T, bytes, bytes, bool]":
     """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
-    whether input ended.
+    whether input ended. project: the path of the project's file, or "".
 
     Raises what ``load`` raises.
     """
-    cache = handshake_cache.read(config)
+    cache = handshake_cache.read(config, project)
     if cache is None:
         return load(), b"", b"", False
     handshake = EarlyHandshake(cache)
@@ -165,7 +165,7 @@ def main(explicit_config: "str | None") -> int:
     """`mcpzip serve` over stdio. Returns the exit code."""
     gc.disable()  # nothing is garbage while all that is made is modules; `app.run` switches it on
     sys.setswitchinterval(SWITCH_INTERVAL)
-    config = config_path(explicit_config, os.environ)
+    config, project = config_path(explicit_config, os.environ), find_project(os.environ)
     for number in range(3):
         open_if_closed(number)
     if sys.stderr is None:  # `print` would take stdout, which is the protocol's
@@ -174,10 +174,10 @@ def main(explicit_config: "str | None") -> int:
     def load() -> "Prepared":
         from mcpzip.server.stdio import prepare
 
-        return prepare(config)
+        return prepare(config, project, required=is_named(explicit_config, os.environ))
 
     try:
-        prepared, answered, rest, ended = answer_early(config, load)
+        prepared, answered, rest, ended = answer_early(config, project, load)
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:  # the client left before any response
@@ -185,9 +185,11 @@ def main(explicit_config: "str | None") -> int:
     except Exception as error:
         if type(error).__name__ != "ConfigError":
             raise
+        from mcpzip.server.log import log_config_error
         from mcpzip.server.stderr import warn
 
         warn(str(error))
+        log_config_error(config, str(error))
         return 2
     from mcpzip.server.stdio import run
 

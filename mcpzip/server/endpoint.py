@@ -26,6 +26,7 @@ from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
+    CLIENT_INFO_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LEGACY_VERSIONS,
@@ -126,9 +127,22 @@ class Endpoint:
 
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
-        self._greeting = (
-            None if proxy.exposure.transparent_server is not None else Greeting.of_config(proxy.config)
-        )
+        self._greeted_with: Config | None = None
+        self._greeting_now: Greeting | None = None
+
+    @property
+    def _greeting(self) -> Greeting | None:
+        """Of the config in use; None in ``transparent`` while the upstream's isn't known."""
+        config = self._proxy.config
+        if config is not self._greeted_with:
+            through = self._proxy.exposure.transparent_server is not None
+            self._greeted_with = config
+            self._greeting_now = None if through else Greeting.of_config(config)
+        return self._greeting_now
+
+    @_greeting.setter
+    def _greeting(self, greeting: Greeting) -> None:
+        self._greeting_now = greeting
 
     def joined(self, client: Client) -> None:
         """A client has connected that lasts for more than one request."""
@@ -143,6 +157,9 @@ class Endpoint:
         the work cancels the request upstream.
         """
         modern = exchange.client.era is Era.MODERN
+        info = exchange.meta_fields.get(CLIENT_INFO_KEY) if modern else exchange.fields.get("clientInfo")
+        if info is not None:
+            self._proxy.statistics.saw_client(info)
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
             raise JsonRpcError(
                 RpcError(
@@ -268,8 +285,9 @@ class Endpoint:
             modern = await self._proxy.upstream_era(exchange.client, server) is Era.MODERN
             if modern:
                 said = await self._proxy.passthrough.forward("server/discover", exchange, server)
-            if self._greeting is None:
-                self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
+            greeting = self._greeting
+            if greeting is None:
+                greeting = self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
         except UpstreamRpcError:
             raise
         except UpstreamError as error:
@@ -279,24 +297,24 @@ class Endpoint:
             if isinstance(error, LoginNeededError):
                 return _NOT_SIGNED_IN.discover
             raise
-        return _without_unsupported_versions(said) if modern else self._greeting.discover
+        return _without_unsupported_versions(said) if modern else greeting.discover
 
     def _upstream_greeting(self, said: Callable[[Greeting], bytes]) -> PendingResult:
         """In ``transparent``: the upstream's greeting, from the catalog if it is known."""
         known = self._proxy.cached_server_info()
         if known is not None:
-            self._greeting = Greeting.of_upstream(*known)
-            return said(self._greeting)
+            greeting = self._greeting = Greeting.of_upstream(*known)
+            return said(greeting)
         return self._ask_for_greeting(said)
 
     async def _ask_for_greeting(self, said: Callable[[Greeting], bytes]) -> bytes:
         # That the upstream can't be reached is an error. If it only wants a sign-in, the session begins all
         # the same, because a call of one of its tools is then answered with the command to sign in.
         try:
-            self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
+            greeting = self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
         except LoginNeededError:
             return said(_NOT_SIGNED_IN)
-        return said(self._greeting)
+        return said(greeting)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
         try:

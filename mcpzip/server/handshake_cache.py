@@ -11,7 +11,7 @@ import os
 import stat
 
 from mcpzip import __version__
-from mcpzip.config.paths import handshake_path
+from mcpzip.config.paths import handshake_path, state_path, trust_path
 from mcpzip.model import limits
 from mcpzip.system.state_files import read_state, write_state
 
@@ -45,9 +45,10 @@ _SHAPE = {
 }
 
 
-def stamp(config_path: str) -> "list[object] | None":
+def stamp(config_path: str, project: str = "") -> "list[object] | None":
     """What the cached results depend on: our version, the path of the config, the names and pins of its
-    servers, how tools are shown, how many results a search has.
+    servers, how tools are shown, how many results a search has. project: the path of the project's file, ""
+    for none; then it is that file and the list of the trusted ones too.
 
     None when that can't be read, or can't be read twice. Nothing else in the config (a header, an argument)
     occurs in the results.
@@ -58,23 +59,43 @@ def stamp(config_path: str) -> "list[object] | None":
         if not stat.S_ISREG(found.st_mode) or found.st_size > limits.CONFIG:
             return None
         with open(config_path, "rb") as file:
-            config = json.loads(file.read())
+            return stamp_of(file.read(), config_path, project)
+    except OSError:
+        return None
+
+
+def stamp_of(data: bytes, config_path: str, project: str = "") -> "list[object] | None":
+    """`stamp` of a config with the content ``data``."""
+    try:
+        config = json.loads(data)
         servers = config["mcpServers"]
         used = {name: server for name, server in servers.items() if server.get("disabled") is not True}
         pinned = [[name, used[name].get("pin")] for name in sorted(used)]
         limit = (config.get("search") or {}).get("default_limit")
         depends = [__version__, config_path, pinned, config.get("expose"), limit]
+        if project:
+            depends += [project, *map(_identity, (project, trust_path(config_path)))]
         # A variable may have another value next time.
         return None if "${" in json.dumps(depends[2:]) else depends
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def read(config_path: str) -> "HandshakeCache | None":
+def _identity(path: str) -> "list[int] | None":
+    """Differs when the file ``path`` has been written; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
+def read(config_path: str, project: str = "") -> "HandshakeCache | None":
     """The cached results for this config; None when there are none that can be trusted."""
     try:
-        results: HandshakeCache = json.loads(read_state(handshake_path(config_path), limits.HANDSHAKE))
-        fits = results["stamp"] == stamp(config_path) and all(
+        path = handshake_path(state_path(config_path, project))
+        results: HandshakeCache = json.loads(read_state(path, limits.HANDSHAKE))
+        fits = results["stamp"] == stamp(config_path, project) and all(
             key in results and type(results.get(key)) in kinds for key, kinds in _SHAPE.items()
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -82,13 +103,13 @@ def read(config_path: str) -> "HandshakeCache | None":
     return results if fits and results["versions"] else None
 
 
-def write(config_path: str, results: "HandshakeCache") -> None:
+def write(config_path: str, results: "HandshakeCache", project: str = "") -> None:
     """Writes ``results``, unless the file has them already. If they are too large, the file is removed. A
     write error costs only time at the next start.
     """
-    if read(config_path) == results:
+    if read(config_path, project) == results:
         return
-    path = handshake_path(config_path)
+    path = handshake_path(state_path(config_path, project))
     try:
         data = json.dumps(results, ensure_ascii=False).encode()
         if len(data) <= limits.HANDSHAKE:

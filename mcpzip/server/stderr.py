@@ -10,9 +10,16 @@ from contextlib import suppress
 
 from mcpzip.model import sanitize
 from mcpzip.model.redaction import redact
+from mcpzip.system.event_log import note
 
 
 def warn(sentence: str) -> None:
+    """Writes ``sentence`` as one line, also into the log."""
+    note("warning", "", "warning", sentence)
+    print_warning(sentence)
+
+
+def print_warning(sentence: str) -> None:
     """Writes ``sentence`` as one line. It is no error if nobody reads stderr any more."""
     if sys.stderr is not None:
         with suppress(BrokenPipeError):
@@ -25,8 +32,9 @@ def print_traceback(
     """Writes a traceback, as Python does, but no secret that it may quote, and nothing that is obeyed."""
     from traceback import format_exception
 
+    text = "".join(format_exception(kind, error, trace))
+    note("error", "", "crash", text)
     if sys.stderr is not None:
-        text = "".join(format_exception(kind, error, trace))
         sys.stderr.write(sanitize.lines(redact(text)).rstrip("\n") + "\n")
 
 
@@ -36,7 +44,9 @@ def sanitize_logs() -> None:
 
     class Harmless(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return sanitize.lines(redact(super().format(record)))
+            text = super().format(record)
+            note("error" if record.levelno >= logging.ERROR else "warning", "", "warning", text)
+            return sanitize.lines(redact(text))
 
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Harmless())

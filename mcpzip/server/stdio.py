@@ -7,11 +7,15 @@ import os
 from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
-from mcpzip.config import Config, load, paths
+from mcpzip.config import Config, paths
+from mcpzip.config.watched_file import WatchedFile
 from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import handshake_cache
+from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.endpoint import Endpoint, HandshakeResults
+from mcpzip.server.log import log_kept
+from mcpzip.server.run_file import RunFile
 from mcpzip.server.session import Session
 from mcpzip.server.stderr import sanitize_logs, warn
 from mcpzip.server.stdio_output import StdioOutput
@@ -22,29 +26,35 @@ from mcpzip.system.signals import stop_on_signals
 from mcpzip.system.state_files import foreign_files
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
-PATIENCE = 0.5
-"""Seconds that calls under way, and their answers, are given after the client's last byte."""
-FLUSH = 0.1
-"""Seconds more that the last answers are given to be taken."""
+FINISH_TIMEOUT = 0.5
+"""Seconds that the calls under way have to finish after the end of the client's input."""
+FLUSH_TIMEOUT = 0.1
+"""Seconds that the client then has to read the last replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What is read from disk before the event loop runs."""
 
+    file: WatchedFile
     config: Config
     catalog: Catalog
     warnings: tuple[str, ...]
     stamp: list[object] | None
+    project: str = ""
 
 
-def prepare(config_path: str) -> Prepared:
-    """Reads config and snapshot. Raises ConfigError."""
-    stamp = handshake_cache.stamp(config_path)  # taken first: it must not be newer than what is read
-    config = load(config_path, os.environ)
-    catalog, warnings = snapshot.load(paths.snapshot_path(config.path), config.path)
+def prepare(config_path: str, project: str = "", *, required: bool = True) -> Prepared:
+    """Reads config and snapshot. project: the path of the project's file, or "". required: see
+    `WatchedFile.load`. Raises ConfigError.
+    """
+    # The stamp is taken first: it must not be newer than what is read.
+    stamp = handshake_cache.stamp(config_path, project)
+    file = WatchedFile(config_path, os.environ, project)
+    config = file.load(required=required)
+    catalog, warnings = snapshot.load_for(config)
     strange = foreign_files(paths.cache_folder(config.path))
-    return Prepared(config, catalog, (*config.warnings, *warnings, *strange), stamp)
+    return Prepared(file, config, catalog, (*config.warnings, *warnings, *strange), stamp, project)
 
 
 def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
@@ -52,13 +62,14 @@ def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
 
     answered, rest: the lines that the early handshake did and did not answer; ended: whether stdin has ended.
     """
-    for warning in prepared.warnings:
-        warn(warning)
-    gc.freeze()  # what is loaded by now lives as long as we do
-    gc.enable()  # the early handshake had switched it off
-    keep_buffers()
-    sanitize_logs()
-    asyncio.run(_serve(prepared, answered, rest, ended))
+    with log_kept(prepared.config.path, prepared.config.log_level):
+        for warning in prepared.warnings:
+            warn(warning)
+        gc.freeze()  # what is loaded by now lives as long as we do
+        gc.enable()  # the early handshake had switched it off
+        keep_buffers()
+        sanitize_logs()
+        asyncio.run(_serve(prepared, answered, rest, ended))
     return 0
 
 
@@ -71,8 +82,17 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
     stop_on_signals(done)
     proxy = Proxy(prepared.config, prepared.catalog, warn)
     endpoint = Endpoint(proxy)
+    stamp = prepared.stamp
+
+    def used(data: bytes) -> None:
+        nonlocal stamp
+        # With a project it depends on more files than were read here.
+        stamp = None if prepared.project else handshake_cache.stamp_of(data, prepared.config.path)
+
+    watcher = ConfigWatcher(prepared.file, proxy, warn, used)
     writer = write_to(1)
     output = StdioOutput(writer)
+    run_file: RunFile | None = None
     session = Session(endpoint, output.send, output.send_if_room, lambda: output.full)
     try:
         session.replay(answered)
@@ -83,34 +103,40 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
 
         reader = None if ended else read_lines_from(0, session.receive, end, at_once=limits.TURN, first=rest)
         output.reader = reader
-        _write_handshake_cache(prepared, endpoint)
+        _write_handshake_cache(prepared, endpoint, stamp)
         if reader is None:
             session.receive(rest)
             end()
         else:
             await session.opened(OPENING)
         proxy.start(session.client)
-        await done.wait()
+        run_file = RunFile(proxy)
+        async with watcher.running():
+            await done.wait()
         if reader is not None:
             reader.close()
             output.close()
-        until = asyncio.get_running_loop().time() + PATIENCE
-        await session.finish(PATIENCE)
+        deadline = asyncio.get_running_loop().time() + FINISH_TIMEOUT
+        await session.finish(FINISH_TIMEOUT)
         try:
-            async with asyncio.timeout_at(until + FLUSH):
+            async with asyncio.timeout_at(deadline + FLUSH_TIMEOUT):
                 await writer.drain()
         except TimeoutError:
             pass  # the client doesn't read any more
         writer.close()
     finally:
+        if run_file is not None:
+            run_file.close()
         await proxy.close()
-        _write_handshake_cache(prepared, endpoint)
+        _write_handshake_cache(prepared, endpoint, stamp)
 
 
-def _write_handshake_cache(prepared: Prepared, endpoint: Endpoint) -> None:
-    """Keeps the results that the early handshake is to answer with at the next start."""
-    if prepared.stamp is not None and (results := endpoint.handshake_results()) is not None:
-        handshake_cache.write(prepared.config.path, cache_of(results, prepared.stamp))
+def _write_handshake_cache(prepared: Prepared, endpoint: Endpoint, stamp: list[object] | None) -> None:
+    """Keeps the results that the early handshake is to answer with at the next start. stamp: of the config
+    in use.
+    """
+    if stamp is not None and (results := endpoint.handshake_results()) is not None:
+        handshake_cache.write(prepared.config.path, cache_of(results, stamp), prepared.project)
 
 
 def cache_of(results: HandshakeResults, stamp: list[object]) -> "handshake_cache.HandshakeCache":

@@ -64,17 +64,24 @@ def remove_file(path: str) -> bool:
 
 def remove_drafts(folder: str, age: float = _STALE) -> None:
     """Removes temporary files of `write_atomic` from ``folder`` that are older than ``age`` seconds."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in filter(_TEMPORARY.fullmatch, names):
-        temporary = os.path.join(folder, name)
+    for temporary in find_drafts(folder, age):
         try:
-            if os.lstat(temporary).st_mtime < time.time() - age:
-                os.unlink(temporary)
+            os.unlink(temporary)
         except OSError:
-            pass  # another process removed it or is writing it
+            pass  # another process removed it
+
+
+def find_drafts(folder: str, age: float = _STALE) -> list[str]:
+    """The paths of the files that `remove_drafts` removes."""
+    found = []
+    try:
+        for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+            temporary = os.path.join(folder, name)
+            if os.lstat(temporary).st_mtime < time.time() - age:
+                found.append(temporary)
+    except OSError:
+        pass  # there is no such folder, or another process has just removed one of them
+    return found
 
 
 def others_may_read(path: str) -> bool:

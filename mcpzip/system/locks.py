@@ -6,7 +6,7 @@ block the event loop, and a cancelled wait does not leave a lock behind.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from filelock import FileLock, Timeout
@@ -50,6 +50,16 @@ def locked_blocking(path: str, timeout: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def hold(path: str) -> Callable[[], None]:
+    """Takes the lock at ``path``, which nobody else wants. Returns the function that releases it, at once and
+    from any thread. Raises TimeoutError if it is held already, else OSError.
+    """
+    lock = _lock(path)
+    if not _try_acquire(lock):
+        raise _timeout_error(path, 0)
+    return lock.release
 
 
 @contextmanager

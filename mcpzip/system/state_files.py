@@ -38,6 +38,22 @@ def read_state(path: str, limit: int) -> bytes:
         os.close(handle)
 
 
+def read_state_from(path: str, offset: int, size: int) -> bytes:
+    """At most ``size`` bytes of the file at ``path`` from ``offset`` on, by the rules of `read_state`. Raises
+    OSError.
+    """
+    handle, _ = _open(path)
+    try:
+        os.lseek(handle, offset, os.SEEK_SET)
+        chunks: list[bytes] = []
+        while size > 0 and (chunk := os.read(handle, min(size, 1 << 20))):
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(handle)
+
+
 def first_bytes(path: str, size: int) -> bytes:
     """The first ``size`` bytes of the file at ``path``, by the rules of `read_state`; b"" after an error."""
     try:

@@ -34,3 +34,11 @@ async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
         retrieve_exception(task)
         raise cancelled
     await task
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The error to report from an exception group: any other is preferred to a cancellation."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [root_cause(inner) for inner in error.exceptions]
+    return next((leaf for leaf in leaves if not isinstance(leaf, asyncio.CancelledError)), leaves[0])

@@ -160,4 +160,6 @@ class Channel(Protocol):
         """Sends a notification. Does nothing on a closed channel."""
 
     def diagnosis(self) -> str:
-        """The last line the upstream wrote outside the protocol (stderr, junk on stdout), or ""."""
+        """What the upstream wrote outside the protocol that may say why it fails, as clauses that continue a
+        sentence; "" if it wrote nothing.
+        """

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Protocol
 
 from mcpzip.auth.sign_ins import SignIns
@@ -23,8 +24,10 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.quoting import quoted, shortened
 from mcpzip.system.environment import server_environment
+from mcpzip.system.event_log import more_about, note, note_output
 from mcpzip.system.process_activity import ProcessActivity
 from mcpzip.system.reaper import Reaper
+from mcpzip.system.tasks import root_cause
 from mcpzip.transport.base import (
     NOBODY,
     BoundClient,
@@ -90,7 +93,7 @@ class Connection:
     """A connection to one upstream: connect, send requests, close.
 
     server: its config. server_info: the handshake result, set once `connect` has returned.
-    activity: of its process. open_requests: how many are waiting for a response.
+    activity: of its process. open_requests: how many are waiting for a response. is_replaced: see `retire`.
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class Connection:
         self._channel: Channel | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
-        self._retired = False
+        self._retired = self.is_replaced = False
         self._owner: asyncio.Task[None] | None = None
         self._failure: UpstreamUnavailableError | None = None
 
@@ -157,7 +160,7 @@ class Connection:
         raise self._failure or UpstreamUnavailableError(
             self.server.name,
             f"it did not answer the handshake within {timeout:g} s{diagnosis}",
-            "Check that it is an MCP server and starts without asking anything.",
+            self._with_more("Check that it is an MCP server and starts without asking anything."),
         )
 
     async def _wait_for_owner(self) -> None:
@@ -207,7 +210,7 @@ class Connection:
             raise UpstreamRpcError(self.server.name, fault.error) from fault
         except ChannelClosedError as closed:
             if closed.fatal:
-                self._retire()
+                self._retire(closed.reason)
             raise self._request_error(closed) from closed
         finally:
             self.open_requests -= 1
@@ -272,11 +275,19 @@ class Connection:
         """Waits until the connection is unusable and its open requests have ended."""
         await self._stop.wait()
 
+    def retire(self) -> None:
+        """Takes no more requests, because its server's config has changed; ends with the open ones."""
+        self._retired = self.is_replaced = True
+        if not self.open_requests:
+            self._stop.set()
+
     async def close(self, grace: float = GRACE) -> None:
         """Closes the channel and ends its process. grace: seconds between the steps of that. May be called
         twice.
         """
         self.grace = min(self.grace, grace)
+        if self.alive:
+            note("info", self.server.name, "closed", "closed")
         self._stop.set()
         if self._owner is not None:
             await self._wait_for_owner()
@@ -298,7 +309,8 @@ class Connection:
             return LoginNeededError(name, reason, closed.login, closed.remedy, lasting=lasting)
         if closed.status is not None and not closed.sent and not closed.fatal:
             return UpstreamUnavailableError(name, reason, closed.remedy)
-        return UpstreamLostError(name, reason, may_have_run=closed.sent, remedy=closed.remedy)
+        exited = closed.fatal and self.server.transport == "stdio"
+        return UpstreamLostError(name, reason, may_have_run=closed.sent, remedy=closed.remedy, exited=exited)
 
     async def _run(self) -> None:
         """The owner task."""
@@ -306,12 +318,12 @@ class Connection:
             try:
                 await self._run_channel(self._first, self._sure)
             except BaseException as error:
-                again = _cause(error)
+                again = root_cause(error)
                 if not isinstance(again, StartAgainError):
                     raise
                 await self._run_channel(again.era, sure=True)
         except BaseException as error:
-            cause = _cause(error)
+            cause = root_cause(error)
             if isinstance(cause, asyncio.CancelledError):
                 raise
             self._failure = self._connect_error(cause)
@@ -348,11 +360,12 @@ class Connection:
             except JsonRpcError:
                 pass  # the client got this error for its own request, or the server has changed since
 
-    def _retire(self) -> None:
+    def _retire(self, reason: str) -> None:
         """Takes no more requests; the open ones may still get their responses."""
         was_alive = self.alive
         self._retired = True
         if was_alive:
+            note("warning", self.server.name, "ended", reason + self._diagnosis())
             self._listener.disconnected(self.server.name, self)
 
     def _lists_changed(self) -> None:
@@ -362,11 +375,27 @@ class Connection:
         server, incoming = self.server, _IncomingHandler(self)
         if server.transport != "stdio":
             return await opened(server, self._sign_ins, incoming)
-        argv, follow = [server.command or "", *server.args], self.activity.follow
         env = server_environment(os.environ, server.env, server.inherit_env, server.withheld_env)
         return open_stdio(
-            argv, env, server.cwd, incoming, self._reaper, grace=lambda: self.grace, started=follow
+            [server.command or "", *server.args],
+            env,
+            server.cwd,
+            incoming,
+            self._reaper,
+            grace=lambda: self.grace,
+            started=self._process_started,
+            output=partial(note_output, server.name),
         )
+
+    def _process_started(self, pid: int) -> None:
+        self.activity.follow(pid)
+        note("info", self.server.name, "started", f"started with process id {pid}")
+
+    def _with_more(self, remedy: str) -> str:
+        """``remedy``, and where the log is with all that a process wrote to stderr."""
+        if self.server.transport != "stdio":
+            return remedy
+        return f"{remedy} {more_about(self.server.name)}".rstrip()
 
     def _connect_error(self, cause: BaseException) -> UpstreamUnavailableError:
         match cause:
@@ -382,7 +411,7 @@ class Connection:
             case _:
                 reason, remedy = f"the transport failed ({type(cause).__name__}: {shortened(str(cause))})", ""
         if not remedy and self.server.transport == "stdio":
-            remedy = "Run its command by hand to see what it lacks."
+            remedy = self._with_more("Run its command by hand to see what it lacks.")
         return UpstreamUnavailableError(self.server.name, reason + self._diagnosis(), remedy)
 
     @property
@@ -416,15 +445,15 @@ class Connection:
             origins[-1].on_notice(method, params)
 
     def _diagnosis(self) -> str:
-        line = self._channel.diagnosis() if self._channel else ""
-        return f", saying {quoted(line)}" if line else ""
+        return self._channel.diagnosis() if self._channel else ""
 
-    def _channel_ended(self) -> None:
+    def _channel_ended(self, reason: str) -> None:
         if not self._ready.is_set():
             return  # the handshake fails because of it, or starts again
         was_alive = self.alive
         self._stop.set()
         if was_alive:
+            note("warning", self.server.name, "ended", reason + self._diagnosis())
             self._listener.disconnected(self.server.name, self)
 
 
@@ -461,12 +490,4 @@ class _IncomingHandler:
             return await connection.bound_client.asked(connection.server.name, method, params)
 
     def ended(self, reason: str) -> None:
-        self._connection._channel_ended()
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The error to report from an exception group: any other is preferred to a cancellation."""
-    if not isinstance(error, BaseExceptionGroup):
-        return error
-    leaves = [_cause(inner) for inner in error.exceptions]
-    return next((leaf for leaf in leaves if not isinstance(leaf, asyncio.CancelledError)), leaves[0])
+        self._connection._channel_ended(reason)

@@ -1,4 +1,4 @@
-"""What the pool reports of a server: its health and its lists."""
+"""The types in which the pool reports a server's health and lists."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

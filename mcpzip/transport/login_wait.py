@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import LoginNeededError
+from mcpzip.system.event_log import note
 
 POLL_INTERVAL = 1.0
 """Seconds between two checks of the store, because people sign in with another process."""
@@ -26,12 +27,15 @@ class LoginWait:
         self.error: LoginNeededError | None = None
         self._server, self._sign_ins, self._signed_in = server, sign_ins, signed_in
         self._signature: object = None
+        self._closed = False
         self._polling: asyncio.Task[None] | None = None
 
     def begin(self, error: LoginNeededError) -> None:
         """Begins to wait: the server refused a request, and a person can sign in to it."""
-        if self._sign_ins is None:
+        if self._sign_ins is None or self._closed:
             return
+        if self.error is None:
+            note("warning", self._server.name, "needs login", str(error))
         self.error, self._signature = error, self._sign_ins.seen(self._server)
         if self._polling is None:
             self._polling = asyncio.create_task(self._poll(), name=f"login-{self._server.name}")
@@ -42,6 +46,11 @@ class LoginWait:
         if self._polling is not None:
             self._polling.cancel()
             self._polling = None
+
+    def close(self) -> None:
+        """Ends the wait for good: the config of the server has changed."""
+        self._closed = True
+        self.end()
 
     @property
     def over(self) -> bool:

@@ -24,11 +24,13 @@ from mcpzip.model.errors import (
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import NOBODY, BoundClient, Origin, ProgressSink
+from mcpzip.transport.closing import ClosingConnections
 from mcpzip.transport.connection import EXIT_GRACE, GRACE, QUICK_GRACE, Connection
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.transport.health import Health, Listing, Rest, problem
+from mcpzip.transport.listing import listed_tools
 from mcpzip.transport.login_wait import LoginWait
-from mcpzip.transport.pagination import all_pages, all_the_rest
+from mcpzip.transport.pagination import all_the_rest
 from mcpzip.transport.server_state import (
     CONNECT_TIMEOUT,
     PoolEntry,
@@ -37,13 +39,16 @@ from mcpzip.transport.server_state import (
     least_recently_used,
     too_many_exclusive,
 )
+from mcpzip.transport.server_states import ServerStates
 from mcpzip.transport.start_queue import StartQueue
-from mcpzip.wire import LEGACY_VERSIONS, Era
+from mcpzip.wire import Era
 
 REST_TIMEOUT = 5.0
 """Seconds an upstream has to list its prompts, resources or templates."""
 REOPEN = 1.0
 """Seconds after which a lost connection with subscriptions is opened again."""
+DRAIN_TIMEOUT = 120.0
+"""Seconds that open requests have to end on a connection whose server was changed in the config."""
 LINGER, CROWDED_LINGER = 30.0, 5.0
 """Seconds a connection that only listed tools stays open; the latter while other servers wait to start."""
 
@@ -69,18 +74,52 @@ class Pool:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
         each server spoke last time, by name. sign_ins: sign the requests over HTTP."""
         self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
-        self._states: dict[str, ServerState] = {}
-        for server in servers:
-            wait = LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
-            self._states[server.name] = ServerState(server, protocols.get(server.name), wait)
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
         self._reaper = Reaper()
         self.starts = StartQueue()
-        self._closing: dict[asyncio.Task[None], Connection] = {}
+        self._closing = ClosingConnections()
         self._background: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[Connection]] = set()
         self._closed = False
+        self._states = ServerStates(
+            lambda server: LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
+        )
+        self._states.replace(servers, protocols)
+
+    def reconfigure(
+        self,
+        servers: Iterable[ServerConfig],
+        *,
+        idle_timeout: float,
+        disconnected: Collection[str],
+        protocols: Mapping[str, str],
+        watched: Callable[[str], Collection[str]],
+    ) -> None:
+        """Uses ``servers`` from now on. disconnected: those that were removed, or have another connection
+        now; their connections are closed when the open requests have ended, or after DRAIN_TIMEOUT. watched:
+        the resources that clients without connections of their own subscribed to, by server.
+        """
+        self._idle_timeout = idle_timeout
+        for state in self._states.replace(servers, protocols, disconnected, watched):
+            self._retire(state)
+
+    def _retire(self, state: ServerState) -> None:
+        """Closes the connections of ``state``, which is no longer used."""
+        state.login.close()
+        now = self._states.get(state.server.name)
+        for entry in state.entries.values():
+            entry.end_attempt(self._abandoned)
+            connection, entry.connection = entry.connection, None
+            if connection is None:
+                continue
+            watched = state.has_subscriptions(connection)
+            connection.retire()
+            closing = self._closing.begin(connection, GRACE, drain=True, timeout=DRAIN_TIMEOUT)
+            if now is not None and not connection.open_requests:
+                now.predecessors.append(closing)
+            if watched and now is not None and now.server.problem is None and not now.server.disabled:
+                self._in_background(self._reopen(now, connection), f"reopen-{state.server.name}")
 
     async def request(
         self,
@@ -100,10 +139,10 @@ class Pool:
         harm, so it is sent a second time when the connection breaks under it. definition: see
         `Channel.request`. Raises UpstreamError and its subclasses.
         """
-        state, repeated = self._states[server], False
+        repeated = False
         while True:
             # Not `_connection`: its context manager would take a tenth of a call's time.
-            entry, connection = await self._acquire(state, origin)
+            state, entry, connection = await self._acquire(server, origin)
             try:
                 result = await connection.request(
                     method,
@@ -128,11 +167,12 @@ class Pool:
 
     def speaks(self, server: str, era: Era | None) -> Era | None:
         """The era that ``server`` speaks with a client of ``era``; None while it isn't known."""
-        return self._states[server].eras.get(era)
+        return state.eras.get(era) if (state := self._states.get(server)) else None
 
     async def notify(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
         """Sends a notification on the client's legacy connection to ``server``, if it has one."""
-        state = self._states[server]
+        if (state := self._states.get(server)) is None:
+            return
         for key in {state.key(Origin(era, bound_client)) for era in Era}:
             entry = state.entries.get(key)
             if (
@@ -162,20 +202,15 @@ class Pool:
         for state in self._states.values():
             for key in [key for key in state.entries if key[1] == bound_client.key]:
                 entry = state.entries.pop(key)
-                if entry.expiry is not None:
-                    entry.expiry.cancel()
-                if entry.connecting is not None:
-                    entry.connecting.cancel()
-                    self._abandoned.add(entry.connecting)
-                    entry.connecting.add_done_callback(self._abandoned.discard)
+                entry.end_attempt(self._abandoned)
                 if entry.connection is not None:
-                    self._close_later(entry.connection, GRACE)
+                    self._closing.begin(entry.connection, GRACE)
 
     async def server_info(self, server: str, origin: Origin) -> ServerInfo:
         """The handshake result of ``server``, connecting first if necessary. Raises
         UpstreamUnavailableError.
         """
-        async with self._connection(self._states[server], origin) as connection:
+        async with self._connection(server, origin) as connection:
             assert connection.server_info is not None
             return connection.server_info
 
@@ -185,12 +220,12 @@ class Pool:
 
         Returns the refusals, by resource. Raises UpstreamError and its subclasses without a connection.
         """
-        state = self._states[server]
+        state = self._states.configured(server)
         state.subscriptions = frozenset(uris)
         connections = [one for one in state.connections() if one.subscribes_for_all]
         # A bound_client's connection may close at any moment, so one that no bound_client owns is needed.
         if state.subscriptions and not any(one.unbound for one in connections):
-            async with self._connection(state, NOBODY, unbound=True) as connection:
+            async with self._connection(server, NOBODY, unbound=True) as connection:
                 connections.append(connection)
         refused: dict[str, UpstreamError] = {}
         for connection in connections:
@@ -200,7 +235,7 @@ class Pool:
     @asynccontextmanager
     async def _connection(
         self,
-        state: ServerState,
+        server: str,
         origin: Origin,
         *,
         force: bool = False,
@@ -210,7 +245,7 @@ class Pool:
         """The connection for ``origin``, which then stays open for ``keep`` seconds (default: the idle
         timeout). force, unbound: see `_acquire`.
         """
-        entry, connection = await self._acquire(state, origin, force=force, unbound=unbound)
+        state, entry, connection = await self._acquire(server, origin, force=force, unbound=unbound)
         try:
             yield connection
         except LoginNeededError as error:
@@ -228,30 +263,11 @@ class Pool:
         Ignores an open circuit, so that a listing shows the server's present state. Raises UpstreamError and
         its subclasses.
         """
-        state = self._states[server]
-        started = time.monotonic()
-
-        async def attempt() -> Listing:
-            async with self._connection(state, origin, force=True, keep=self._linger) as connection:
-                info = connection.server_info
-                assert info is not None
-                async with asyncio.timeout(max(started, state.connect_started) + timeout - time.monotonic()):
-                    tools, ttl = await all_pages(connection, "tools/list", "tools", timeout, origin)
-            version = info.dialect.version
-            return Listing(tuple(tools), version, info.instructions, info.capabilities, info.info, ttl)
-
-        try:
-            try:
-                listing = await attempt()
-            except UpstreamLostError:  # listing twice does no harm
-                listing = await attempt()
-            state.login.end()
-        except TimeoutError:
-            raise UpstreamUnavailableError(
-                server,
-                f"it did not list its tools within {timeout:g} s",
-                "It is asked again at the next refresh.",
-            ) from None
+        connection = partial(self._connection, server, origin, force=True, keep=self._linger)
+        connect_started = partial(self.connect_started, server)
+        listing = await listed_tools(server, connection, connect_started, timeout, origin)
+        state = self._states.configured(server)
+        state.login.end()
         state.listed = True
         return listing
 
@@ -259,9 +275,7 @@ class Pool:
         """The server's prompts, resources and templates. timeout: seconds for each list. Raises UpstreamError
         and its subclasses when there is no connection.
         """
-        async with self._connection(
-            self._states[server], origin, force=True, keep=self._linger
-        ) as connection:
+        async with self._connection(server, origin, force=True, keep=self._linger) as connection:
             return await all_the_rest(connection, timeout, origin)
 
     @property
@@ -271,7 +285,7 @@ class Pool:
 
     def connect_started(self, server: str) -> float:
         """When the last attempt to connect to ``server`` began (monotonic s); 0 before the first."""
-        return self._states[server].connect_started
+        return state.connect_started if (state := self._states.get(server)) else 0.0
 
     def health(self, server: str) -> Health:
         """The present state of ``server``."""
@@ -294,13 +308,13 @@ class Pool:
             task.cancel()
         connections = [entry.connection for entry in entries if entry.connection is not None]
         grace = EXIT_GRACE if self._reaper.takes_over else QUICK_GRACE
-        closing = [connection.close(grace) for connection in (*connections, *self._closing.values())]
+        closing = [connection.close(grace) for connection in (*connections, *self._closing.connections)]
         for entry in entries:
             if entry.expiry is not None:
                 entry.expiry.cancel()
         for state in self._states.values():
             state.login.end()
-        tasks = (*connecting, *self._background, *self._abandoned, *self._closing)
+        tasks = (*connecting, *self._background, *self._abandoned, *self._closing.tasks)
         await asyncio.gather(*tasks, *closing, return_exceptions=True)
         if self._sign_ins is not None:
             await self._sign_ins.close()
@@ -308,11 +322,25 @@ class Pool:
         self._reaper.close()
 
     async def _acquire(
-        self, state: ServerState, origin: Origin, *, force: bool = False, unbound: bool = False
-    ) -> tuple[PoolEntry, Connection]:
-        """A usable connection for ``origin``, and its entry. force: connect although the circuit is open.
-        unbound: one that no bound_client owns. The caller calls `_keep` afterwards.
+        self, server: str, origin: Origin, *, force: bool = False, unbound: bool = False
+    ) -> tuple[ServerState, PoolEntry, Connection]:
+        """A usable connection for ``origin``, its entry, and the state of ``server``. force: connect although
+        the circuit is open. unbound: one that no bound_client owns. The caller calls `_keep` afterwards.
         """
+        while True:
+            state = self._states.configured(server)
+            try:
+                entry, connection = await self._acquire_from(state, origin, force=force, unbound=unbound)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if self._states.is_current(state) or task is None or task.cancelling():
+                    raise
+                continue  # the attempt to connect was cancelled, because the server's config has changed
+            return state, entry, connection
+
+    async def _acquire_from(
+        self, state: ServerState, origin: Origin, *, force: bool, unbound: bool
+    ) -> tuple[PoolEntry, Connection]:
         key = state.key(origin)
         entry = state.entries.get(key)
         if entry is None and origin.era is None and origin.bound_client is None:  # any connection will do
@@ -329,7 +357,7 @@ class Pool:
         """Keeps the connection, which was just used, open for at least ``seconds`` more."""
         entry.used_at = time.monotonic()
         entry.unused_at = max(entry.unused_at, entry.used_at + seconds)
-        if entry.expiry is None and not self._closed:
+        if entry.expiry is None and not self._closed and self._states.is_current(state):
             entry.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, state, entry)
 
     def _expire(self, state: ServerState, entry: PoolEntry) -> None:
@@ -345,19 +373,14 @@ class Pool:
             entry.expiry = asyncio.get_running_loop().call_later(left, self._expire, state, entry)
         else:
             state.remove(entry)
-            self._close_later(connection, GRACE)
+            self._closing.begin(connection, GRACE)
 
     async def _connected(
         self, state: ServerState, entry: PoolEntry, origin: Origin, *, force: bool
     ) -> Connection:
         """A new connection for ``entry``; callers that need it at the same time share the attempt."""
         server = state.server
-        if server.disabled:
-            raise UpstreamUnavailableError(
-                server.name, "it is disabled", "Remove 'disabled' from its config to use it."
-            )
-        if server.problem:
-            raise UpstreamUnavailableError(server.name, server.problem)
+        state.check_config()
         if self._closed:
             raise UpstreamUnavailableError(server.name, "mcpzip is shutting down")
         if not force:
@@ -376,33 +399,27 @@ class Pool:
     def _make_room(self, state: ServerState, entry: PoolEntry) -> None:
         """Closes an idle connection of a bound_client if ``entry`` is one too many."""
         if too_many_exclusive(self._states.values()):
-            if (idle := least_recently_used(self._states.values())) is None:
-                state.remove(entry)
-                why = "too many clients have connections of their own in use"
-                raise UpstreamUnavailableError(state.server.name, why, "Try again later.")
-            other, idle_entry, connection = idle
+            other, idle_entry, connection = least_recently_used(self._states.values(), state, entry)
             other.remove(idle_entry)
-            self._close_later(connection, QUICK_GRACE)
+            self._closing.begin(connection, QUICK_GRACE)
 
     async def _connect(
         self, state: ServerState, entry: PoolEntry, origin: Origin, *, requested: bool
     ) -> Connection:
         old, entry.connection = entry.connection, None
-        wanted = state.eras.get(origin.era, origin.era)
-        was_legacy = state.protocol in LEGACY_VERSIONS
-        first = wanted or (Era.LEGACY if was_legacy else Era.MODERN)
+        first, sure = state.first_era(origin)
         connection = Connection(
             state.server,
             self,
             self._reaper,
             first=first,
-            sure=was_legacy and first is Era.LEGACY,
+            sure=sure,
             bound_client=origin.bound_client,
             sign_ins=self._sign_ins,
         )
         try:
             if old is not None:
-                self._close_later(old, QUICK_GRACE, drain=True)
+                self._closing.begin(old, QUICK_GRACE, drain=True)
             await state.connect(connection, self.starts, requested=requested)
         except LoginNeededError as error:
             state.login.begin(error)
@@ -412,11 +429,8 @@ class Pool:
             raise
         finally:
             entry.connecting = None
-        state.circuit.succeeded()
         assert connection.server_info is not None
-        dialect = connection.server_info.dialect
-        state.protocol = dialect.version
-        state.eras[origin.era] = state.eras[first] = dialect.era
+        state.succeeded(connection.server_info.dialect, origin, first)
         return self._add(state, entry, connection, state.key(origin))
 
     def _add(self, state: ServerState, entry: PoolEntry, connection: Connection, key: PoolKey) -> Connection:
@@ -427,7 +441,7 @@ class Pool:
         if present.connection is not None and present.connection.alive:
             if present is not entry:
                 state.remove(entry)
-            self._close_later(connection, GRACE)
+            self._closing.begin(connection, GRACE)
             return present.connection
         state.entries = {other: one for other, one in state.entries.items() if one is not entry}
         state.entries[key] = present
@@ -445,14 +459,14 @@ class Pool:
 
     async def _reopen(self, state: ServerState, connection: Connection) -> None:
         """Replaces a lost connection for as long as a client has subscriptions on it."""
-        while not self._closed and state.has_subscriptions(connection):
+        while not self._closed and self._states.is_current(state) and state.has_subscriptions(connection):
             await asyncio.sleep(max(REOPEN, state.circuit.retry_at - time.monotonic()))
-            if not state.has_subscriptions(connection):
+            if not self._states.is_current(state) or not state.has_subscriptions(connection):
                 return
             info = connection.server_info
             try:
                 origin = Origin(None if info is None else info.dialect.era, connection.bound_client)
-                async with self._connection(state, origin):
+                async with self._connection(state.server.name, origin):
                     return
             except UpstreamError:
                 continue
@@ -462,24 +476,10 @@ class Pool:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _close_later(self, connection: Connection, grace: float, *, drain: bool = False) -> None:
-        """Closes ``connection`` in the background; drain: when its open requests have ended. `close` waits
-        for it.
-        """
-
-        async def close() -> None:
-            try:
-                if drain:
-                    await connection.ended()
-            finally:
-                await connection.close(grace)
-
-        task = asyncio.create_task(close(), name=f"close-{connection.server.name}")
-        self._closing[task] = connection
-        task.add_done_callback(self._closing.pop)
-
     def list_changed(self, connection: Connection, which: str | None) -> None:
         """Implements `connection.Listener`."""
+        if connection.is_replaced:
+            return
         # The list may differ on this connection alone, so it is fetched there.
         origin = Origin(Era.MODERN if connection.modern else Era.LEGACY, connection.bound_client)
         self._on_list_changed(connection.server.name, which, origin)
@@ -490,10 +490,11 @@ class Pool:
 
     def disconnected(self, server: str, connection: Connection) -> None:
         """Implements `connection.Listener`."""
-        state = self._states[server]
+        if (state := self._states.get(server)) is None:
+            return
         for entry in state.entries.values():
             if entry.connection is connection:
                 entry.connection = None
-                self._close_later(connection, QUICK_GRACE, drain=True)
+                self._closing.begin(connection, QUICK_GRACE, drain=True)
         if state.has_subscriptions(connection):
             self._in_background(self._reopen(state, connection), f"reopen-{server}")

@@ -25,10 +25,12 @@ Headers = list[tuple[bytes, bytes]]
 def request_headers(
     method: str, params: bytes | None, dialect: Dialect | None, definition: bytes | None
 ) -> Headers | Awaitable[Headers]:
-    """The headers of one request; an awaitable when they depend on the tool's schema.
+    """The HTTP headers that repeat parts of a request's body (2026-07-28, basic/transports/streamable-http);
+    an awaitable when the tool's schema has to be read for them. [] for a server of the legacy era.
 
-    dialect: None before the handshake; the version in the params is then sent as a header too.
-    definition: of the called tool, as JSON text.
+    dialect: the protocol version and era agreed with the server, None before the handshake; before it the
+    version in ``params`` is sent as a header too. definition: the called tool as its server listed it, as
+    JSON text; None for other methods.
     """
     if dialect is not None and dialect.era is Era.LEGACY:
         return []

@@ -1,4 +1,4 @@
-"""What the pool knows of one server.
+"""The pool's record of one server: its connections, who uses them, its failures.
 
 The rule: all clients that are spoken to in the same era share one connection, except that a legacy connection
 made for a bound_client is used by that bound_client alone.
@@ -12,14 +12,17 @@ from contextlib import nullcontext
 from mcpzip.config import ServerConfig
 from mcpzip.model import limits
 from mcpzip.model.errors import UpstreamUnavailableError
-from mcpzip.transport.base import Origin
+from mcpzip.system.event_log import more_about, note
+from mcpzip.transport.base import Dialect, Origin
 from mcpzip.transport.circuit import CircuitBreaker
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.health import Health, problem
 from mcpzip.transport.login_wait import LoginWait
 from mcpzip.transport.start_queue import StartPriority, StartQueue
-from mcpzip.wire import Era
+from mcpzip.wire import LEGACY_VERSIONS, Era
 
+PREDECESSOR_TIMEOUT = 1.0
+"""Seconds that a process waits for the ends of those that it replaces: they may hold a port or a lock."""
 CONNECT_TIMEOUT = 30.0
 """Seconds an upstream has to start and complete the handshake."""
 
@@ -36,6 +39,15 @@ class PoolEntry:
         self.unused_at = self.used_at = 0.0
         self.expiry: asyncio.TimerHandle | None = None
 
+    def end_attempt(self, abandoned: "set[asyncio.Task[Connection]]") -> None:
+        """Cancels the timer and the attempt to open a connection, which is in ``abandoned`` until it ends."""
+        if self.expiry is not None:
+            self.expiry.cancel()
+        if self.connecting is not None:
+            self.connecting.cancel()
+            abandoned.add(self.connecting)
+            self.connecting.add_done_callback(abandoned.discard)
+
 
 PoolKey = tuple[Era | None, Hashable]
 """The era wanted of a connection, and the key of the bound_client it is reserved for."""
@@ -47,6 +59,7 @@ class ServerState:
     protocol: the version it last spoke. listed: whether its tools were ever listed. connect_started: when the
     last attempt to connect began (monotonic s). eras: by wanted era, the era that the server turned out to
     speak. subscriptions: the resources that clients without connections of their own subscribed to.
+    predecessors: the tasks that close the idle connections from before an edit of the config.
     """
 
     def __init__(self, server: ServerConfig, protocol: str | None, login: LoginWait) -> None:
@@ -57,15 +70,45 @@ class ServerState:
         self.entries: dict[PoolKey, PoolEntry] = {}
         self.eras: dict[Era | None, Era] = {}
         self.subscriptions: frozenset[str] = frozenset()
+        self.predecessors: list[asyncio.Task[None]] = []
         self._grant_at_failure: object = None
 
     def failed(self, now: float, reason: str) -> None:
         """Records that no connection could be made at ``now`` (monotonic s)."""
         self.login.end()
         self.circuit.failed(now, reason)
+        wait = max(self.circuit.retry_at - now, 0.0)
+        said = reason.removesuffix(more_about(self.server.name)).rstrip(". ")
+        note(
+            "error",
+            self.server.name,
+            "failed",
+            f"{said}. It is tried again in {wait:.1f} s at the earliest.",
+        )
         self._grant_at_failure = self.login.grant_signature
         self.protocol = None  # the remembered version may be the cause of the failure
         self.eras.clear()
+
+    def succeeded(self, dialect: Dialect, origin: Origin, first: Era) -> None:
+        """Records that a connection was made. first: the era that was tried first."""
+        self.circuit.succeeded()
+        self.protocol = dialect.version
+        self.eras[origin.era] = self.eras[first] = dialect.era
+
+    def first_era(self, origin: Origin) -> tuple[Era, bool]:
+        """The era in which to connect for ``origin``, and whether to be sure of it: see `shake_hands`."""
+        was_legacy = self.protocol in LEGACY_VERSIONS
+        first = self.eras.get(origin.era, origin.era) or (Era.LEGACY if was_legacy else Era.MODERN)
+        return first, was_legacy and first is Era.LEGACY
+
+    def check_config(self) -> None:
+        """Raises UpstreamUnavailableError for a server that is not to be used, by its config."""
+        if self.server.disabled:
+            raise UpstreamUnavailableError(
+                self.server.name, "it is disabled", "Remove 'disabled' from its config to use it."
+            )
+        if self.server.problem:
+            raise UpstreamUnavailableError(self.server.name, self.server.problem)
 
     def check_usable(self, now: float) -> None:
         """Raises UpstreamUnavailableError while a connection attempt would be pointless."""
@@ -100,12 +143,19 @@ class ServerState:
         if requested:
             priority = StartPriority.ASKED
         stdio = self.server.transport == "stdio"
+        if stdio and (ending := [task for task in self.predecessors if not task.done()]):
+            await asyncio.wait(ending, timeout=PREDECESSOR_TIMEOUT)
         turn = (
             starts.turn(self.server.name, priority, connection.activity.resting) if stdio else nullcontext()
         )
         async with turn:
             self.connect_started = time.monotonic()
             await connection.connect(CONNECT_TIMEOUT)
+        assert connection.server_info is not None
+        seconds, version = time.monotonic() - self.connect_started, connection.server_info.dialect.version
+        note(
+            "info", self.server.name, "connected", f"connected in {seconds:.2f} s, protocol version {version}"
+        )
 
     def connections(self) -> list[Connection]:
         """The usable connections, the one that may be closed last at the end."""
@@ -148,8 +198,12 @@ def too_many_exclusive(states: Iterable[ServerState]) -> bool:
     return sum(max(0, len(state.exclusive_entries()) - 1) for state in states) > limits.OWN_CONNECTIONS
 
 
-def least_recently_used(states: Iterable[ServerState]) -> tuple[ServerState, PoolEntry, Connection] | None:
-    """The least recently used of the exclusive connections that are idle; None when all are in use."""
+def least_recently_used(
+    states: Iterable[ServerState], wanting: ServerState, entry: PoolEntry
+) -> tuple[ServerState, PoolEntry, Connection]:
+    """The least recently used of the exclusive connections that are idle. When all are in use, removes
+    ``entry`` of ``wanting``, which is one too many, and raises UpstreamUnavailableError.
+    """
     idle = [
         (state, entry, entry.connection)
         for state in states
@@ -157,4 +211,8 @@ def least_recently_used(states: Iterable[ServerState]) -> tuple[ServerState, Poo
         if entry.connection is not None and entry.connecting is None and len(state.exclusive_entries()) > 1
         if not entry.connection.open_requests and not state.has_subscriptions(entry.connection)
     ]
-    return min(idle, key=lambda found: found[1].used_at, default=None)
+    if not idle:
+        wanting.remove(entry)
+        why = "too many clients have connections of their own in use"
+        raise UpstreamUnavailableError(wanting.server.name, why, "Try again later.")
+    return min(idle, key=lambda found: found[1].used_at)

@@ -1,7 +1,7 @@
 """The stdio transport: an upstream process, one JSON-RPC message a line (spec: basic/transports/stdio).
 
 The rule: results pass byte for byte; any other output of the process does no harm, and its last lines are
-kept for error messages.
+kept for error messages: those on stderr, and text on stdout that is not MCP.
 """
 
 import asyncio
@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from mcpzip.model import limits
-from mcpzip.model.redaction import redact
+from mcpzip.model.error_line import error_line
+from mcpzip.model.quoting import quoted
+from mcpzip.system.event_log import Stream
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child
@@ -19,11 +21,13 @@ from mcpzip.system.reaper import Reaper
 from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, ProgressSink
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 
-_KEPT_LINES = 40
+_KEPT_LINES = 100
+_KEPT_JUNK = 10
 _KEPT_LINE_LENGTH = 4_000  # characters; a secret that is cut is not redacted
-_DIAGNOSIS_LENGTH = 400
+_WRONG_STREAM = "ask its author to write logs to stderr"
 _EXIT_POLL = 0.005  # s
 _EXIT_POLLS = 40
+Output = Callable[[Stream, Sequence[bytes]], None]
 _CHECK_INTERVAL = 0.25
 """Seconds between two checks whether the process is alive, while requests wait."""
 
@@ -38,12 +42,13 @@ async def open_stdio(
     *,
     grace: Callable[[], float],
     started: Callable[[int], None] = lambda pid: None,
+    output: Output = lambda stream, lines: None,
 ) -> AsyncIterator["StdioChannel"]:
     """Starts the process; at the end of the context, ends it and all that it started.
 
-    env: all of its environment. grace: called at the end, gives the
-    seconds between end of input, SIGTERM and SIGKILL. started: called with the process id. Raises
-    ChannelClosedError (sent=False) when the process can't be started.
+    env: all of its environment. grace: called at the end, gives the seconds between end of input, SIGTERM and
+    SIGKILL. started: called with the process id. output: called with the lines that the process writes
+    outside the protocol. Raises ChannelClosedError (sent=False) when the process can't be started.
     """
     try:
         child = await Child.start(argv, env, cwd, reaper)
@@ -51,7 +56,7 @@ async def open_stdio(
         reason, remedy = _cannot_start(argv[0], cwd, error)
         raise ChannelClosedError(reason, sent=False, remedy=remedy) from error
     started(child.pid)
-    channel = StdioChannel(child, incoming)
+    channel = StdioChannel(child, incoming, output)
     try:
         yield channel
     finally:
@@ -77,11 +82,13 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, s
 class StdioChannel:
     """A `Channel` over a child's pipes."""
 
-    def __init__(self, child: Child, incoming: Incoming) -> None:
+    def __init__(self, child: Child, incoming: Incoming, output: Output) -> None:
         self.dialect: Dialect | None = None
-        self._child = child
-        self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._keep)
-        self._output: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._child, self._output = child, output
+        self._rpc = JsonRpcConnection(incoming, self._send, full=lambda: self._full, junk=self._keep_junk)
+        self._stderr_lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._junk_lines: deque[str] = deque(maxlen=_KEPT_JUNK)
+        self._diagnosis: str | None = None  # until another line arrives: all open requests ask for it
         self._stderr_tail = b""
         self._stderr_done = False
         self._exiting: asyncio.Task[None] | None = None
@@ -124,7 +131,13 @@ class StdioChannel:
             await self._stdin.drain()
 
     def diagnosis(self) -> str:
-        return redact(next((line for line in reversed(self._output) if line), ""))[:_DIAGNOSIS_LENGTH]
+        if self._diagnosis is None:
+            said, printed = error_line(self._stderr_lines), error_line(self._junk_lines)
+            self._diagnosis = f", saying {quoted(said)}" if said else ""
+            if printed:
+                wrong = f"it printed text on stdout that is not MCP: {quoted(printed)}"
+                self._diagnosis += f"; {wrong}; {_WRONG_STREAM}"
+        return self._diagnosis
 
     def close(self) -> None:
         """Stops reading and writing and fails all open requests."""
@@ -183,17 +196,27 @@ class StdioChannel:
     def _stderr_received(self, data: bytes) -> None:
         lines = (self._stderr_tail + data).split(b"\n")
         self._stderr_tail = lines.pop()[-_KEPT_LINE_LENGTH:]
-        for line in lines[-_KEPT_LINES:]:
-            self._keep(line)
+        self._keep(lines)
 
     def _stderr_ended(self) -> None:
         self._stderr_done = True
-        self._keep(self._stderr_tail)
+        self._keep([self._stderr_tail])
 
-    def _keep(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()
-        if text:
-            self._output.append(text[:_KEPT_LINE_LENGTH])
+    def _keep(self, lines: Sequence[bytes]) -> None:
+        self._diagnosis = None
+        self._stderr_lines.extend(filter(None, map(_text, lines[-_KEPT_LINES:])))
+        if lines:
+            self._output("stderr", lines)
+
+    def _keep_junk(self, line: bytes) -> None:
+        if text := _text(line):
+            self._diagnosis = None
+            self._junk_lines.append(text)
+            self._output("stdout", [line])
+
+
+def _text(line: bytes) -> str:
+    return line[: 4 * _KEPT_LINE_LENGTH].decode("utf-8", "replace").rstrip()[:_KEPT_LINE_LENGTH]
 
 
 def _exit_reason(code: int) -> str:

@@ -149,7 +149,9 @@ def versions_in(raw: bytes) -> list[str]:
 
 
 def unstamp_request(params: bytes) -> bytes:
-    """``params`` for a legacy request: removes REQUEST_KEYS, and a ``_meta`` that is empty after that."""
+    """``params`` for a legacy request: without the keys in ``_meta`` that only modern requests have
+    (REQUEST_KEYS: version, client info, capabilities, log level), and without a ``_meta`` left empty.
+    """
     return _without_meta(params, REQUEST_KEYS)
 
 

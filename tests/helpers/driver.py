@@ -378,11 +378,13 @@ def command(*words: str) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path, *fakes: FakeServer, begin: bool = True, **keys: Any) -> Iterator[Client]:
+def serving(
+    folder: Path, *fakes: FakeServer, begin: bool = True, cwd: Path | None = None, **keys: Any
+) -> Iterator[Client]:
     """`mcpzip serve` on ``folder``'s config, which is written when there are ``fakes`` or ``keys``.
 
-    begin: whether the legacy handshake is done. The process is killed at the end if it is still there. Where
-    a fake plays a fault, no turn of the event loop may have taken long.
+    cwd: the folder it is started in. begin: whether the legacy handshake is done. The process is killed at
+    the end if it is still there. Where a fake plays a fault, no turn of the event loop may have taken long.
     """
     config = write_config(folder, *fakes, **keys) if fakes or keys else folder / "config.json"
     with (folder / "stderr.log").open("ab") as errors:
@@ -392,6 +394,7 @@ def serving(folder: Path, *fakes: FakeServer, begin: bool = True, **keys: Any) -
             stdout=subprocess.PIPE,
             stderr=errors,
             env=watched(environment(), folder / "turns"),
+            cwd=cwd,
         )
     with short_turns(folder / "turns", *fakes), ended(process):
         client = Client(process)

@@ -100,7 +100,8 @@ LOST = Fails("{name}: the connection was lost. " + OPEN)
 BROKEN = Fails("{name}: the connection was lost. " + OPEN)
 CLOSED = Fails("{name}: the server closed the stream. " + OPEN)
 UNREADABLE = Fails("{name}: …. " + OPEN)
-EXITED = Fails("{name}: it exited with code 70, saying “panic”. " + OPEN)
+MORE = " More: mcpzip logs {name} --config …"
+EXITED = Fails("{name}: it exited with code 70, saying “panic”. " + OPEN + MORE)
 GONE = Fails(
     "{name}: nothing accepts connections at {origin}. Start the server, or mend 'url' in the config."
 )
@@ -128,7 +129,7 @@ AT_THE_START = (
         {
             "stdio": Fails(
                 "{name}: it exited with code 3, saying “no token, giving up”. "
-                "Run its command by hand to see what it lacks.",
+                "Run its command by hand to see what it lacks." + MORE,
                 received=0,
             ),
             "all": ONLY_STDIO,

@@ -111,6 +111,16 @@ class RealWorld:
     @contextmanager
     def npm_servers(self, logs: Path) -> Iterator[None]:
         """The three of package.json; the two that listen on a port run until the block ends."""
+        self.add_node_servers()
+        with ExitStack() as running:
+            http = running.enter_context(_listening("streamableHttp", logs))
+            self.entries["everything-http"] = {"type": "http", "url": f"http://127.0.0.1:{http}/mcp"}
+            sse = running.enter_context(_listening("sse", logs))
+            self.entries["everything-sse"] = {"type": "sse", "url": f"http://127.0.0.1:{sse}/sse"}
+            yield
+
+    def add_node_servers(self) -> None:
+        """The three of package.json, over stdio."""
         everything = node_entry("everything")
         self.entries["everything"] = {
             **everything,
@@ -124,12 +134,6 @@ class RealWorld:
         }
         self.entries["filesystem"] = node_entry("filesystem", str(self.files))
         self.entries["memory"] = {**node_entry("memory"), "env": {"MEMORY_FILE_PATH": str(self.memory)}}
-        with ExitStack() as running:
-            http = running.enter_context(_listening("streamableHttp", logs))
-            self.entries["everything-http"] = {"type": "http", "url": f"http://127.0.0.1:{http}/mcp"}
-            sse = running.enter_context(_listening("sse", logs))
-            self.entries["everything-sse"] = {"type": "sse", "url": f"http://127.0.0.1:{sse}/sse"}
-            yield
 
 
 def _python(module: str, *args: str) -> Json:

@@ -64,6 +64,7 @@ def terminal(written: list[str], columns: int = 2000) -> Iterator[None]:
     ):
         for each in (console._out, console._err):  # they looked when they were made
             patch.setattr(each, "is_interactive", True)
+            patch.setattr(each, "_width", columns)
         try:
             yield
         finally:

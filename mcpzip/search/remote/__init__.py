@@ -70,7 +70,7 @@ class RemoteTiers:
         if search.semantic.provider in _EMBEDDERS:
             from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
-            path = cache_path(config.path, "embeddings.bin")
+            path = cache_path(config.state_path, "embeddings.bin")
             self.semantic = RemoteSemanticTier(embedder(search.semantic, clock), path)
 
     @property
@@ -80,7 +80,9 @@ class RemoteTiers:
         return tuple(tier for tier, it in configured if it is not None)
 
     def index(self, entries: Sequence[Entry], version: str) -> None:
-        """Set the catalog. Must be called on the event loop; returns at once."""
+        """From now on searches are about ``entries``. version: of the catalog, for the cache of answers. Must
+        be called on the event loop; returns at once.
+        """
         self._version = version
         if self.semantic is not None:
             self.semantic.index(entries)

@@ -208,7 +208,9 @@ def _transport_failure(error: Exception) -> Unavailable:
 
 
 def _name(value: object) -> str:
-    """The value of an enum, or a status; "" where it is no upper-case identifier."""
+    """The name of a status or enum value (``RESOURCE_EXHAUSTED``), fit to be shown; "" for any other text,
+    because a response may contain anything.
+    """
     text = str(getattr(value, "value", value) or "")
     return text if _STATUS.fullmatch(text) else ""
 

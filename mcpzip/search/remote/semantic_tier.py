@@ -85,7 +85,9 @@ class RemoteSemanticTier:
         return self._done, self._all
 
     def index(self, entries: Sequence[Entry]) -> None:
-        """Set the catalog. Embedding starts now if there is an event loop, else with the first query."""
+        """From now on searches are about ``entries``. Embedding starts now if there is an event loop, else
+        with the first query.
+        """
         if self._entries == (fresh := tuple(entries)) and self._ready:
             return
         self._entries, self._stale, self._ready = fresh, True, None

@@ -1,4 +1,4 @@
-"""The file of a catalog's embeddings.
+"""The file of the embeddings that a remote embedder (Gemini, an embedding server) made of the tools.
 
 The rule: an unusable file is ignored, never an error; it is written atomically; and it holds the vectors of
 one embedder only.

@@ -11,11 +11,15 @@ import socket
 import sys
 from dataclasses import dataclass
 
-from mcpzip.config import config_path
+from mcpzip.config.paths import config_path, is_named
+from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.http.server import HttpServer
+from mcpzip.server.log import log_config_error, log_kept
+from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import sanitize_logs, warn
 from mcpzip.server.stdio import Prepared, prepare
 from mcpzip.system.allocator import keep_buffers
@@ -37,19 +41,25 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
     address = read_address(options.address)
     token, warning = read_token(options.token_file, os.environ)
     access = access_to(address, token, options.hosts, options.origins)
-    prepared = prepare(config_path(explicit_config, os.environ))
-    listening = take(address)
-    for each in (warning, *prepared.warnings):
-        if each is not None:
-            warn(each)
-    gc.freeze()  # what is loaded by now lives as long as we do
-    gc.enable()  # the command line had switched it off
-    keep_buffers()
-    sanitize_logs()
+    config = config_path(explicit_config, os.environ)
     try:
-        asyncio.run(_serve(prepared, address, access, listening))
-    finally:
-        listening.close()
+        prepared = prepare(config, required=is_named(explicit_config, os.environ))
+    except ConfigError as error:
+        log_config_error(config, str(error))
+        raise
+    listening = take(address)
+    with log_kept(prepared.config.path, prepared.config.log_level):
+        for each in (warning, *prepared.warnings):
+            if each is not None:
+                warn(each)
+        gc.freeze()  # what is loaded by now lives as long as we do
+        gc.enable()  # the command line had switched it off
+        keep_buffers()
+        sanitize_logs()
+        try:
+            asyncio.run(_serve(prepared, address, access, listening))
+        finally:
+            listening.close()
     return 0
 
 
@@ -57,6 +67,7 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
     done = asyncio.Event()
     stop_on_signals(done)
     proxy = Proxy(prepared.config, prepared.catalog, warn)
+    started: list[RunFile] = []
     closing: list[asyncio.Task[None]] = []
 
     def close() -> None:
@@ -70,8 +81,12 @@ async def _serve(prepared: Prepared, address: Address, access: Access, listening
 
         def ready() -> None:
             print(f"listening {url}", file=sys.stderr, flush=True)
+            started.append(RunFile(proxy, url))
 
-        await server.serve(listening, done, ready, proxy.notifier.close, close)
+        async with ConfigWatcher(prepared.file, proxy, warn).running():
+            await server.serve(listening, done, ready, proxy.notifier.close, close)
     finally:
+        for each in started:
+            each.close()
         close()
         await closing[0]

@@ -235,3 +235,22 @@ def test_on_a_pipe_a_result_is_the_bytes_that_came(at_home, monkeypatch, capfdbi
     assert capfdbinary.readouterr().out == text.encode() + b"\n"
     assert run(["call", "evil__send", "--json"]) == 0
     assert capfdbinary.readouterr().out == result + b"\n"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
+def test_no_name_is_split_at_any_width(at_home, columns):
+    name = "a-server-with-a-long-name"
+    at_home.write_text(json.dumps({"mcpServers": {name: {"command": "false"}}}))
+    tools = tuple(Entry.parse(name, json.dumps(tool(each, "")).encode()) for each in ("first", "second"))
+    record = ServerRecord(name, tools, fetched_at=time.time(), error="it said no", protocol="2025-11-25")
+    Path(snapshot_path(str(at_home))).parent.mkdir(parents=True)
+    snapshot.save(snapshot_path(str(at_home)), str(at_home), Catalog({name: record}))
+    for argv, whole in (
+        (("servers", "--cached"), (name, "failing", "it said no")),
+        (("tools",), (f"{name}__first", f"{name}__second")),
+        (("search", "settled"), (f"{name}__first", f"{name}__second")),
+    ):
+        written = plain(shown(*argv, columns=columns)[1])
+        assert all(text in written for text in whole), written
+        if argv[0] != "search":  # which draws a spinner first
+            assert all(len(line) <= columns for line in written.splitlines()), written

@@ -111,6 +111,56 @@ async def test_a_server_that_fails_keeps_its_last_tools(fake_mcp: Fake, tmp_path
     assert kept["stale_since"] > kept["fetched_at"]
 
 
+async def test_another_processes_failure_is_not_current(fake_mcp: Fake, tmp_path: Path) -> None:
+    fault = {"kind": "error", "method": "tools/list", "nth": 2, "message": "database is down", "code": -32050}
+    shop = fake_mcp(name="shop", tools=[PAY], faults=[fault])
+    gone: Json = {"command": "no-such-command-anywhere"}
+    async with proxy_of(tmp_path, shop, others={"gone": gone}) as proxy:
+        await proxy.refresh()
+        assert [one.state for one in proxy.status()] == ["failing", "failing"]
+    async with proxy_of(tmp_path, shop, others={"gone": gone}, listed=False) as proxy:
+        told = {one.name: one for one in proxy.status()}
+        assert (told["shop"].state, told["shop"].reason) == ("idle", "")
+        assert "database is down" not in await search(proxy, "pay an invoice")
+        # Of a server without tools it is all that is known.
+        assert told["gone"].state == "failing"
+        assert told["gone"].reason.startswith(
+            "last time: the command 'no-such-command-anywhere' was not found"
+        )
+        await proxy.refresh()
+        assert [one.reason.partition(" was not")[0] for one in proxy.status()] == [
+            "the command 'no-such-command-anywhere'",
+            "",
+        ]
+
+
+async def test_clients_with_different_variables_share_the_tools(
+    fake_mcp: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a client with fewer variables, everybody was told that the configuration had changed."""
+    shop = fake_mcp(name="shop", tools=[PAY])
+    config = {**shop.config, "env": {**shop.config.get("env", {}), "SHOP_TOKEN": "${SHOP_TOKEN}"}}
+    monkeypatch.setenv("SHOP_TOKEN", "first-account")
+    async with proxy_of(tmp_path, others={"shop": config}) as proxy:
+        assert names(proxy) == ["shop__pay_invoice"]
+
+    monkeypatch.delenv("SHOP_TOKEN")
+    why = "${SHOP_TOKEN} is not set here; it was when its tools were listed. Set it where mcpzip is started"
+    async with proxy_of(tmp_path, others={"shop": config}, listed=False) as proxy:
+        (one,) = proxy.status()
+        assert (one.state, one.tools, one.reason) == ("failing", 1, why)
+        assert why in await search(proxy, "pay an invoice")
+        assert text_of(await executed(proxy, "shop__pay_invoice")) == f"shop: {why}."
+        await proxy.refresh()
+        assert proxy.status()[0].reason == why
+
+    monkeypatch.setenv("SHOP_TOKEN", "second-account")
+    async with proxy_of(tmp_path, others={"shop": config}, listed=False) as proxy:
+        (one,) = proxy.status()
+        assert (one.state, one.tools, one.reason) == ("idle", 1, "")
+        assert text_of(await executed(proxy, "shop__pay_invoice")) == "{}"
+
+
 async def test_a_server_that_is_back_is_listed_anew(fake_mcp: Fake, tmp_path: Path) -> None:
     fault = {"kind": "error", "method": "tools/list", "nth": 2}
     shop = fake_mcp(name="shop", tools=[PAY], faults=[fault])

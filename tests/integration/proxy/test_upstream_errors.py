@@ -111,6 +111,25 @@ async def test_an_error_of_its_own_passes_byte_for_byte(tmp_path: Path, status: 
     assert caught.value.error.data == data
 
 
+async def test_the_line_that_says_why_a_server_ended_is_quoted(tmp_path: Path) -> None:
+    """The last line was: Node.js v20.20.2."""
+    said = "Error: no token\\n    at main (index.js:3:9)\\n\\nNode.js v20.20.2"
+    words = f"print('{said}', file=sys.stderr, flush=True); sys.exit(1)"
+    async with proxy_of(tmp_path, others={"odd": scripted(words)}) as proxy:
+        status = text_of(await executed(proxy, "proxy_status"))
+    assert "it exited with code 1, saying “Error: no token”." in status
+
+
+async def test_text_on_stdout_is_told_as_that(tmp_path: Path) -> None:
+    words = "print('Set API_KEY first', flush=True); sys.exit(1)"
+    async with proxy_of(tmp_path, others={"odd": scripted(words)}) as proxy:
+        status = text_of(await executed(proxy, "proxy_status"))
+    assert (
+        "it exited with code 1; it printed text on stdout that is not MCP: “Set API_KEY first”; "
+        "ask its author to write logs to stderr."
+    ) in status
+
+
 async def test_last_words_are_one_line_and_cut(tmp_path: Path) -> None:
     words = "print('a\\x1b[2J” b' + 'x' * 5000, file=sys.stderr, flush=True); sys.exit(3)"
     async with proxy_of(tmp_path, others={"odd": scripted(words)}) as proxy:

@@ -70,6 +70,22 @@ def test_a_catalog_comes_back_byte_for_byte(path):
     assert loaded.version == FULL.version
 
 
+def test_a_failure_in_the_file_is_of_another_process(path):
+    changed = retain(FULL, {"slack": "other", "empty": "", "never": "", "docs": ""})
+    snapshot.save(path, CONFIG, changed)
+    loaded = snapshot.load(path, CONFIG)[0].servers
+    failing = {name: (record.stale, record.failing) for name, record in loaded.items()}
+    # A change of the config is about the list: every process has to know it.
+    assert failing == {
+        "docs": (False, False),
+        "empty": (True, False),
+        "never": (True, False),
+        "slack": (True, True),
+    }
+    again = merge(Catalog(loaded), [Failed("empty", "it is down", 9.0)])
+    assert again.servers["empty"].failing
+
+
 def test_it_is_the_owners_only_and_says_what_it_is(path):
     snapshot.save(path, CONFIG, FULL)
     assert sorted(os.listdir(os.path.dirname(path))) == [".gitignore", "tools.json"]

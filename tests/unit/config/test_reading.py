@@ -310,6 +310,31 @@ def test_a_fingerprint_changes_with_how_to_connect_and_nothing_else():
     assert len(base.fingerprint) == 8
 
 
+def test_a_fingerprint_is_of_what_is_written():
+    """A client with other variables had all servers that use them listed anew."""
+
+    def linear(environment, token="${TOKEN}", **keys):
+        return server(environment, command="npx", args=["linear"], env={"TOKEN": token}, **keys).fingerprint
+
+    here = linear({"TOKEN": "first account"})
+    assert here == linear({"TOKEN": "second account"}) == linear({})
+    assert here == linear({}, timeout=3, pin=True)
+    others = [linear({}, token="${TOKEN:-none}"), linear({}, token="first account"), linear({}, cwd="/srv")]
+    others.append(server({}, command="npx", args=["notion"], env={"TOKEN": "${TOKEN}"}).fingerprint)
+    others.append(linear({}, inheritEnv=["A*"]))
+    assert len({here, *others}) == 1 + len(others)
+
+
+def test_the_variables_that_are_not_set_are_known():
+    entries = {
+        "a": {"command": "${A}", "args": ["${B}", "${A}", "${C:-c}", "${SET}"]},
+        "b": {"url": "https://x.example", "headers": {"K": "${B}"}},
+        "c": {"command": "c"},
+    }
+    servers = read({"mcpServers": entries}, SET="1").servers
+    assert {name: each.unset for name, each in servers.items()} == {"a": ("A", "B"), "b": ("B",), "c": ()}
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_a_file_is_read_as_editors_save_it(encoding):
     text = '{"mcpServers": {"a": {"command": "é"}}}'

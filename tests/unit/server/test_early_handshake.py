@@ -287,7 +287,7 @@ def attended(
     os.write(to_stdin, said)
     os.close(to_stdin)
     try:
-        outcome = answer_early(config, load, stdin, stdout)
+        outcome = answer_early(config, "", load, stdin, stdout)
     finally:
         os.close(stdin)
         os.close(stdout)
@@ -306,7 +306,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
         return "loaded"
 
     os.write(to_stdin, INITIALIZE)
-    loaded, answered, rest, ended = answer_early(config, load, stdin, stdout)
+    loaded, answered, rest, ended = answer_early(config, "", load, stdin, stdout)
     assert (loaded, answered, rest, ended) == ("loaded", INITIALIZE, b"", False)
     assert heard == [session_alone([INITIALIZE])]
     for fd in (stdin, to_stdin, from_stdout, stdout):

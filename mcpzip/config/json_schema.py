@@ -1,0 +1,351 @@
+"""The JSON Schema of the config file, for editors (JSON Schema draft 2020-12; pure).
+
+The rules:
+
+1. Names, choices, limits and defaults are those of the modules that read the file. A test compares the keys.
+2. Whatever the reader accepts without a warning is valid. Not everything that is valid is accepted: some keys
+   exclude each other, and the form of a URL is the reader's business.
+3. A string with a variable in it is valid wherever a string is.
+"""
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from mcpzip.config import auth, reading, search, server
+from mcpzip.config.auth import ALIASES
+from mcpzip.config.schema import (
+    CALL_TIMEOUT,
+    DEFAULT_LIMIT,
+    EMBEDDING_DEADLINE,
+    GEMINI_MODEL,
+    IDLE_TIMEOUT,
+    LLM_DEADLINE,
+    LONGEST,
+    MAX_LIMIT,
+    MAX_TOKENS,
+    Provider,
+)
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_COMMENTS = r"^(_|//)"
+_VARIABLE = r"\$\{"
+
+
+def config_schema() -> Schema:
+    """The schema of a whole config file."""
+    found = _object(
+        "A config of mcpzip. Strings may contain ${VARIABLES} of the environment.",
+        {
+            "$schema": {"type": "string"},
+            "mcpServers": _nullable(
+                {
+                    "type": "object",
+                    "description": "The servers, by names of your choice, which become the first part of the "
+                    "names of their tools: letters, digits, '-', '.' and single '_'.",
+                    "additionalProperties": {"anyOf": [{"$ref": "#/$defs/server"}, {"type": "null"}]},
+                }
+            ),
+            "search": {"anyOf": [{"$ref": "#/$defs/search"}, {"type": "null"}]},
+            "idle_timeout_minutes": _number(
+                "Minutes without a call after which a connection is closed.",
+                IDLE_TIMEOUT / 60,
+                above=0,
+                most=LONGEST / 60,
+            ),
+            "call_timeout_seconds": _number(
+                "Seconds a call may take, unless the call or its server has another timeout.",
+                CALL_TIMEOUT,
+                above=0,
+                most=LONGEST,
+            ),
+            "gemini_api_key": _text(
+                "The key of the LLM tier of the search. The environment variable GEMINI_API_KEY overrides it."
+            ),
+            "auth": _nullable(
+                _object(
+                    "How sign-ins are stored.",
+                    {
+                        "store": _choice(
+                            auth.STORES,
+                            "Where the secrets of sign-ins are: in files that only you can read, or in the "
+                            "system's keyring.",
+                            "file",
+                        )
+                    },
+                )
+            ),
+            "log": _nullable(
+                _object(
+                    "The log, which mcpzip logs shows.",
+                    {
+                        "level": _choice(
+                            reading.LOG_LEVELS,
+                            "The lowest level of what it has; the variable MCPZIP_LOG overrides it.",
+                            "info",
+                        )
+                    },
+                )
+            ),
+            "inheritEnv": _inherit_env("Which variables of mcpzip's environment every stdio server gets."),
+            "expose": _choice(
+                reading.EXPOSE,
+                "What a client is shown: three tools that find and run all others; every tool of every "
+                "server; or the one server unchanged.",
+                "meta",
+            ),
+        },
+    )
+    definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
+    return {
+        "$schema": DIALECT,
+        "title": "Config of mcpzip",
+        **found,
+        "$defs": definitions,
+    }
+
+
+def _server() -> Schema:
+    return _object(
+        "A server: with a command, which mcpzip starts, or with a url.",
+        {
+            "type": _transport(),
+            "command": _text("The program to start; a leading ~ is the home folder."),
+            "args": _texts("The program's arguments."),
+            "env": _text_members("Variables that are added to the environment that the server gets."),
+            "cwd": _text("The folder it runs in; a leading ~ is the home folder."),
+            "inheritEnv": _inherit_env(
+                "Which variables of mcpzip's environment the server gets in addition."
+            ),
+            "url": _text("The complete URL, http://… or https://…"),
+            "headers": _text_members("Headers that are sent with every request."),
+            "headersCommand": {
+                "description": "A program that prints headers, and its arguments.",
+                "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
+            },
+            "auth": {
+                "description": "How mcpzip signs in to the server; false: without OAuth.",
+                "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/auth"}],
+            },
+            "disabled": _boolean("Whether the server is not used, and its tools not shown.", default=False),
+            "timeout": _number("Seconds a call of this server may take.", above=0, most=LONGEST),
+            "tools": _nullable(
+                _object(
+                    "Which tools of the server are shown and can be called; * stands for anything.",
+                    {
+                        "allow": _texts("Only these; [] is none."),
+                        "deny": _texts("Not these, even if allowed."),
+                    },
+                )
+            ),
+            "pin": {
+                "description": "All tools (true), or these, are shown directly beside the meta-tools.",
+                "anyOf": [{"type": ["boolean", "null"]}, {"type": "array", "items": {"type": "string"}}],
+            },
+            "boost": _number(
+                "Factor for the search score of this server's tools.",
+                1,
+                least=server.BOOST[0],
+                most=server.BOOST[1],
+            ),
+        },
+        "type",
+        "url",
+        "headersCommand",
+        "auth",
+    )
+
+
+def _transport() -> Schema:
+    """``type`` in any case: ``streamableHttp`` too."""
+    names = "|".join(
+        "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in name)
+        for name in server.TRANSPORTS
+    )
+    return {
+        "description": 'How the server is reached: "stdio" with a command, "http" or "sse" with a url.',
+        "type": ["string", "null"],
+        "anyOf": [{"enum": ["stdio", "http", "sse", None]}, {"pattern": rf"^\s*({names})?\s*$|{_VARIABLE}"}],
+    }
+
+
+def _auth() -> Schema:
+    text = {
+        "client_id": "The client that was registered with the authorization server by hand.",
+        "client_secret": 'Its secret, best as a variable: "${SECRET}".',
+        "issuer": "The only authorization server to use.",
+        "client_metadata_url": "The https address of a client ID metadata document, used as the client ID.",
+        "private_key": "For client_credentials: the path of a PEM file to sign with, instead of a secret.",
+    }
+    return _object(
+        "What mcpzip can't discover about signing in to the server (OAuth 2.1).",
+        {
+            **{key: _text(description) for key, description in text.items()},
+            "scope": {
+                "description": "The scopes to request: a string, or a list of strings.",
+                "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
+            },
+            "grant": _choice(
+                auth.GRANTS, "Who signs in: a person, or this machine with its secret or key.", auth.GRANTS[0]
+            ),
+            "algorithm": _choice(auth.ALGORITHMS, "The signature algorithm.", auth.ALGORITHMS[0]),
+            "callback_port": _integer(
+                "The local port of the redirect address; 0 is any free port.", 0, least=0, most=65_535
+            ),
+            "mcp_remote": _boolean(
+                "Whether to use the sign-in that mcp-remote stored for the same server.", default=True
+            ),
+            auth.ENABLED: _boolean("false for no OAuth, as Gemini CLI writes it.", default=True),
+        },
+        *auth.KEYS,
+    )
+
+
+def _search() -> Schema:
+    return _object(
+        "How tools are searched.",
+        {
+            "default_limit": _integer(
+                "How many tools a search returns.", DEFAULT_LIMIT, least=1, most=MAX_LIMIT
+            ),
+            "max_tokens": _integer(
+                "How many tokens its reply may take.",
+                MAX_TOKENS,
+                least=search.TOKENS[0],
+                most=search.TOKENS[1],
+            ),
+            "learn": _boolean(
+                "Whether tools that were called successfully rank a little higher.", default=True
+            ),
+            "model": _text(
+                f'The Gemini model if there is a gemini_api_key, such as "{GEMINI_MODEL}"; "off": none.'
+            ),
+            "llm_deadline_seconds": _number(
+                "Its deadline in seconds.", LLM_DEADLINE, above=0, most=search.LONGEST_DEADLINE
+            ),
+            "semantic": {
+                "description": "How tools are found by meaning: a provider, the URL of an embedding server, "
+                "or an object.",
+                "default": "local",
+                "anyOf": [
+                    {"enum": [*get_args(Provider), "", None]},
+                    {"type": "string", "pattern": rf"://|^\s|\s$|{_VARIABLE}"},
+                    {"$ref": "#/$defs/semantic"},
+                ],
+            },
+            "threshold": _number(
+                "The cosine similarity below which a tool found by its meaning alone is left out.",
+                least=0,
+                most=1,
+            ),
+            "details": _boolean("Whether the result of search_tools has scores in its _meta.", default=False),
+        },
+    )
+
+
+def _semantic() -> Schema:
+    return _object(
+        "How tools are found by meaning.",
+        {
+            "provider": _choice(get_args(Provider), "Who makes the embeddings; derived from the url."),
+            "url": _text("The complete URL of the embedding server."),
+            "model": _text("The embedding model."),
+            "api_key": _text("Sent as Authorization: Bearer …"),
+            "dimensions": _integer(
+                "Dimensions to request from the server.",
+                least=search.DIMENSIONS[0],
+                most=search.DIMENSIONS[1],
+            ),
+            "deadline_seconds": _number(
+                "The deadline of a query in seconds.",
+                EMBEDDING_DEADLINE,
+                above=0,
+                most=search.LONGEST_DEADLINE,
+            ),
+            "query_prefix": _text("Text that the model expects before a query."),
+            "document_prefix": _text("Text that the model expects before a tool."),
+        },
+    )
+
+
+# ---- the forms of values
+
+
+def _object(description: str, properties: dict[str, Schema], *aliased: str) -> Schema:
+    """aliased: the keys that have other names, which are added without being suggested (deprecated)."""
+    named = dict(properties)
+    for key in aliased:
+        for name in ALIASES.get(key, ()):
+            named[name] = {**properties[key], "description": f'Another name of "{key}".', "deprecated": True}
+    return {
+        "type": "object",
+        "description": description,
+        "properties": named,
+        "patternProperties": {_COMMENTS: True},
+        "additionalProperties": False,
+    }
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def _text(description: str) -> Schema:
+    return {"description": description, "type": ["string", "null"]}
+
+
+def _texts(description: str) -> Schema:
+    return {"description": description, "type": ["array", "null"], "items": {"type": "string"}}
+
+
+def _text_members(description: str) -> Schema:
+    return {
+        "description": description,
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "null"]},
+    }
+
+
+def _inherit_env(description: str) -> Schema:
+    return {
+        "description": f"{description} true for all, or a list of names, in which * stands for anything.",
+        "anyOf": [{"type": ["boolean", "null"]}, {"type": "array", "items": {"type": "string"}}],
+    }
+
+
+def _boolean(description: str, *, default: bool) -> Schema:
+    return {"description": description, "type": ["boolean", "null"], "default": default}
+
+
+def _choice(options: Iterable[str], description: str, default: str | None = None) -> Schema:
+    given = {} if default is None else {"default": default}
+    return {
+        "description": description,
+        "type": ["string", "null"],
+        **given,
+        "anyOf": [{"enum": [*options, None]}, {"pattern": rf"^\s*({'|'.join(options)})?\s*$|{_VARIABLE}"}],
+    }
+
+
+def _number(
+    description: str,
+    default: float | None = None,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float,
+) -> Schema:
+    found: Schema = {"description": description, "type": ["number", "null"], "maximum": most}
+    if above is not None:
+        found["exclusiveMinimum"] = above
+    if least is not None:
+        found["minimum"] = least
+    if default is not None:
+        found["default"] = default
+    return found
+
+
+def _integer(description: str, default: int | None = None, *, least: int, most: int) -> Schema:
+    return {**_number(description, default, least=least, most=most), "type": ["integer", "null"]}

@@ -1,0 +1,186 @@
+"""Checks of the clients' config files, of the installation, and of the processes that run."""
+
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+
+from mcpzip import __version__
+from mcpzip.clients.documents import DocumentError, read
+from mcpzip.clients.entries import is_mcpzip
+from mcpzip.clients.known import Client, known_clients
+from mcpzip.clients.migration import MigrationError, read_file
+from mcpzip.config import Config
+from mcpzip.config.server import MCPZIP_COMMAND
+from mcpzip.doctor.finding import Finding
+from mcpzip.doctor.setup import Setup
+from mcpzip.doctor.shell import end_processes
+from mcpzip.model.quoting import names as named
+from mcpzip.server.run_file import running
+
+_EXTRAS = {
+    "gemini": ("google.genai", "gemini_api_key is set"),
+    "semantic": ("onnxruntime", '"search.semantic" is "onnx"'),
+    "keyring": ("keyring", '"auth.store" is "keyring"'),
+    "jwt": ("jwt", "a server signs in with a private_key"),
+}
+"""By the name of an extra: a module that it brings, and why the config needs it."""
+
+
+def check_clients(setup: Setup) -> Iterator[Finding]:
+    """The clients that have a config file here."""
+    serving = 0
+    for client in known_clients(setup.env):
+        for path in client.files:
+            try:
+                data = read_file(path)
+                servers = {} if data is None else read(data, client.format).servers(client.servers)
+            except (MigrationError, DocumentError) as error:
+                yield Finding(
+                    "warning",
+                    "clients.unreadable",
+                    path,
+                    f"The config of {client.title} can't be read: {error}.",
+                    remedy="Correct it: the client may not read it either.",
+                )
+                continue
+            serving += any(map(is_mcpzip, servers.values()))
+            yield from _check_client(setup, client, path, servers)
+    if not serving and setup.servers:
+        yield Finding(
+            "note",
+            "clients.none",
+            "",
+            "No client that mcpzip knows starts it.",
+            remedy="Move the clients' servers to mcpzip, or see docs/clients.md.",
+            command=setup.mcpzip("migrate"),
+        )
+
+
+def _check_client(
+    setup: Setup, client: Client, path: str, servers: Mapping[str, object]
+) -> Iterator[Finding]:
+    ours = [name for name, entry in servers.items() if is_mcpzip(entry)]
+    others = [name for name in servers if name not in ours and not _is_off(servers[name])]
+    if ours and others:
+        yield Finding(
+            "warning",
+            "clients.direct",
+            path,
+            f"{client.title} starts {named(others)} itself, beside mcpzip.",
+            remedy="Their tools are in its context, and they run twice if mcpzip has them too. Move them.",
+            command=setup.mcpzip("migrate", "--from", client.name),
+        )
+    if len(ours) > 1:
+        yield Finding(
+            "warning",
+            "clients.twice",
+            path,
+            f"{client.title} starts mcpzip {len(ours)} times, as {named(ours)}.",
+            remedy=f"Remove one from {path}, unless they have different configs.",
+        )
+    for name in ours:
+        config = _config_of(servers[name])
+        if os.path.isabs(config) and not os.path.exists(config):
+            yield Finding(
+                "error",
+                "clients.config",
+                path,
+                f"{client.title} starts mcpzip with a config that does not exist: {config}",
+                remedy=f"Correct it in {path}, or make that config.",
+            )
+        command = _command_of(servers[name])
+        if command and os.path.dirname(command) and not os.path.exists(command):
+            here = shutil.which("mcpzip", path=setup.env.get("PATH"))
+            yield Finding(
+                "error",
+                "clients.command",
+                path,
+                f"{client.title} starts mcpzip with a command that does not exist.",
+                (command,),
+                f"Write {here or 'the path that `command -v mcpzip` prints'} instead into {path}.",
+            )
+
+
+def _is_off(entry: object) -> bool:
+    return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
+
+
+def _config_of(entry: object) -> str:
+    """The config that the entry names for mcpzip; "" for the default one."""
+    command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ("", [])
+    words = [*(command if isinstance(command, list) else ()), *(args if isinstance(args, list) else ())]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word in ("-c", "--config") and isinstance(following, str):
+            return os.path.expanduser(following)
+        if isinstance(word, str) and word.startswith("--config="):
+            return os.path.expanduser(word.removeprefix("--config="))
+    return ""
+
+
+def _command_of(entry: object) -> str:
+    """The path of mcpzip's command in the entry of a client; "" if another program starts it."""
+    command = entry.get("command") if isinstance(entry, Mapping) else None
+    word = command[0] if isinstance(command, list) and command else command
+    if not isinstance(word, str) or not MCPZIP_COMMAND.fullmatch(re.split(r"[\\/]", word)[-1]):
+        return ""
+    return os.path.expanduser(word)
+
+
+def check_installation(setup: Setup) -> Iterator[Finding]:
+    """What the config needs and the installation lacks."""
+    for extra in _needed(setup.config) if setup.config else ():
+        module, why = _EXTRAS[extra]
+        if not _is_installed(module):
+            yield Finding(
+                "error",
+                "installation.extra",
+                extra,
+                f"The extra {extra!r} is not installed, but {why}.",
+                remedy="Install it where mcpzip is installed.",
+                command=f"pip install 'mcpzip[{extra}]'",
+            )
+    if shutil.which("mcpzip", path=setup.env.get("PATH")) is None:
+        yield Finding(
+            "note",
+            "installation.path",
+            "PATH",
+            "There is no mcpzip on the PATH: clients need its whole path.",
+            remedy="mcpzip migrate writes the whole path; or install it with pipx or uv tool install.",
+        )
+
+
+def _needed(config: Config) -> Iterator[str]:
+    if config.gemini_api_key is not None and config.search.model is not None:
+        yield "gemini"
+    if config.search.semantic.provider == "onnx":
+        yield "semantic"
+    if config.auth_store == "keyring":
+        yield "keyring"
+    if any(server.auth is not None and server.auth.private_key for server in config.servers.values()):
+        yield "jwt"
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def check_processes(setup: Setup) -> Iterator[Finding]:
+    """The processes that serve agents now."""
+    here = [run for run in running(setup.path) if run.host == socket.gethostname()]
+    old = [run for run in here if run.version != __version__]
+    if old:
+        yield Finding(
+            "warning",
+            "processes.version",
+            ", ".join(str(run.pid) for run in old),
+            f"Processes of another version of mcpzip than {__version__} serve agents.",
+            tuple(f"{run.pid}: {run.version}" for run in old),
+            "Restart their clients, or end them: clients start them again.",
+            end_processes(run.pid for run in old),
+        )

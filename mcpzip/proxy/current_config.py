@@ -1,0 +1,28 @@
+"""The config that is in use, for all parts of the proxy.
+
+The rule: an edit of the config file replaces the config here, and nowhere else; whoever needs a setting reads
+it here when it is needed.
+"""
+
+from collections.abc import Mapping
+
+from mcpzip.config import Config, ServerConfig
+
+
+class CurrentConfig:
+    """config: the one in use. enabled: its servers that aren't disabled, by name."""
+
+    def __init__(self, config: Config) -> None:
+        self.replace(config)
+
+    def replace(self, config: Config) -> None:
+        """Uses ``config`` from now on."""
+        self.config = config
+        self.enabled: Mapping[str, ServerConfig] = {
+            name: server for name, server in config.servers.items() if not server.disabled
+        }
+
+    @property
+    def servers(self) -> Mapping[str, ServerConfig]:
+        """All servers, by name."""
+        return self.config.servers

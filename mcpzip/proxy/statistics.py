@@ -1,0 +1,46 @@
+"""What clients did with mcpzip since it started: the numbers of `mcpzip status`."""
+
+import time
+from dataclasses import dataclass, field
+
+CLIENTS_AT_MOST = 50
+"""Clients that are told apart; the rest isn't listed."""
+
+
+@dataclass(slots=True)
+class ServerCalls:
+    """calls: those that were sent to a server. errors: those of them that brought an error, or no result."""
+
+    calls: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSeen:
+    """A client. info: its `Implementation`, JSON text. since: Unix time of its first request."""
+
+    info: bytes
+    since: float
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The counts of one proxy. Belongs to its event loop."""
+
+    started_at: float = field(default_factory=time.time)
+    searches: int = 0
+    servers: dict[str, ServerCalls] = field(default_factory=dict)
+    clients: dict[bytes, ClientSeen] = field(default_factory=dict)
+
+    def count_call(self, server: str, *, failed: bool) -> None:
+        """Counts a call that has ended."""
+        counts = self.servers.get(server)
+        if counts is None:
+            counts = self.servers[server] = ServerCalls()
+        counts.calls += 1
+        counts.errors += failed
+
+    def saw_client(self, info: bytes) -> None:
+        """Remembers the client with the `Implementation` ``info``, JSON text."""
+        if info not in self.clients and len(self.clients) < CLIENTS_AT_MOST and len(info) <= 4096:
+            self.clients[info] = ClientSeen(info, time.time())
