@@ -16,6 +16,7 @@ from mcpzip.auth.status import AuthStatus, Listing, address, left_over, status_o
 from mcpzip.auth.store import Store
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
+from mcpzip.cli.parameters import examples, server_names
 from mcpzip.cli.proxy_session import known_server, with_proxy
 from mcpzip.config.schema import AuthConfig, ServerConfig
 from mcpzip.model.durations import age
@@ -35,8 +36,14 @@ def auth() -> None:
     """Sign in to servers and out of them."""
 
 
-@auth.command()
-@click.argument("name", metavar="SERVER")
+@auth.command(
+    short_help="Sign in to a server.",
+    epilog=examples(
+        "mcpzip auth login notion",
+        ("mcpzip auth login notion --no-browser", "on a machine without one"),
+    ),
+)
+@click.argument("name", metavar="SERVER", shell_complete=server_names)
 @click.option("--no-browser", is_flag=True, help="Open no browser; paste the URL that you are redirected to.")
 @click.option(
     "--timeout",
@@ -77,8 +84,13 @@ async def login(proxy: Proxy, name: str, no_browser: bool, timeout: float, force
     return 0
 
 
-@auth.command()
-@click.argument("name", metavar="SERVER")
+@auth.command(
+    short_help="Sign out of a server.",
+    epilog=examples(
+        "mcpzip auth logout notion",
+    ),
+)
+@click.argument("name", metavar="SERVER", shell_complete=server_names)
 @with_proxy
 async def logout(proxy: Proxy, name: str) -> int:
     """Sign out of SERVER: revoke its tokens where the server supports that, and delete them here.
@@ -96,7 +108,12 @@ async def logout(proxy: Proxy, name: str) -> int:
     return 0
 
 
-@auth.command()
+@auth.command(
+    short_help="Show the sign-in of each server.",
+    epilog=examples(
+        "mcpzip auth status",
+    ),
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs. Holds no secret.")
 @with_proxy
 async def status(proxy: Proxy, as_json: bool) -> int:

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, tool_names
 from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.entry import JsonObject
@@ -27,8 +28,14 @@ from mcpzip.wire import (
 )
 
 
-@click.command()
-@click.argument("name")
+@click.command(
+    epilog=examples(
+        "mcpzip call time__get_current_time timezone=Europe/Berlin",
+        'mcpzip call github__create_issue \'{"repo": "shop", "title": "Checkout fails"}\'',
+        ("mcpzip call slack__list_channels --json | jq .content", "for programs"),
+    )
+)
+@click.argument("name", shell_complete=tool_names)
 @click.argument("arguments", nargs=-1)
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Seconds to wait for the answer.")
 @click.option("--json", "as_json", is_flag=True, help="The result exactly as its server sent it.")

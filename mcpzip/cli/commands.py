@@ -12,34 +12,54 @@ import click
 
 from mcpzip import __version__
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples
 from mcpzip.config.paths import CONFIG_VARIABLE
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
+_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Set up": {
+        "init": "Set mcpzip up, step by step.",
+        "migrate": "Move the servers of your clients to mcpzip, or back.",
+        "add": "Add a server.",
+        "add-json": "Add a server whose entry you have as JSON.",
+        "remove": "Remove servers.",
+        "rename": "Rename a server.",
+        "enable": "Switch servers on.",
+        "disable": "Switch servers off.",
+        "edit": "Open the config in your editor, then check it.",
+        "auth": "Sign in to servers, and out of them.",
+        "trust": "Allow the servers that a project brings.",
+        "config": "Show where the config is, and what it says.",
+        "completion": "Print the completion script of a shell.",
+    },
+    "For agents": {
+        "serve": "Serve an agent: the command for its MCP settings.",
+    },
+    "Use tools yourself": {
+        "search": "Find tools by what you want to do.",
+        "describe": "Show a tool's description and schema.",
+        "call": "Run a tool.",
+        "tools": "List all tools.",
+    },
+    "See what is going on": {
+        "servers": "Ask every server for its tools; also: list.",
+        "status": "Show the agents that are served now.",
+        "doctor": "Find what is wrong, and what mends it.",
+        "logs": "Show what servers wrote to stderr.",
+        "tokens": "Show what tools cost in a model's context.",
+        "usage": "Show which tools rank higher through use.",
+        "refresh": "List the tools of all servers again.",
+        "demo": "Watch an agent work through mcpzip.",
+    },
+}
+"""The commands and what they do, as `mcpzip --help` shows them. They stand here so that it imports none."""
+
+_SENTENCES = {name: says for section in _SECTIONS.values() for name, says in section.items()}
 _OF_CONFIG = ("add", "add-json", "disable", "edit", "enable", "remove", "rename")
-_OTHERS = (
-    "auth",
-    "call",
-    "config",
-    "demo",
-    "describe",
-    "doctor",
-    "init",
-    "logs",
-    "migrate",
-    "refresh",
-    "search",
-    "serve",
-    "servers",
-    "status",
-    "tokens",
-    "tools",
-    "trust",
-    "usage",
-)
 COMMANDS: Mapping[str, str] = {
+    **{name: name for name in _SENTENCES},
     **dict.fromkeys(_OF_CONFIG, "edit_config"),
-    **{name: name for name in _OTHERS},
     "list": "servers",
 }
 """The module of each command, which is imported when the command is used."""
@@ -67,20 +87,34 @@ class _Commands(click.Group):
         command: click.Command = getattr(
             module, "servers" if cmd_name == "list" else cmd_name.replace("-", "_")
         )
+        command.short_help = _SENTENCES.get(cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for title, listed in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), says) for name, says in listed.items()])
 
 
 @click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=_Commands,
+    epilog=examples(
+        ("mcpzip init", "set mcpzip up"),
+        ("mcpzip search 'send a message'", "find tools"),
+        ("mcpzip doctor", "what is wrong, and what mends it"),
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="mcpzip")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@config_option
 @click.pass_context
 def commands(context: click.Context, config: str | None) -> None:
     """Three tools in front of every MCP server your agent talks to.
 
-    The config is --config FILE, else $MCPZIP_CONFIG, else ~/.config/compressed-mcp-proxy/config.json. The log
-    lies in the folder "logs" beside it: mcpzip logs.
+    The config is --config FILE, else $MCPZIP_CONFIG, else the default: mcpzip config path prints it.
+    The log lies in the folder "logs" beside it: mcpzip logs.
+
     Exit codes: 0 done, 1 failed, 2 the request or the config is wrong.
     """
     if config is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples
 from mcpzip.config import config_path, load
 from mcpzip.config.json_schema import Schema, config_schema
 from mcpzip.config.paths import CONFIG_VARIABLE, find_project
@@ -18,16 +19,18 @@ from mcpzip.model.errors import ConfigError
 from mcpzip.model.redaction import redact_json
 from mcpzip.system.files import read_bytes_limited
 
-_config = click.option("-c", "--config", metavar="FILE", help="The config file.")
-
 
 @click.group()
 def config() -> None:
     """Show where the config is, what it says, and what it may say."""
 
 
-@config.command()
-@_config
+@config.command(
+    epilog=examples(
+        "mcpzip config path",
+    )
+)
+@config_option
 def path(config: str | None) -> int:
     """Print the path of the config, and of the project's file that is used too.
 
@@ -47,9 +50,14 @@ def path(config: str | None) -> int:
     return 0
 
 
-@config.command()
+@config.command(
+    epilog=examples(
+        ("mcpzip config show", "what it says"),
+        ("mcpzip config show --defaults", "with every key that it could have"),
+    )
+)
 @click.option("--defaults", is_flag=True, help="With the keys that are not set, and their defaults.")
-@_config
+@config_option
 def show(defaults: bool, config: str | None) -> int:
     """Print the config as JSON, with the project's servers, and without secrets.
 
@@ -74,14 +82,15 @@ def show(defaults: bool, config: str | None) -> int:
     return 0
 
 
-@config.command()
+@config.command(
+    epilog=examples(
+        "mcpzip config schema > config.schema.json",
+    )
+)
 def schema() -> int:
     """Print the JSON Schema of the config, for editors that check and complete it.
 
-    \b
-    mcpzip config schema > config.schema.json
-
-    Then write "$schema": "./config.schema.json" as the first key of the config.
+    Save it beside the config, and write "$schema": "./config.schema.json" as the first key of the config.
     """
     console.raw(schema_text().removesuffix("\n").encode())
     return 0

@@ -21,6 +21,7 @@ import click
 
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples
 from mcpzip.cli.token_counter import token_counter
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
@@ -66,7 +67,12 @@ TASKS = (
 )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "mcpzip demo",
+        ("mcpzip demo --svg demo.svg", "a picture of it too"),
+    )
+)
 @click.option(
     "--svg", type=click.Path(dir_okay=False, writable=True), help="Also save what is printed as a picture."
 )

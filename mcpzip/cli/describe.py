@@ -5,6 +5,7 @@ import time
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, tool_names
 from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.names import join
@@ -14,8 +15,13 @@ from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 
 
-@click.command()
-@click.argument("name")
+@click.command(
+    epilog=examples(
+        "mcpzip describe slack__send_message",
+        ("mcpzip describe slack__send_message --json", "as its server sent it"),
+    )
+)
+@click.argument("name", shell_complete=tool_names)
 @click.option("--json", "as_json", is_flag=True, help="The tool's definition exactly as its server sent it.")
 @with_proxy
 async def describe(proxy: Proxy, name: str, as_json: bool) -> int:

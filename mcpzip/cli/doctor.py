@@ -12,6 +12,7 @@ import click
 
 from mcpzip import __version__
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples, json_option, server_names
 from mcpzip.config import config_path
 from mcpzip.config.paths import find_project, logs_folder
 from mcpzip.config.secrets import masked_entry
@@ -30,24 +31,27 @@ _LOG_LINES = 500
 _SHOWN_KEYS = ("idle_timeout_minutes", "call_timeout_seconds", "expose", "auth", "inheritEnv", "log")
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[SERVER]...")
+@click.command(
+    epilog=examples(
+        ("mcpzip doctor", "everything; starts every server once"),
+        ("mcpzip doctor slack", "only this server's connection"),
+        ("mcpzip doctor --offline", "starts none"),
+        ("mcpzip doctor --fix", "also mends what is safe to mend"),
+        ("mcpzip doctor --bundle bug.json", "a file to attach to a bug report"),
+    )
+)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=server_names)
 @click.option("--offline", is_flag=True, help="Start and ask no server.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
-@click.option("--bundle", metavar="FILE", help="Write a file for a bug report, without secrets.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@click.option(
+    "--bundle", metavar="FILE", type=click.Path(), help="Write a file for a bug report, without secrets."
+)
+@json_option
+@config_option
 def doctor(
     names: tuple[str, ...], offline: bool, fix: bool, bundle: str | None, as_json: bool, config: str | None
 ) -> int:
     """Find what is wrong with the config, the servers and this machine, and say what mends it.
-
-    \b
-    mcpzip doctor                    everything; starts every server once
-    mcpzip doctor slack              only this server's connection
-    mcpzip doctor --offline          starts none
-    mcpzip doctor --fix              also mends what is safe to mend
-    mcpzip doctor --bundle bug.json  a file to attach to a bug report
 
     What a server or mcpzip said earlier: mcpzip logs. Exit code 1 if something doesn't work.
     """

@@ -9,6 +9,7 @@ import click
 
 from mcpzip.catalog import Failed, Listed
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples, server_names
 from mcpzip.cli.proxy_session import proxy_with
 from mcpzip.clients.config_file import ConfigFile, entry_of, entry_of_json
 from mcpzip.clients.migration import Change, write
@@ -18,8 +19,7 @@ from mcpzip.model.errors import NEEDS_LOGIN
 from mcpzip.system.files import write_atomic
 
 _USED = "A running mcpzip uses it within a second."
-_config = click.option("-c", "--config", metavar="FILE", help="The config file.")
-_names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
+_names = click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=server_names)
 
 
 _force = click.option("--force", is_flag=True, help="Replace a server of this name.")
@@ -35,27 +35,28 @@ class _Add(click.Command):
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
 
-@click.command(cls=_Add)
+@click.command(
+    cls=_Add,
+    epilog=examples(
+        "mcpzip add time -- uvx mcp-server-time",
+        "mcpzip add files -e LEVEL=info -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+        "mcpzip add tracker https://tracker.example/mcp -H 'Authorization: Bearer ${TRACKER_TOKEN}'",
+    ),
+)
 @click.argument("name")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND [ARGS]... | URL")
 @click.option("-t", "--transport", type=click.Choice(["stdio", "http", "sse"]), help="How it is reached.")
 @click.option("-e", "--env", multiple=True, metavar="KEY=value", help="A variable of its environment.")
 @click.option("-H", "--header", multiple=True, metavar="'Name: value'", help="A header of each request.")
-@click.option("--cwd", metavar="FOLDER", help="The folder it runs in.")
+@click.option("--cwd", metavar="FOLDER", type=click.Path(), help="The folder it runs in.")
 @_force
 @_no_check
-@_config
+@config_option
 def add(
     name: str, words: tuple[str, ...], transport: str | None, env: tuple[str, ...], header: tuple[str, ...],
     cwd: str | None, force: bool, no_check: bool, config: str | None,
 ) -> int:  # fmt: skip
-    """Add a server to the config, once it has answered.
-
-    \b
-    mcpzip add time -- uvx mcp-server-time
-    mcpzip add files -e LEVEL=info -- npx -y @modelcontextprotocol/server-filesystem ~/notes
-    mcpzip add tracker https://tracker.example/mcp -H 'Authorization: Bearer ${TRACKER_TOKEN}'
-    """
+    """Add a server to the config, once it has answered."""
     try:
         entry = entry_of(list(words), transport, env, header, cwd)
     except ValueError as error:
@@ -63,18 +64,19 @@ def add(
     return _add(name, entry, config, force=force, check=not no_check)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        'mcpzip add-json time \'{"command": "uvx", "args": ["mcp-server-time"]}\'',
+        ("mcpzip add-json time - < entry.json", "from a file"),
+    )
+)
 @click.argument("name")
 @click.argument("entry", metavar="JSON")
 @_force
 @_no_check
-@_config
+@config_option
 def add_json(name: str, entry: str, force: bool, no_check: bool, config: str | None) -> int:
-    """Add a server whose entry you have as JSON; - reads it from stdin.
-
-    \b
-    mcpzip add-json time '{"command": "uvx", "args": ["mcp-server-time"]}'
-    """
+    """Add a server whose entry you have as JSON; - reads it from stdin."""
     text = sys.stdin.read(limits.CONFIG) if entry == "-" else entry
     try:
         found = entry_of_json(text)
@@ -112,9 +114,13 @@ async def listed_after(change: Change, name: str) -> Listed | Failed:
     return found
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "mcpzip remove time files",
+    )
+)
 @_names
-@_config
+@config_option
 def remove(names: tuple[str, ...], config: str | None) -> int:
     """Remove servers from the config."""
     file = _open(config)
@@ -123,10 +129,14 @@ def remove(names: tuple[str, ...], config: str | None) -> int:
     return 0
 
 
-@click.command()
-@click.argument("name")
+@click.command(
+    epilog=examples(
+        "mcpzip rename tracker issues",
+    )
+)
+@click.argument("name", shell_complete=server_names)
 @click.argument("new")
-@_config
+@config_option
 def rename(name: str, new: str, config: str | None) -> int:
     """Rename a server. Its tools get the new name in front of theirs; a login stays valid."""
     file = _open(config)
@@ -135,17 +145,25 @@ def rename(name: str, new: str, config: str | None) -> int:
     return 0
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "mcpzip enable files",
+    )
+)
 @_names
-@_config
+@config_option
 def enable(names: tuple[str, ...], config: str | None) -> int:
     """Switch servers on."""
     return _enable(names, config, enabled=True)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "mcpzip disable files",
+    )
+)
 @_names
-@_config
+@config_option
 def disable(names: tuple[str, ...], config: str | None) -> int:
     """Switch servers off. They stay in the config."""
     return _enable(names, config, enabled=False)
@@ -158,8 +176,13 @@ def _enable(names: tuple[str, ...], config: str | None, *, enabled: bool) -> int
     return 0
 
 
-@click.command()
-@_config
+@click.command(
+    epilog=examples(
+        "mcpzip edit",
+        ("VISUAL='code --wait' mcpzip edit", "in VS Code"),
+    )
+)
+@config_option
 def edit(config: str | None) -> int:
     """Open the config in your editor ($VISUAL, $EDITOR), and check it when you are done."""
     path = config_path(config, os.environ)

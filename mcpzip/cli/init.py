@@ -22,6 +22,7 @@ from mcpzip.catalog import Failed
 from mcpzip.cli import console
 from mcpzip.cli.edit_config import listed_after
 from mcpzip.cli.migrate import ourselves, show_moves
+from mcpzip.cli.parameters import client_names, config_option, examples
 from mcpzip.clients.config_file import ConfigFile
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, plan, registration, write
@@ -37,26 +38,39 @@ _BY_NAME = {known.name: known for known in WELL_KNOWN}
 _DONE = ("", "done", "no", "n")
 
 
-@click.command()
-@click.option("--client", "clients", multiple=True, metavar="NAME", help="Register mcpzip with this client.")
+@click.command(
+    epilog=examples(
+        ("mcpzip init", "asks"),
+        ("mcpzip init --yes", "moves everything, registers everywhere"),
+        ("mcpzip init --yes --server time --server fetch", "adds these well-known servers"),
+        (
+            "mcpzip init --yes --server 'npx -y some-mcp'",
+            "or a command, a URL, JSON, a line for another client",
+        ),
+    )
+)
+@click.option(
+    "--client",
+    "clients",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=client_names,
+    help="Register mcpzip with this client.",
+)
 @click.option("--server", "servers", multiple=True, metavar="SERVER", help="Add this server: see below.")
-@click.option("--folder", metavar="FOLDER", help="The folder for the servers filesystem and git.")
+@click.option(
+    "--folder", metavar="FOLDER", type=click.Path(), help="The folder for the servers filesystem and git."
+)
 @click.option("--no-migrate", is_flag=True, help="Leave the servers of clients where they are.")
 @click.option("--no-register", is_flag=True, help="Don't register mcpzip with clients.")
 @click.option("--no-check", is_flag=True, help="Don't try servers before they are added.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask: move what is found, register with every client.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@config_option
 def init(
     clients: tuple[str, ...], servers: tuple[str, ...], folder: str | None, no_migrate: bool,
     no_register: bool, no_check: bool, yes: bool, config: str | None,
 ) -> int:  # fmt: skip
     """Set mcpzip up: move your clients' servers, add others, register with clients.
-
-    \b
-    mcpzip init                                      asks
-    mcpzip init --yes                                moves everything, registers everywhere
-    mcpzip init --yes --server time --server fetch   adds these well-known servers
-    mcpzip init --yes --server 'npx -y some-mcp'     or a command, a URL, JSON, a line for another client
 
     mcpzip migrate --undo takes back what was moved or registered last.
     """

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples, server_names
 from mcpzip.config.paths import config_path, logs_folder
 from mcpzip.model import sanitize
 from mcpzip.model.errors import McpzipError
@@ -26,8 +27,14 @@ INTERVAL = 0.25
 _STYLES = {"debug": "dim", "info": "", "warning": "yellow", "error": "red"}
 
 
-@click.command()
-@click.argument("server", required=False)
+@click.command(
+    epilog=examples(
+        ("mcpzip logs", "the last 100 lines, of all servers"),
+        ("mcpzip logs slack -f", "one server, and what it writes from now on"),
+        ("mcpzip logs --level warning", "only what went wrong"),
+    )
+)
+@click.argument("server", required=False, shell_complete=server_names)
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until Ctrl-C.")
 @click.option(
     "-n", "--lines", type=click.IntRange(min=0), default=SHOWN, show_default=True, help="How many at most."
@@ -35,7 +42,7 @@ _STYLES = {"debug": "dim", "info": "", "warning": "yellow", "error": "red"}
 @click.option("--level", type=click.Choice(LEVELS), default="debug", help="Only this level and those above.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: a JSON object a line.")
 @click.option("--path", "show_path", is_flag=True, help="Say where the log lies, and nothing else.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@config_option
 def logs(
     server: str | None,
     follow: bool,

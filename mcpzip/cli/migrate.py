@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import client_names, examples, json_option
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, MigrationError, Plan, Stay, plan
 from mcpzip.clients.record import migrate as make
@@ -20,14 +21,29 @@ from mcpzip.system.terminal import is_interactive
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@click.command()
-@click.option("--from", "names", multiple=True, metavar="CLIENT", help="Only this client; may be repeated.")
-@click.option("--claude-config", metavar="FILE", help="Claude Code's file, if not ~/.claude.json.")
-@click.option("--config", metavar="FILE", help="mcpzip's config: where the servers go.")
+@click.command(
+    epilog=examples(
+        ("mcpzip migrate --dry-run", "what would change, file by file"),
+        ("mcpzip migrate --from cursor", "only Cursor's servers"),
+        ("mcpzip migrate --undo", "every file as it was"),
+    )
+)
+@click.option(
+    "--from",
+    "names",
+    multiple=True,
+    metavar="CLIENT",
+    shell_complete=client_names,
+    help="Only this client; may be repeated.",
+)
+@click.option(
+    "--claude-config", metavar="FILE", type=click.Path(), help="Claude Code's file, if not ~/.claude.json."
+)
+@click.option("--config", metavar="FILE", type=click.Path(), help="mcpzip's config: where the servers go.")
 @click.option("--dry-run", is_flag=True, help="Show the change of every file and change none.")
 @click.option("--undo", "back", is_flag=True, help="Take the last migration back.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def migrate(
     names: tuple[str, ...],
     claude_config: str | None,
@@ -38,11 +54,6 @@ def migrate(
     as_json: bool,
 ) -> int:
     """Move the MCP servers of your clients into mcpzip's config, and put mcpzip in their place.
-
-    \b
-    mcpzip migrate --dry-run          what would change, file by file
-    mcpzip migrate --from cursor      only Cursor's servers
-    mcpzip migrate --undo             every file as it was
 
     Everything else in a client's file keeps its bytes. Servers of single projects stay where they are.
     The old files are kept in migrations/ beside mcpzip's config; --undo puts them back.

@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-import click
-
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
+from mcpzip.cli.parameters import config_option
 from mcpzip.config import Config, config_path, load
 from mcpzip.config.paths import cache_folder, find_project
 from mcpzip.config.schema import SemanticConfig
@@ -32,7 +31,7 @@ def with_proxy(
 ) -> Callable[P, int]:
     """Makes ``work`` a command body: adds --config, and runs ``work`` in an event loop with a proxy."""
 
-    @click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
+    @config_option
     @wraps(work)
     def command(*args: P.args, **kwargs: P.kwargs) -> int:
         config = kwargs.pop("config", None)

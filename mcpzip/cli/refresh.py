@@ -3,14 +3,20 @@
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.cli.servers import show
 from mcpzip.proxy.proxy import Proxy
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[SERVER]...")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.command(
+    epilog=examples(
+        "mcpzip refresh",
+        ("mcpzip refresh slack", "only this server"),
+    )
+)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=server_names)
+@json_option
 @with_proxy
 async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
     """List the tools of every server, or of the named ones, and save them.

@@ -16,6 +16,7 @@ import msgspec
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.cli import console, explain
 from mcpzip.cli.console import warn
+from mcpzip.cli.parameters import config_option, examples, server_names
 from mcpzip.cli.proxy_session import list_missing, open_proxy
 from mcpzip.config import Config, config_path, load, parse
 from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
@@ -44,10 +45,17 @@ class _Request:
         return SearchRequest(self.query, self.limit or default_limit, self.filters)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "mcpzip search 'send a message to my team'",
+        ("mcpzip search 'open issues' --server github -n 3", "at most three tools of one server"),
+        ("mcpzip search 'delete a file' --explain", "why each was found"),
+        ("mcpzip search 'what time is it' --as-model", "what an agent's model reads"),
+    )
+)
 @click.argument("query", required=False)
 @click.option("-n", "--limit", type=click.IntRange(1, MAX_LIMIT), help="How many tools to show.")
-@click.option("-s", "--server", help="Only this server's tools.")
+@click.option("-s", "--server", shell_complete=server_names, help="Only this server's tools.")
 @click.option("--read-only/--writes", default=None, help="Only tools that are read-only, or only the others.")
 @click.option(
     "--explain", "explained", is_flag=True, help="Show why each tool was found and how it was ranked."
@@ -70,7 +78,7 @@ class _Request:
     is_flag=True,
     help='Answer {"id","query","k"} a line on stdin with {"id","names"} a line. Needs --catalog.',
 )
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@config_option
 def search(
     query: str | None, limit: int | None, server: str | None, read_only: bool | None, explained: bool,
     as_json: bool, as_model: bool, semantic: str | None, catalog: str | None, batch: bool, config: str | None,

@@ -4,11 +4,24 @@ import gc
 
 import click
 
+from mcpzip.cli.parameters import config_option, examples
 
-@click.command()
-@click.option("-c", "--config", "config", metavar="FILE", help="The config file.")
+
+@click.command(
+    epilog=examples(
+        ("mcpzip serve", "what an agent starts"),
+        ("mcpzip serve --http 8931", "http://127.0.0.1:8931/mcp, for all agents on this machine"),
+        ("mcpzip serve --http 0.0.0.0:8931 --token-file token", "for other machines too"),
+    )
+)
+@config_option
 @click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP; port 0 picks a free one.")
-@click.option("--token-file", metavar="FILE", help="Holds the token clients must send; else $MCPZIP_TOKEN.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Holds the token clients must send; else $MCPZIP_TOKEN.",
+)
 @click.option(
     "--allow-host", "hosts", metavar="NAME", multiple=True, help="A host name that clients use for it."
 )

@@ -5,6 +5,7 @@ import time
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
@@ -21,18 +22,19 @@ _STYLES = {
 }
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[SERVER]...")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.command(
+    epilog=examples(
+        ("mcpzip servers", "all of them"),
+        ("mcpzip servers slack", "one"),
+        ("mcpzip servers --cached", "what is known; starts none"),
+    )
+)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=server_names)
+@json_option
 @click.option("--cached", is_flag=True, help="Show what is known, without starting or asking a server.")
 @with_proxy
 async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: bool) -> int:
     """Ask every server, or those named, for its tools and say what is wrong with those that fail.
-
-    \b
-    mcpzip servers            all of them
-    mcpzip servers slack      one
-    mcpzip servers --cached   what is known; starts none
 
     Exit code 1 when any server fails or needs a login.
     """

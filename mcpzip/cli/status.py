@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples, json_option
 from mcpzip.config import config_path
 from mcpzip.model.durations import age
 from mcpzip.server.run_file import Run, RunClient, running
@@ -17,15 +18,16 @@ _IN_USE = ("connected", "connecting")
 _MEGABYTE = 1_000_000
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@click.command(
+    epilog=examples(
+        ("mcpzip status", "each agent's mcpzip"),
+        ("mcpzip servers", "asks every server itself, whether an agent runs or not"),
+    )
+)
+@json_option
+@config_option
 def status(as_json: bool, config: str | None) -> int:
     """Show the mcpzip processes that serve agents now: clients, servers, calls, memory.
-
-    \b
-    mcpzip status           each agent's mcpzip
-    mcpzip servers          asks every server itself, whether an agent runs or not
 
     The numbers are at most two seconds old, and count since the process was started.
     """

@@ -7,6 +7,7 @@ from statistics import mean
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
 from mcpzip.cli.token_counter import Counter, token_counter
 from mcpzip.model.entry import Entry
@@ -24,9 +25,14 @@ _WORDS = 8
 """Words of a description that make such a search."""
 
 
-@click.command()
-@click.argument("server", required=False)
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.command(
+    epilog=examples(
+        ("mcpzip tokens", "each server, and mcpzip"),
+        ("mcpzip tokens github", "each tool of a server"),
+    )
+)
+@click.argument("server", required=False, shell_complete=server_names)
+@json_option
 @with_proxy
 async def tokens(proxy: Proxy, server: str | None, as_json: bool) -> int:
     """Show how many tokens the tools of each server take in every message, or each tool of SERVER; and how

@@ -3,6 +3,7 @@
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.proxy.proxy import Proxy
@@ -11,9 +12,14 @@ _DESCRIPTION = 100
 """Characters of a description that the table shows."""
 
 
-@click.command()
-@click.argument("servers", nargs=-1, metavar="[SERVER]...")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.command(
+    epilog=examples(
+        "mcpzip tools",
+        ("mcpzip tools slack github", "only those of these servers"),
+    )
+)
+@click.argument("servers", nargs=-1, metavar="[SERVER]...", shell_complete=server_names)
+@json_option
 @with_proxy
 async def tools(proxy: Proxy, servers: tuple[str, ...], as_json: bool) -> int:
     """List the tools of all servers, or of those named, by name.

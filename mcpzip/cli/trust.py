@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 import click
 
 from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples
 from mcpzip.config import config_path, load
 from mcpzip.config.paths import PROJECT_FILE, PROJECT_VARIABLE, find_project
 from mcpzip.config.project import approvals, approve, digest, read_project, revoke, trust_of
@@ -26,18 +27,20 @@ _SHOWN = 2_000  # characters of a command line or URL
 _REMOTE = ("url", "httpUrl", "serverUrl")
 
 
-@click.command()
-@click.argument("path", required=False, metavar="[FOLDER]")
+@click.command(
+    epilog=examples(
+        ("mcpzip trust", "the project of the current folder"),
+        ("mcpzip trust ~/shop", "another one"),
+        ("mcpzip trust --revoke", "no longer"),
+        ("mcpzip trust --list", "what is trusted"),
+    )
+)
+@click.argument("path", required=False, metavar="[FOLDER]", type=click.Path())
 @click.option("--revoke", "revoked", is_flag=True, help="Trust this project no longer.")
 @click.option("--list", "listed", is_flag=True, help="Show the trusted projects.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@config_option
 def trust(path: str | None, revoked: bool, listed: bool, config: str | None) -> int:
     """Look at the servers in a project's .mcpzip.json, and allow them.
-
-    \b
-    mcpzip trust              the project of the current folder
-    mcpzip trust ~/shop       another one
-    mcpzip trust --list       what is trusted
 
     Until then they are not used, and again not after a change of the file: its commands run on your machine,
     and its variables are read from your environment. Only a person at a terminal can answer.

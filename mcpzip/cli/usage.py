@@ -7,6 +7,7 @@ import click
 
 from mcpzip.cli import console
 from mcpzip.cli.console import warn
+from mcpzip.cli.parameters import config_option, examples, json_option, tool_names
 from mcpzip.config import config_path, load
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
@@ -14,11 +15,17 @@ from mcpzip.proxy.tool_usage import UnusableUsageFileError, UseCounts, counts, f
 from mcpzip.proxy.tool_usage import load as load_uses
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[TOOL]...")
+@click.command(
+    epilog=examples(
+        ("mcpzip usage", "every tool that ranks higher"),
+        ("mcpzip usage --forget slack__send_message", "forget one"),
+        ("mcpzip usage --forget", "forget all"),
+    )
+)
+@click.argument("names", nargs=-1, metavar="[TOOL]...", shell_complete=tool_names)
 @click.option("--forget", "forgotten", is_flag=True, help="Forget these tools, or all.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-@click.option("-c", "--config", metavar="FILE", help="The config file.")
+@json_option
+@config_option
 def usage(names: tuple[str, ...], forgotten: bool, as_json: bool, config: str | None) -> int:
     """Show the tools that rank higher in searches because they were called successfully.
 

@@ -1,0 +1,80 @@
+"""`mcpzip completion`: what real shells offer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.driver import environment, run, write_config
+from mcpzip_fakes.launch import FakeServer
+
+Fake = Callable[..., FakeServer]
+
+_BASH = (
+    'eval "$(mcpzip completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+    '_mcpzip_completion mcpzip; printf "%s\\n" "${COMPREPLY[@]}"'
+)
+_FISH = 'mcpzip completion fish | source; complete -C "$argv"'
+
+
+def _bash(*words: str) -> list[str]:
+    return ["bash", "-c", _BASH, "bash", *words]
+
+
+def _fish(*words: str) -> list[str]:
+    return ["fish", "-c", _FISH, *words]
+
+
+@pytest.fixture
+def config(fake_mcp: Fake, tmp_path: Path) -> Path:
+    """Two servers that were listed; one of them calls a tool what no shell should read."""
+    shop = fake_mcp(name="shop", tools=["pay_invoice", "pay_$(touch pwned)", "pay;ls", "send"])
+    path = write_config(tmp_path, shop, others={"shed": {"command": "nothing-of-this-name"}})
+    assert run("refresh", "shop", "--config", str(path)).returncode == 0
+    return path
+
+
+@pytest.mark.skipif(os.name == "nt", reason="these shells are those of POSIX systems")
+@pytest.mark.parametrize("shell", [_bash, _fish])
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["mcpzip", "comp"], ["completion"]),
+        (["mcpzip", "describe", "shop__p"], ["shop__pay_invoice"]),
+        (["mcpzip", "disable", "sh"], ["shed", "shop"]),
+        (["mcpzip", "disable", "shed", "sh"], ["shop"]),
+        (["mcpzip", "search", "--server", "sho"], ["shop"]),
+        (["mcpzip", "migrate", "--from", "cur"], ["cursor"]),
+        (["mcpzip", "completion", "z"], ["zsh"]),
+    ],
+)
+def test_a_shell_offers(
+    shell: Callable[..., list[str]], words: list[str], offered: list[str], config: Path
+) -> None:
+    command = shell(*words)
+    if command[0] == "fish" and shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    bin_ = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        command,
+        env=environment(MCPZIP_CONFIG=str(config), PATH=f"{bin_}{os.pathsep}{os.environ['PATH']}"),
+        cwd=config.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split("\t")[0] for line in done.stdout.split("\n") if line] == offered
+    assert not (config.parent / "pwned").exists()
+
+
+def test_without_a_usable_config_nothing_is_offered(tmp_path: Path) -> None:
+    broken = tmp_path / "config.json"
+    broken.write_text("{")
+    asked = {"COMP_WORDS": "mcpzip describe s", "COMP_CWORD": "2", "_MCPZIP_COMPLETE": "bash_complete"}
+    done = run(MCPZIP_CONFIG=str(broken), **asked)
+    assert (done.stdout.strip(), done.stderr) == (b"", b"")
