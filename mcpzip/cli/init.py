@@ -25,8 +25,9 @@ from mcpzip.cli.migrate import ourselves, show_moves
 from mcpzip.cli.parameters import client_names, config_option, examples
 from mcpzip.clients.config_file import ConfigFile
 from mcpzip.clients.known import Client, known_clients
-from mcpzip.clients.migration import Change, plan, registration, write
+from mcpzip.clients.migration import Change, registration, write
 from mcpzip.clients.pasted import PasteError, read_pasted
+from mcpzip.clients.plan import plan
 from mcpzip.clients.record import migrate as make
 from mcpzip.clients.well_known import WELL_KNOWN, WellKnown
 from mcpzip.config import ServerConfig, config_path, load
@@ -109,7 +110,7 @@ class _Wizard:
         command, arguments = ourselves(self._config, self._path)
         found = plan(
             known_clients(os.environ), self._path, os.environ,
-            command=command, arguments=arguments, project=os.getcwd(),
+            command=command, arguments=arguments, folder=os.getcwd(),
         )  # fmt: skip
         if not found.changes:
             return

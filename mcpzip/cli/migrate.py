@@ -11,10 +11,12 @@ import click
 from mcpzip.cli import console
 from mcpzip.cli.parameters import client_names, examples, json_option
 from mcpzip.clients.known import Client, known_clients
-from mcpzip.clients.migration import Change, MigrationError, Plan, Stay, plan
+from mcpzip.clients.migration import Change, Plan, Stay
+from mcpzip.clients.plan import plan
 from mcpzip.clients.record import migrate as make
 from mcpzip.clients.record import rewritten, undo
-from mcpzip.config.paths import CONFIG_VARIABLE, DEFAULT, config_path
+from mcpzip.config.paths import CONFIG_VARIABLE, DEFAULT, PROJECT_FILE, config_path
+from mcpzip.doctor.shell import command_line
 from mcpzip.model.redaction import redact
 from mcpzip.system.terminal import is_interactive
 
@@ -25,6 +27,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
     epilog=examples(
         ("mcpzip migrate --dry-run", "what would change, file by file"),
         ("mcpzip migrate --from cursor", "only Cursor's servers"),
+        ("mcpzip migrate --project .", "also the servers of the current folder's project"),
         ("mcpzip migrate --undo", "every file as it was"),
     )
 )
@@ -40,6 +43,14 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
     "--claude-config", metavar="FILE", type=click.Path(), help="Claude Code's file, if not ~/.claude.json."
 )
 @click.option("--config", metavar="FILE", type=click.Path(), help="mcpzip's config: where the servers go.")
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Also move this project's servers, to its .mcpzip.json; may be repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the change of every file and change none.")
 @click.option("--undo", "back", is_flag=True, help="Take the last migration back.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask.")
@@ -48,6 +59,7 @@ def migrate(
     names: tuple[str, ...],
     claude_config: str | None,
     config: str | None,
+    projects: tuple[str, ...],
     dry_run: bool,
     back: bool,
     yes: bool,
@@ -55,15 +67,20 @@ def migrate(
 ) -> int:
     """Move the MCP servers of your clients into mcpzip's config, and put mcpzip in their place.
 
-    Everything else in a client's file keeps its bytes. Servers of single projects stay where they are.
-    The old files are kept in migrations/ beside mcpzip's config; --undo puts them back.
+    Everything else in a client's file keeps its bytes. Servers of a single project stay where they are
+    without --project: its own files, such as .mcp.json, belong to all who work on it. The old files are kept
+    in migrations/ beside mcpzip's config; --undo puts them back.
     """
     path = config_path(config, os.environ)
     if back:
         return _undo(path, as_json=as_json)
     clients = _chosen(names, claude_config)
     command, arguments = ourselves(config, path)
-    found = plan(clients, path, os.environ, command=command, arguments=arguments, project=os.getcwd())
+    folders = _folders(projects)
+    found = plan(
+        clients, path, os.environ,
+        command=command, arguments=arguments, folder=os.getcwd(), projects=folders,
+    )  # fmt: skip
     if as_json:
         if not dry_run and found.changes:
             make(found.changes, path)
@@ -84,8 +101,25 @@ def migrate(
     for each in rewritten(found.changes):
         console.warn(f"{each} was rewritten by its program. Quit that program and run mcpzip migrate again.")
     titles = ", ".join(dict.fromkeys(move.source.client.title for move in found.moves))
+    for folder in dict.fromkeys(move.source.project for move in found.moves if move.source.project):
+        console.say(
+            f"Look at the project's servers, and allow them: {command_line('mcpzip', 'trust', folder)}"
+        )
     console.say(f"Restart {titles}. Then: mcpzip servers")
     return 0
+
+
+def _folders(projects: Sequence[str]) -> list[str]:
+    """The folders of ``projects``, absolute. Raises click.UsageError for one that can't be a project."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    folders = list(dict.fromkeys(os.path.abspath(each) for each in projects))
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real == home or home.startswith(real.rstrip(os.sep) + os.sep):
+            raise click.UsageError(
+                f"{folder} is no project: your home folder and those above it have no {PROJECT_FILE}."
+            )
+    return folders
 
 
 def _chosen(names: Sequence[str], claude_config: str | None) -> list[Client]:
@@ -119,7 +153,9 @@ def show_moves(found: Plan, path: str) -> None:
     if found.moves:
         table = console.Table("SERVER", "FROM", "TO", wide=("TO",), bold="SERVER")
         for move in found.moves:
-            where = f"{move.as_name}" if move.new else f"{move.as_name}, which is there already"
+            where = move.as_name if move.new else f"{move.as_name}, which is there already"
+            if move.source.project:
+                where += f" in {os.path.join(os.path.basename(move.source.project), PROJECT_FILE)}"
             if move.left_out:
                 where += f" (without {', '.join(move.left_out)})"
             table.row(move.name, move.source.client.title, where)
@@ -136,6 +172,9 @@ def show_moves(found: Plan, path: str) -> None:
 
 def _stays(stay: Stay) -> str:
     subject = f"{stay.name} of {stay.client} ({stay.path})" if stay.name else f"{stay.client}'s {stay.path}"
+    if stay.project:
+        move = command_line("mcpzip", "migrate", "--project", stay.project)
+        return f"{subject} stays as it is: {stay.reason}. To move it to {PROJECT_FILE} there: {move}"
     return f"{subject} stays as it is: {stay.reason}."
 
 
@@ -155,10 +194,7 @@ def _undo(path: str, *, as_json: bool) -> int:
         "removed": "is gone: it was made by the migration",
         "unchanged": "was left as it is",
     }
-    try:
-        outcomes = undo(path)
-    except MigrationError as error:
-        raise click.ClickException(str(error)) from error
+    outcomes = undo(path)
     if as_json:
         console.data([{"file": file, "outcome": outcome} for file, outcome in outcomes])
         return 0
@@ -177,13 +213,20 @@ def _as_json(found: Plan, path: str, *, changed: bool) -> dict[str, object]:
                 "file": move.source.path,
                 "name": move.name,
                 "as": move.as_name,
+                "project": move.source.project or None,
                 "new": move.new,
                 "leftOut": list(move.left_out),
             }
             for move in found.moves
         ],
         "stays": [
-            {"client": stay.client, "file": stay.path, "name": stay.name, "reason": stay.reason}
+            {
+                "client": stay.client,
+                "file": stay.path,
+                "name": stay.name,
+                "reason": stay.reason,
+                "project": stay.project or None,
+            }
             for stay in found.stays
         ],
         "files": [change.path for change in found.changes],

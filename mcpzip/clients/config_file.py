@@ -95,7 +95,7 @@ class ConfigFile:
         parse(after, self.path, self._env)
         if added:
             parse(json.dumps({"mcpServers": added}).encode(), self.path, self._env, strict=True)
-        return Change(self.path, "json", CONFIG_SERVERS, self._before, after, added=added or {})
+        return Change(self.path, "json", CONFIG_SERVERS, self._before, after, added=added or {}, private=True)
 
 
 def entry_of(

@@ -8,8 +8,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mcpzip.clients.known import Dialect
+from mcpzip.config.reading import PROJECT_FOLDER
 from mcpzip.config.server import MCPZIP_COMMAND
 
 _FOREIGN = re.compile(r"\$\{(?!env:)[A-Za-z]+(?::[^}]*)?\}|\{file:[^}]*\}")
@@ -42,10 +44,14 @@ def is_mcpzip(data: object) -> bool:
     return any(MCPZIP_COMMAND.fullmatch(re.split(r"[\\/]", word)[-1]) for word in texts[:4])
 
 
-def moved(data: object, dialect: Dialect) -> Moved:
-    """The entry ``data`` of a client, translated for mcpzip's config. Raises NotMovable."""
+def moved(data: Any, dialect: Dialect, *, project: bool = False) -> Moved:
+    """The entry ``data`` of a client, translated for mcpzip's config, or for the file of a project, whose
+    folder can be named there. Raises NotMovable.
+    """
     if not isinstance(data, Mapping):
         raise NotMovable("it is not an object")
+    if project and dialect in ("cursor", "vscode"):
+        data = _with_project_folder(data)
     fields = {str(key): value for key, value in data.items() if value is not None}
     entry: dict[str, object] = {}
     if _pop_disabled(fields):
@@ -105,6 +111,17 @@ def own_entry(dialect: Dialect, command: str, arguments: list[str]) -> dict[str,
         return {"source": "custom", "command": command, "args": arguments, "env": {}}
     entry: dict[str, object] = {"command": command, "args": arguments}
     return {"type": "stdio", **entry} if dialect in ("claude", "vscode") else entry
+
+
+def _with_project_folder(data: Any) -> Any:
+    """``data`` with mcpzip's variable for the folder of a project in place of the client's."""
+    if isinstance(data, str):
+        return data.replace("${workspaceFolder}", f"${{{PROJECT_FOLDER}}}")
+    if isinstance(data, list):
+        return [_with_project_folder(each) for each in data]
+    if isinstance(data, Mapping):
+        return {key: _with_project_folder(each) for key, each in data.items()}
+    return data
 
 
 def _pop_disabled(fields: dict[str, object]) -> bool:

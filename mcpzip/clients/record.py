@@ -171,4 +171,5 @@ def migrate(changes: Iterable[Change], config_path: str) -> str:
 
 def rewritten(changes: Iterable[Change]) -> list[str]:
     """The paths of the files whose content is no longer ``after``, because a running client wrote them."""
-    return [change.path for change in changes if read_file(change.path) != change.after]
+    last = {change.path: change.after for change in changes}
+    return [path for path, after in last.items() if read_file(path) != after]

@@ -28,7 +28,7 @@ NOT_RUN = {
 
 EXIT_CODES: dict[str, int] = {
     "mcpzip call git__git_show repo_path=. revision=nowhere": 1,
-    "mcpzip migrate --undo": 1,  # nothing was migrated there
+    "mcpzip migrate --undo": 2,  # nothing was migrated there
     "mcpzip call everything__simulate-research-query topic=proxies": 1,
 }
 """Commands that are meant to fail, and with what; all others give 0."""

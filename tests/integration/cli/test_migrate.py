@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from mcpzip.clients import record as records
 from mcpzip.clients.known import known_clients
-from mcpzip.clients.migration import MigrationError, Plan, plan, write
+from mcpzip.clients.migration import MigrationError, Plan, write
+from mcpzip.clients.plan import plan
 from mcpzip.clients.record import migrate, undo, write_record
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
@@ -92,12 +93,19 @@ class Home:
         self.was[path] = path.read_bytes()
         return path
 
-    def plan(self, *clients: str) -> Plan:
+    def plan(self, *clients: str, projects: Sequence[Path] = ()) -> Plan:
         known = [each for each in known_clients(self.env, "linux") if not clients or each.name in clients]
-        return plan(known, str(self.config), self.env, command="/opt/mcpzip", arguments=["serve"])
+        return plan(
+            known,
+            str(self.config),
+            self.env,
+            command="/opt/mcpzip",
+            arguments=["serve"],
+            projects=[str(project) for project in projects],
+        )
 
-    def migrate(self, *clients: str) -> Plan:
-        found = self.plan(*clients)
+    def migrate(self, *clients: str, projects: Sequence[Path] = ()) -> Plan:
+        found = self.plan(*clients, projects=projects)
         migrate(found.changes, str(self.config))
         return found
 
@@ -349,6 +357,113 @@ def test_whatever_interrupts_it_nothing_is_lost(home: Home) -> None:
     assert home.is_as_it_was()
 
 
+def project_of(home: Home) -> Path:
+    """A project whose servers are in its own files, and in Claude Code's."""
+    shop = home.folder / "src" / "shop"
+    (shop / ".cursor").mkdir(parents=True)
+    files = {
+        home.folder / ".claude.json": {
+            "mcpServers": {"time": TIME},
+            "projects": {
+                str(shop): {"mcpServers": {"mine": {"command": "x", "env": {"KEY": "k-1"}}, "time": TIME}},
+                "/gone": {"mcpServers": {"old": {"command": "y"}}},
+            },
+        },
+        shop / ".mcp.json": {"mcpServers": {"db": {"command": "./db", "args": ["--all"]}}},
+        shop / ".cursor" / "mcp.json": {
+            "mcpServers": {"db": {"command": "dbx", "cwd": "${workspaceFolder}/db"}, "time": TIME}
+        },
+    }
+    for path, content in files.items():
+        path.write_bytes(json.dumps(content, indent=2).encode())
+        home.was[path] = path.read_bytes()
+    return shop
+
+
+def read_servers(path: Path) -> dict[str, Any]:
+    servers: dict[str, Any] = json.loads(path.read_bytes())["mcpServers"]
+    return servers
+
+
+def test_a_project_keeps_its_servers(home: Home) -> None:
+    shop = project_of(home)
+    found = home.migrate("claude-code", "cursor", projects=[shop])
+    assert list(home.servers()) == ["time"]
+    ours = read_servers(shop / ".mcpzip.json")
+    assert ours == {
+        "db": {"command": "./db", "args": ["--all"]},
+        "mine": {"command": "x", "env": {"KEY": "k-1"}},
+        "db-cursor": {"command": "dbx", "cwd": "${MCPZIP_PROJECT_DIR}/db"},
+        "time": TIME,  # for those who share the project and haven't it in their own config
+    }
+    assert (shop / ".mcpzip.json").stat().st_mode & 0o777 == 0o600
+    shared = {"mcpzip": {"type": "stdio", "command": "mcpzip", "args": ["serve"]}}
+    assert read_servers(shop / ".mcp.json") == shared  # no path of this machine
+    assert list(read_servers(shop / ".cursor" / "mcp.json")) == ["mcpzip"]
+    claude = json.loads((home.folder / ".claude.json").read_bytes())
+    assert claude["mcpServers"]["mcpzip"]["command"] == "/opt/mcpzip"
+    assert claude["projects"] == {
+        str(shop): {"mcpServers": {}},
+        "/gone": {"mcpServers": {"old": {"command": "y"}}},
+    }
+    assert [(stay.name, stay.project) for stay in found.stays] == [("old", "/gone")]
+    assert home.plan("claude-code", "cursor", projects=[shop]).changes == ()
+    home.undo()
+    assert home.is_as_it_was()
+    assert not (shop / ".mcpzip.json").exists()
+
+
+def test_a_projects_servers_stay_unless_asked_for(home: Home) -> None:
+    shop = project_of(home)
+    found = home.migrate("claude-code", "cursor")
+    assert not (shop / ".mcpzip.json").exists()
+    assert {(stay.name, stay.project) for stay in found.stays} == {
+        ("mine", str(shop)),
+        ("time", str(shop)),
+        ("old", "/gone"),
+    }
+    home.undo()
+    assert home.is_as_it_was()
+
+
+def test_a_project_alone_registers_mcpzip_for_its_client(home: Home) -> None:
+    shop = project_of(home)
+    path = home.folder / ".claude.json"
+    only = {"projects": {str(shop): {"mcpServers": {"mine": {"command": "x"}}, "allowedTools": []}}}
+    path.write_text(json.dumps(only))
+    home.was[path] = path.read_bytes()
+    (shop / ".mcp.json").unlink()
+    del home.was[shop / ".mcp.json"]
+    home.migrate("claude-code", projects=[shop])
+    claude = json.loads(path.read_bytes())
+    assert list(claude["mcpServers"]) == ["mcpzip"]
+    assert claude["projects"][str(shop)] == {"mcpServers": {}, "allowedTools": []}
+    assert not home.config.exists()
+    path.write_bytes(path.read_bytes().replace(b'"allowedTools": []', b'"allowedTools": ["x"]'))
+    home.undo()
+    assert json.loads(path.read_bytes()) == {
+        "projects": {str(shop): {"mcpServers": {"mine": {"command": "x"}}, "allowedTools": ["x"]}},
+        "mcpServers": {},
+    }
+
+
+def test_whatever_interrupts_the_move_of_a_project_nothing_is_lost(home: Home) -> None:
+    shop = project_of(home)
+    found = home.plan("claude-code", "cursor", projects=[shop])
+    for writes in range(len(found.changes) + 1):
+        write_record(found.changes, str(home.config))
+        for change in found.changes[:writes]:
+            write(change)
+        texts = [
+            path.read_text() for path in (*home.was, home.config, shop / ".mcpzip.json") if path.exists()
+        ]
+        for needle in ("./db", "dbx", "k-1", "mcp-server-time"):
+            assert any(needle in text for text in texts)
+        home.undo()
+        assert home.is_as_it_was()
+        assert not (shop / ".mcpzip.json").exists()
+
+
 NAMES = st.text("abc -é.", min_size=1, max_size=5)
 ENTRIES = st.fixed_dictionaries(
     {"command": st.text("xyz/ ", min_size=1, max_size=4)},
@@ -421,10 +536,25 @@ def test_the_command_shows_changes_and_takes_back(home: Home) -> None:
     assert (again["moved"], again["changed"]) == ([], False)
     assert f"{path} is as it was." in run(home, "--undo").stdout
     assert home.is_as_it_was()
-    assert run(home, "--undo").stderr == "Error: There is no migration to undo.\n"
+    assert run(home, "--undo").stderr == "mcpzip: There is no migration to undo.\n"
 
 
 def test_the_command_knows_its_clients(home: Home) -> None:
     wrong = run(home, "--from", "cursr")
     assert wrong.returncode == 2
     assert "There is no client 'cursr'. Did you mean cursor?" in wrong.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the files are where Linux has them")
+def test_the_command_moves_a_project_and_says_how_to_trust_it(home: Home) -> None:
+    shop = project_of(home)
+    stayed = run(home).stdout
+    assert f"mine of Claude Code ({shop}) stays as it is: it belongs to one project." in stayed
+    assert f"mcpzip migrate --project {shop}\n" in stayed
+    done = run(home, "--project", str(shop))
+    assert done.returncode == 0, done.stderr
+    assert "mine in shop/.mcpzip.json" in done.stdout
+    assert f"allow them: mcpzip trust {shop}\n" in done.stdout
+    refused = run(home, "--project", str(home.folder))
+    assert refused.returncode == 2
+    assert "is no project" in refused.stderr
