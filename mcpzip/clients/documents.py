@@ -45,6 +45,8 @@ def read(data: bytes, kind: Format) -> Document:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DocumentError("it is not UTF-8") from error
+    if kind == "yaml":
+        return _Yaml(mark, text)
     return _Toml(mark, text) if kind == "toml" else _Json(mark, text)
 
 
@@ -105,5 +107,36 @@ class _Toml:
         try:
             text = toml.edited(self._text, path, remove, entries)
         except ValueError as error:
+            raise DocumentError(str(error)) from error
+        return self._mark + text.encode("utf-8")
+
+
+class _Yaml:
+    """A config of Goose. Its library is imported for it alone."""
+
+    def __init__(self, mark: bytes, text: str) -> None:
+        from mcpzip.clients import yaml
+
+        self._mark, self._text, self._yaml = mark, text, yaml
+        try:
+            self._root = yaml.parsed(text)
+        except yaml.YamlEditError as error:
+            raise DocumentError(str(error)) from error
+
+    def servers(self, path: Sequence[str]) -> dict[str, object]:
+        found: object = self._root
+        for key in path:
+            found = (found.get(key) or {}) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            raise DocumentError(f"{'.'.join(path)} is not a mapping")
+        return found
+
+    def raw(self, path: Sequence[str], name: str) -> str:
+        return self._yaml.entry_text(self._text, path, name)
+
+    def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
+        try:
+            text = self._yaml.edited(self._text, path, remove, add)
+        except self._yaml.YamlEditError as error:
             raise DocumentError(str(error)) from error
         return self._mark + text.encode("utf-8")

@@ -34,11 +34,19 @@ class Moved:
     left_out: tuple[str, ...] = ()
 
 
+def is_built_in(data: object) -> bool:
+    """Whether an entry is a part of the client and not a server: some extensions of Goose."""
+    return isinstance(data, Mapping) and data.get("type") in _BUILT_IN
+
+
+_BUILT_IN = ("builtin", "platform", "frontend", "inline_python")
+
+
 def is_mcpzip(data: object) -> bool:
     """Whether an entry starts mcpzip."""
     if not isinstance(data, Mapping):
         return False
-    command = data.get("command")
+    command = data.get("command", data.get("cmd"))
     words = command if isinstance(command, list) else [command, *_list(data.get("args"))]
     texts = [word for word in words if isinstance(word, str)]
     return any(MCPZIP_COMMAND.fullmatch(re.split(r"[\\/]", word)[-1]) for word in texts[:4])
@@ -53,6 +61,8 @@ def moved(data: Any, dialect: Dialect, *, project: bool = False) -> Moved:
     if project and dialect in ("cursor", "vscode"):
         data = _with_project_folder(data)
     fields = {str(key): value for key, value in data.items() if value is not None}
+    if dialect == "goose":
+        fields = _from_goose(fields)
     entry: dict[str, object] = {}
     if _pop_disabled(fields):
         entry["disabled"] = True
@@ -98,7 +108,17 @@ def moved(data: Any, dialect: Dialect, *, project: bool = False) -> Moved:
 
 
 _WITHOUT_EFFECT = frozenset(
-    {"name", "source", "id", "description", "required", "startup_timeout_sec", "startup_timeout_ms"}
+    {
+        "bundled",
+        "description",
+        "display_name",
+        "id",
+        "name",
+        "required",
+        "source",
+        "startup_timeout_ms",
+        "startup_timeout_sec",
+    }
 )
 """Keys that a user needn't be warned of when they are left out."""
 
@@ -109,8 +129,24 @@ def own_entry(dialect: Dialect, command: str, arguments: list[str]) -> dict[str,
         return {"type": "local", "command": [command, *arguments], "enabled": True}
     if dialect == "zed":
         return {"source": "custom", "command": command, "args": arguments, "env": {}}
+    if dialect == "goose":
+        about = {"enabled": True, "type": "stdio", "name": "mcpzip", "description": "All servers, by search"}
+        return {**about, "cmd": command, "args": arguments, "envs": {}, "env_keys": [], "timeout": 300}
     entry: dict[str, object] = {"command": command, "args": arguments}
     return {"type": "stdio", **entry} if dialect in ("claude", "vscode") else entry
+
+
+def _from_goose(fields: Mapping[str, object]) -> dict[str, object]:
+    """``fields`` under the names that other clients use."""
+    if secrets := [key for key in _list(fields.get("env_keys")) if key not in _map(fields.get("envs"))]:
+        raise NotMovable(f"Goose keeps {secrets[0]}, which it needs, to itself (env_keys)")
+    names = {"cmd": "command", "uri": "url", "envs": "env", "available_tools": "enabled_tools"}
+    renamed = {names.get(key, key): value for key, value in fields.items() if key != "env_keys"}
+    if "url" in renamed:
+        if renamed.pop("env", None):
+            raise NotMovable("it has both a URL and variables")
+        renamed["type"] = "sse" if fields.get("type") == "sse" else "http"
+    return renamed
 
 
 def _with_project_folder(data: Any) -> Any:
@@ -148,7 +184,7 @@ def _text(value: object, dialect: Dialect, what: str) -> str:
     """``value`` with the client's references to variables written as ``${NAME}``. Raises NotMovable."""
     if not isinstance(value, str):
         raise NotMovable(f"{what} is not a string")
-    if dialect in ("plain", "codex", "zed"):  # they have no variables
+    if dialect in ("plain", "codex", "zed", "goose"):  # they have no variables
         return _OURS.sub(lambda found: "$" + found.group(), value)
     if dialect == "claude":
         return value

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Format = Literal["json", "toml"]
-Dialect = Literal["claude", "plain", "cursor", "vscode", "gemini", "opencode", "zed", "codex"]
+Format = Literal["json", "toml", "yaml"]
+Dialect = Literal["claude", "plain", "cursor", "vscode", "gemini", "opencode", "zed", "codex", "goose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ def known_clients(env: Mapping[str, str], system: str = sys.platform) -> tuple[C
 
     code = at(apps, "Code", "User")
     cline = ("globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json")
+    goose = at(apps, "Block", "goose", "config") if windows else at(config, "goose")
     zed = at(apps, "Zed") if windows else at(home, ".config", "zed")
     claude = env.get("CLAUDE_CONFIG_DIR")
     return (
@@ -112,5 +113,6 @@ def known_clients(env: Mapping[str, str], system: str = sys.platform) -> tuple[C
             project=("opencode.json", "opencode.jsonc"),
         ),
         Client("zed", "Zed", (at(zed, "settings.json"),), ("context_servers",), "zed"),
+        Client("goose", "Goose", (at(goose, "config.yaml"),), ("extensions",), "goose", format="yaml"),
         Client("cline", "Cline", (at(code, *cline),), ("mcpServers",), "cursor"),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mcpzip.clients.documents import Document, DocumentError, Entry, read
-from mcpzip.clients.entries import NotMovable, is_mcpzip, moved, own_entry
+from mcpzip.clients.entries import NotMovable, is_built_in, is_mcpzip, moved, own_entry
 from mcpzip.clients.known import Client
 from mcpzip.clients.migration import (
     CONFIG_SERVERS,
@@ -92,7 +92,7 @@ def plan(
     for source in sources:
         target = targets[source.project]
         for name, data in source.servers().items():
-            if is_mcpzip(data):
+            if is_mcpzip(data) or is_built_in(data):
                 continue
             try:
                 translated = moved(data, source.client.dialect, project=bool(source.project))

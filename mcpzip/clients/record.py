@@ -32,7 +32,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     path: str
-    format: Literal["json", "toml"]
+    format: Literal["json", "toml", "yaml"]
     servers: tuple[str, ...]
     backup: str
     after: str

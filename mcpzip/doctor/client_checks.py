@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from mcpzip import __version__
 from mcpzip.clients.documents import DocumentError, read
-from mcpzip.clients.entries import is_mcpzip
+from mcpzip.clients.entries import is_built_in, is_mcpzip
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import MigrationError, read_file
 from mcpzip.config import Config
@@ -63,7 +63,11 @@ def _check_client(
     setup: Setup, client: Client, path: str, servers: Mapping[str, object]
 ) -> Iterator[Finding]:
     ours = [name for name, entry in servers.items() if is_mcpzip(entry)]
-    others = [name for name in servers if name not in ours and not _is_off(servers[name])]
+    others = [
+        name
+        for name in servers
+        if name not in ours and not (_is_off(servers[name]) or is_built_in(servers[name]))
+    ]
     if ours and others:
         yield Finding(
             "warning",
@@ -122,7 +126,7 @@ def _config_of(entry: object) -> str:
 
 def _command_of(entry: object) -> str:
     """The path of mcpzip's command in the entry of a client; "" if another program starts it."""
-    command = entry.get("command") if isinstance(entry, Mapping) else None
+    command = entry.get("command", entry.get("cmd")) if isinstance(entry, Mapping) else None
     word = command[0] if isinstance(command, list) and command else command
     if not isinstance(word, str) or not MCPZIP_COMMAND.fullmatch(re.split(r"[\\/]", word)[-1]):
         return ""

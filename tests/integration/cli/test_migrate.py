@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,32 @@ from mcpzip.clients.plan import plan
 from mcpzip.clients.record import migrate, undo, write_record
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
+GOOSE = """\
+# mine
+GOOSE_MODEL: x
+extensions:
+  developer:
+    enabled: true
+    type: builtin
+  fetch: # pages
+    enabled: true
+    type: stdio
+    name: fetch
+    cmd: uvx
+    args:
+    - mcp-server-fetch
+    envs: {}
+    env_keys: []
+    timeout: 300
+    bundled: null
+
+  # kept in the keyring
+  tracker:
+    type: stdio
+    cmd: tracker
+    env_keys: [TRACKER_TOKEN]
+GOOSE_MODE: auto
+"""
 FILES: dict[str, tuple[str, bytes]] = {
     "claude-code": (
         ".claude.json",
@@ -67,6 +93,10 @@ FILES: dict[str, tuple[str, bytes]] = {
         b'// Zed\n{\n  "vim_mode": true,\n  "context_servers": '
         b'{\n    "zs": {"source": "custom", "command": "zs", '
         b'"args": []},\n  },\n}\n',
+    ),
+    "goose": (
+        ".config/goose/config.yaml",
+        GOOSE.encode(),
     ),
     "cline": (
         ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
@@ -139,10 +169,12 @@ def test_every_client_at_once_and_back(home: Home) -> None:
         "gem": {"url": "https://gem.example/mcp"},
         "oc": {"disabled": True, "command": "bunx", "args": ["srv"]},
         "zs": {"command": "zs"},
+        "fetch": {"command": "uvx", "args": ["mcp-server-fetch"], "timeout": 300},
         "cl": {"disabled": True, "command": "cl"},
     }
     assert [(stay.client, stay.name) for stay in found.stays] == [
         ("VS Code", "keyed"),
+        ("Goose", "tracker"),
         ("Claude Code", "local"),
     ]
     assert {(move.name, move.left_out) for move in found.moves if move.left_out} == {
@@ -187,6 +219,13 @@ AFTER: dict[str, Callable[[bytes], bytes]] = {
         was[: was.index(b"[mcp_servers")]
         + b'[mcp_servers.mcpzip]\ncommand = "/opt/mcpzip"\nargs = ["serve"]\n\n'
         + was[was.index(b"[tools]") :]
+    ),
+    "goose": lambda was: (
+        was[: was.index(b"  fetch:")]
+        + b"  mcpzip:\n    enabled: true\n    type: stdio\n    name: mcpzip\n"
+        + b"    description: All servers, by search\n"
+        + b"    cmd: /opt/mcpzip\n    args:\n    - serve\n    envs: {}\n    env_keys: []\n    timeout: 300\n"
+        + was[was.index(b"\n  # kept") :]
     ),
     "opencode": lambda was: (
         was[: was.index(b'"oc"')]
@@ -306,13 +345,12 @@ def test_a_file_that_changed_since_gets_its_entries_back(home: Home, client: str
     path = home.file(client)
     home.migrate(client)
     now = path.read_bytes()
-    changed = now + b"\n[new]\nx = 1\n" if client == "codex" else now.replace(b"{", b'{"new": 1, ', 1)
+    added = {"codex": b"\n[new]\nx = 1\n", "goose": b"new: 1\n"}.get(client)
+    changed = now + added if added else now.replace(b"{", b'{"new": 1, ', 1)
     path.write_bytes(changed)
     assert home.undo()[path.name] == "merged"
-    read = (
-        tomllib.loads if client == "codex" else lambda text: records.read(text.encode(), "json").servers(())
-    )
-    after, was = read(path.read_text("utf-8-sig")), read(home.was[path].decode("utf-8-sig"))
+    kind = {each.name: each.format for each in known_clients(home.env)}[client]
+    after, was = (records.read(data, kind).servers(()) for data in (path.read_bytes(), home.was[path]))
     assert after.pop("new")
     assert after == was
     assert not home.config.exists()
@@ -349,7 +387,7 @@ def test_whatever_interrupts_it_nothing_is_lost(home: Home) -> None:
         for path in home.was:
             now = path.read_bytes()
             assert now == home.was[path] or b"mcpzip" in now
-            assert now == home.was[path] or len(ours) == 10  # who gave its servers up has given them to us
+            assert now == home.was[path] or len(ours) == 11  # who gave its servers up has given them to us
         home.undo()
         assert home.is_as_it_was()
     home.migrate()
@@ -473,7 +511,7 @@ ENTRIES = st.fixed_dictionaries(
 
 @given(
     st.dictionaries(NAMES, ENTRIES, max_size=4),
-    st.sampled_from(["cursor", "vscode", "codex", "zed"]),
+    st.sampled_from(["cursor", "vscode", "codex", "zed", "goose"]),
     st.booleans(),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -482,7 +520,12 @@ def test_there_and_back_is_byte_for_byte(
 ) -> None:
     home = Home(tmp_path_factory.mktemp("home"))
     key = {"cursor": "mcpServers", "vscode": "servers", "zed": "context_servers"}.get(client)
-    if key is None:
+    if client == "goose":
+        entries = {name: {"cmd": each["command"], **each} for name, each in servers.items()}
+        text = (
+            "# mine\na: 1\n" + yaml.safe_dump({"extensions": entries}, allow_unicode=True) + "# b\nb: [2]\n"
+        )
+    elif key is None:
         lines = ["# mine"]
         for name, entry in servers.items():
             lines += [
