@@ -22,7 +22,8 @@ def install_servers(session: nox.Session) -> None:
     if not shutil.which("npm"):
         session.warn("no npm here: the end-to-end tests of Node's servers and clients will be skipped")
         return
-    session.run("npm", "ci", "--prefix", "tests/e2e", "--no-audit", "--no-fund", external=True)
+    for folder in ("tests/e2e", "tools/site"):
+        session.run("npm", "ci", "--prefix", folder, "--no-audit", "--no-fund", external=True)
     install_suite(session)
 
 
@@ -100,6 +101,28 @@ def clients(session: nox.Session) -> None:
     # Not `npm ci`: it refuses a lock that lacks packages for other systems, and a registry may lack them.
     session.run("npm", "install", "--no-save", "--prefix", "tests/clients", *options, external=True)
     session.run("python", "-m", "pytest", "-n", "0", "tests/clients", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation as a site in site/, strictly; `nox -s docs -- serve` serves it while it is edited."""
+    session.install("-q", "-e", ".[docs]")
+    session.run("npm", "ci", "--prefix", "tools/site", "--no-audit", "--no-fund", external=True)
+    session.run("mkdocs", *(session.posargs or ["build", "--strict"]), env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def commands(session: nox.Session) -> None:
+    """Writes docs/commands.md from the program."""
+    install(session)
+    session.run("python", "tools/commands.py")
+
+
+@nox.session
+def screenshots(session: nox.Session) -> None:
+    """Makes docs/pictures/ from the real program; `-- --clients` those of real clients (nox -s clients)."""
+    install(session)
+    session.run("python", "tools/screenshots.py", *session.posargs)
 
 
 @nox.session

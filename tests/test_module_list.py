@@ -1,4 +1,6 @@
-"""docs/modules.md lists every module, and docs/architecture.md names only modules that exist."""
+"""docs/modules.md lists every module, docs/commands.md every command, and docs/architecture.md names only
+modules that exist.
+"""
 
 import re
 import runpy
@@ -22,6 +24,12 @@ def test_the_list_of_modules_is_up_to_date() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "modules.py"))
     current = (ROOT / "docs" / "modules.md").read_text("utf-8")
     assert current == tool["page"](), "run: python tools/modules.py"
+
+
+def test_the_list_of_commands_is_up_to_date() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "commands.py"))
+    current = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert current == tool["page"](), "run: python tools/commands.py"
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -17,7 +17,7 @@ from mcpzip.config.paths import CONFIG_VARIABLE
 from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
-_SECTIONS: Mapping[str, Mapping[str, str]] = {
+SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Set up": {
         "init": "Set mcpzip up, step by step.",
         "migrate": "Move the servers of your clients to mcpzip, or back.",
@@ -55,7 +55,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """The commands and what they do, as `mcpzip --help` shows them. They stand here so that it imports none."""
 
-_SENTENCES = {name: says for section in _SECTIONS.values() for name, says in section.items()}
+_SENTENCES = {name: says for section in SECTIONS.values() for name, says in section.items()}
 _OF_CONFIG = ("add", "add-json", "disable", "edit", "enable", "remove", "rename")
 COMMANDS: Mapping[str, str] = {
     **{name: name for name in _SENTENCES},
@@ -92,7 +92,7 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
-        for title, listed in _SECTIONS.items():
+        for title, listed in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), says) for name, says in listed.items()])
 

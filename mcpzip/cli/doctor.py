@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -131,7 +132,8 @@ def _show(findings: list[Finding], setup: Setup, *, offline: bool) -> None:
 
 def _show_finding(finding: Finding) -> None:
     fixable = " *" if finding.fix is not None else ""
-    subject = f"{finding.subject}: " if finding.subject and finding.subject not in finding.problem else ""
+    named = re.search(rf"(?<![\w.-]){re.escape(finding.subject)}(?![\w-]|\.\w)", finding.problem)
+    subject = f"{finding.subject}: " if finding.subject and not named else ""
     console.wrapped(f"{finding.level}{fixable}: {subject}{finding.problem}", _STYLES[finding.level])
     for line in finding.evidence:
         console.wrapped(f"| {line}", indent=4)

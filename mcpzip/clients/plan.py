@@ -125,8 +125,9 @@ def _project_sources(clients: Sequence[Client], project: str, stays: list[Stay])
     found: list[Source | None] = []
     for client in clients:
         found += [
-            _source(client, os.path.join(project, name), client.servers, project, stays)
+            _source(client, path, client.servers, project, stays)
             for name in client.project
+            if (path := os.path.join(project, name)) not in client.files  # in the home folder
         ]
         for path in client.files:
             for keys in _keys_of_projects(client, path, stays):

@@ -151,9 +151,13 @@ class Machine:
     def run(self, *words: str) -> str:
         return self._output([self.mcpzip, *words])
 
+    def mcp_list(self) -> str:
+        """What `mcp list` of the client prints."""
+        return _COLOUR.sub("", self._output([*self._program, "mcp", "list"]))
+
     def listed(self) -> set[str]:
         """The servers that `mcp list` of the client names, each of them as connected."""
-        said = _COLOUR.sub("", self._output([*self._program, "mcp", "list"]))
+        said = self.mcp_list()
         names = {*self.servers, "mcpzip"}
         found = {name for name in names if re.search(rf"(?m)^[^\w\n]*{name}\b", said)}
         pattern = self.client.connected

@@ -10,7 +10,22 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from helpers.doc_commands import EXIT_CODES, NOT_RUN, REAL, ROOT, Command, blocks, commands, pages
+from helpers.command_lines import accepted
+from helpers.doc_commands import (
+    EXIT_CODES,
+    NOT_RUN,
+    REAL,
+    ROOT,
+    SCRIPTS,
+    Command,
+    blocks,
+    commands,
+    pages,
+    shown,
+)
+from helpers.real_servers import NODE_MODULES
+
+from mcpzip.cli.commands import COMMANDS
 
 BIN = Path(sys.executable).parent
 DEMO_SERVERS = ("slack", "todoist", "github")
@@ -21,7 +36,7 @@ _COMMANDS = [
         command, id=f"{command.page}:{command.line}", marks=[pytest.mark.npm] if command.page in REAL else []
     )
     for command in commands()
-    if command.excuse is None
+    if command.excuse is None and command.page not in SCRIPTS
 ]
 _PROGRAMS = [
     pytest.param(body, id=f"{page.name}:{line}")
@@ -76,6 +91,50 @@ def test_the_command_works(
     assert "Traceback" not in done.stderr
 
 
+_UVX = '#!/bin/sh\nexec "$@"\n'
+_NPX = f"""#!/bin/sh
+[ "$1" = -y ] && shift
+name=$1
+shift
+exec node "{NODE_MODULES}/$name/dist/index.js" "$@"
+"""
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(os.name == "nt", reason="the pages are written for a POSIX shell")
+@pytest.mark.parametrize("page", SCRIPTS)
+def test_the_steps_work(page: str, isolated: Path) -> None:
+    """uvx and npx start what is installed here, instead of fetching it."""
+    programs = isolated / "bin"
+    (isolated / "notes").mkdir()
+    programs.mkdir()
+    for name, script in (("uvx", _UVX), ("npx", _NPX)):
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
+    slack = {"command": sys.executable, "args": ["-m", "mcpzip_fakes", "slack"]}
+    (isolated / ".claude.json").write_text(json.dumps({"mcpServers": {"slack": slack}}))
+    path = os.pathsep.join((str(programs), str(BIN), os.environ["PATH"]))
+    steps = [command for command in commands() if command.page == page and command.excuse is None]
+    assert steps
+    for step in steps:
+        done = subprocess.run(
+            ["sh", "-c", step.text],
+            env={**os.environ, "PATH": path},
+            cwd=isolated,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, f"{step.text}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("line", sorted(set(shown())))
+def test_the_command_is_accepted(line: str) -> None:
+    accepted(line)
+
+
 @pytest.mark.parametrize("script", _PROGRAMS)
 def test_the_program_works(script: str, environment: dict[str, str], place: Path) -> None:
     done = subprocess.run(
@@ -110,15 +169,12 @@ def test_python_json_and_toml_can_be_read() -> None:
 
 
 def test_commands_named_in_passing_exist() -> None:
-    done = subprocess.run([BIN / "mcpzip", "--help"], capture_output=True, text=True, check=True)
-    known = set(re.findall(r"^  ([a-z]+) ", done.stdout, re.MULTILINE))
     named = {
         (page.name, word)
         for page in pages()
         for word in re.findall(r"`mcpzip ([a-z]+)", page.read_text("utf-8"))
     }
-    assert "serve" in known
-    assert {(page, word) for page, word in named if word not in known} == set()
+    assert {(page, word) for page, word in named if word not in COMMANDS} == set()
 
 
 def test_links_inside_the_documentation_lead_somewhere() -> None:
@@ -134,13 +190,14 @@ def test_links_inside_the_documentation_lead_somewhere() -> None:
 def test_ci_does_what_the_readme_says() -> None:
     script = (ROOT / ".ci" / "run").read_text("utf-8")
     readme = [command.text for command in commands() if command.page == "README.md"]
-    setup = next(text for text in readme if " install " in text)
+    setup = next(text for text in readme if "[dev]" in text)
     test = next(text for text in readme if text.endswith("pytest"))
     assert setup.removeprefix(".venv/bin/") in script
     assert script.rstrip().endswith("\n" + test.removeprefix(".venv/bin/"))
 
 
-def test_the_lock_names_no_registry() -> None:
-    lock = json.loads((ROOT / "tests" / "e2e" / "package-lock.json").read_text("utf-8"))
+@pytest.mark.parametrize("folder", ["tests/e2e", "tools/site"])
+def test_the_lock_names_no_registry(folder: str) -> None:
+    lock = json.loads((ROOT / folder / "package-lock.json").read_text("utf-8"))
     assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
     assert all("integrity" in package for name, package in lock["packages"].items() if name)

@@ -1,7 +1,7 @@
 """The commands that the documentation shows, and how each is tested.
 
 The rule: every line of every ```sh block in README.md and docs/ is either run, or stands in `NOT_RUN` with
-the reason.
+the reason. In other blocks a line that begins with ``mcpzip`` is one that mcpzip accepts.
 """
 
 import re
@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 REAL = ("docs/real-servers.md",)
 """The pages whose commands want the third-party servers; the others make do with fakes."""
+SCRIPTS = ("docs/tutorial.md",)
+"""The pages whose commands are steps: they are run one after another in one home."""
 
 NOT_RUN = {
     r"python3 -m venv .+": "sets up an environment: .ci/run does so, see test_ci_does_what_the_readme_says",
@@ -20,6 +22,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?nox\b.*": "would run this test in a test",
     r"(\.venv/bin/)?(python|python3) -m bench\..*": "measures for minutes and asserts nothing",
     r"(claude|codex|gemini|code) .*": "other people's programs",
+    r"(uv tool|pipx) .*": "fetches from a registry",
     r"npm ci --prefix tests/(e2e|suite)( .*)?": "fetches from a registry: .ci/run does so",
     r"(\S*/)?pip install .*": "fetches from a registry",
     r"mcpzip-fake .*--transport (http|sse)\b.*": "runs until it is stopped: tests/integration does so",
@@ -51,8 +54,8 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """README.md and docs/*.md."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """README.md and every page of docs/."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> Iterator[tuple[int, str]]:
@@ -62,6 +65,16 @@ def blocks(page: Path, language: str) -> Iterator[tuple[int, str]]:
         if fence[2] == language:
             body = re.sub(rf"^{fence[1]}", "", fence[3], flags=re.MULTILINE)
             yield text.count("\n", 0, fence.start(3)) + 1, body
+
+
+def shown() -> Iterator[str]:
+    """The command lines of mcpzip in blocks that aren't run: after a ``$``, or in blocks of nothing else."""
+    for page in pages():
+        for language, prefix in (("", r"(\$ )?"), ("console", r"\$ ")):
+            for _, body in blocks(page, language):
+                for line in re.sub(r"\\\n\s*", " ", body).splitlines():
+                    if re.match(f"{prefix}mcpzip [a-z]", line):
+                        yield from line.removeprefix("$ ").split(" && ")
 
 
 def commands() -> list[Command]:

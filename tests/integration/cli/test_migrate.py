@@ -464,6 +464,13 @@ def test_a_projects_servers_stay_unless_asked_for(home: Home) -> None:
     assert home.is_as_it_was()
 
 
+def test_the_home_folder_is_no_project(home: Home) -> None:
+    home.file("cursor")
+    known = [each for each in known_clients(home.env, "linux") if each.name == "cursor"]
+    found = plan(known, str(home.config), home.env, command="m", arguments=[], folder=str(home.folder))
+    assert (len(found.moves), found.stays) == (1, ())
+
+
 def test_a_project_alone_registers_mcpzip_for_its_client(home: Home) -> None:
     shop = project_of(home)
     path = home.folder / ".claude.json"

@@ -1,10 +1,10 @@
 """``--help``: every command has examples, and each example is a command line that mcpzip accepts."""
 
-import shlex
 from collections.abc import Iterator
 
 import click
 import pytest
+from helpers.command_lines import accepted
 
 from mcpzip.cli import commands as module
 from mcpzip.cli.commands import COMMANDS, commands
@@ -37,22 +37,7 @@ def _examples(command: click.Command) -> list[str]:
 def test_each_example_is_accepted(path: str) -> None:
     command = EVERY.get(path, commands)
     for line in _examples(command):
-        words = shlex.split(line.split(" | ")[0], comments=True)
-        if words[0] == "echo":  # how a shell's start file is changed
-            words = shlex.split(words[1].removeprefix('eval "$(').removesuffix(')"'))
-        if "=" in words[0]:  # a variable
-            words = words[1:]
-        for redirection in ("<", ">"):
-            words = words[: words.index(redirection)] if redirection in words else words
-        assert words.pop(0) == "mcpzip"
-        context: click.Context | None = None
-        current: click.Command = commands
-        while isinstance(current, click.Group):
-            context = current.make_context(current.name, words, context)
-            _, found, words = current.resolve_command(context, [*context._protected_args, *context.args])
-            assert found is not None
-            current = found
-        current.make_context(current.name, words, context)  # raises UsageError for what it doesn't know
+        accepted(line)
 
 
 @pytest.mark.parametrize("path", EVERY)

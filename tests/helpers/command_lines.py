@@ -1,0 +1,27 @@
+"""Command lines of mcpzip that are read but not run."""
+
+import shlex
+
+import click
+
+from mcpzip.cli.commands import commands
+
+
+def accepted(line: str) -> None:
+    """Raises click.UsageError unless mcpzip accepts ``line``, up to a pipe, a redirection or a comment."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "echo":  # how a shell's start file is changed
+        words = shlex.split(words[1].removeprefix('eval "$(').removesuffix(')"'))
+    if "=" in words[0]:  # a variable
+        words = words[1:]
+    for end in ("|", "<", ">", ">>"):
+        words = words[: words.index(end)] if end in words else words
+    assert words.pop(0) == "mcpzip"
+    context: click.Context | None = None
+    current: click.Command = commands
+    while isinstance(current, click.Group):
+        context = current.make_context(current.name, words, context)
+        _, found, words = current.resolve_command(context, [*context._protected_args, *context.args])
+        assert found is not None
+        current = found
+    current.make_context(current.name, words, context)
