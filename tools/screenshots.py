@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from html import escape, unescape
 from pathlib import Path
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
+
+from mcpzip.cli.console import SVG
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"
@@ -30,7 +31,6 @@ WIDTH = 100
 """Columns of the terminal."""
 _OTHERS = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-ln-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Control sequences that set no colour."""
-_FONT = re.compile(r"@font-face \{\{.*?\}\}\n", re.DOTALL)
 _DESCRIPTION = re.compile(r"<desc>(.*?)</desc>", re.DOTALL)
 
 FAKES = {name: {"command": "mcpzip-fake", "args": [name]} for name in ("slack", "todoist", "github")}
@@ -184,8 +184,7 @@ def draw(name: str, lines: list[tuple[str, str]]) -> None:
     for command, text in lines:
         console.print(Text("$ ", "green") + Text(command, "bold"), soft_wrap=True)
         console.print(Text.from_ansi(text), soft_wrap=False)
-    template = _FONT.sub("", CONSOLE_SVG_FORMAT)
-    svg = console.export_svg(title=name, code_format=template, unique_id=f"picture-{name}")
+    svg = console.export_svg(title=name, code_format=SVG, unique_id=f"picture-{name}")
     svg = svg.replace("<style>", f"<desc>{escape(plain(lines))}</desc>\n    <style>", 1)
     svg = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
     FOLDER.mkdir(exist_ok=True)

@@ -12,6 +12,7 @@ The rules:
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,6 +20,7 @@ from math import isfinite
 from typing import TextIO
 
 import click
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, ConsoleOptions
 from rich.highlighter import JSONHighlighter
 from rich.measure import Measurement
@@ -247,13 +249,17 @@ def pair(left: str, right: str) -> None:
     _out.print(Text.assemble((sanitize.lines(left), "bold cyan"), " ", sanitize.lines(right)), soft_wrap=True)
 
 
+SVG = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+"""rich's template of a picture, without its font from another host."""
+
+
 @contextmanager
 def save_svg(path: str | None, title: str) -> Iterator[None]:
     """Saves the output of the context as an SVG at ``path``, unless that is None."""
     _out.record = path is not None
     yield
     if path is not None:
-        _out.save_svg(path, title=title)
+        _out.save_svg(path, title=title, code_format=SVG)
 
 
 # ---- waiting

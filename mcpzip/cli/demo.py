@@ -96,6 +96,7 @@ def demo(svg: str | None) -> int:
                 agent.call(EXECUTE, {"name": REFRESH})
             _run_tasks(agent)
         _show_costs(agent, _all_tools(config))
+        console.say("With your own servers: mcpzip init, or mcpzip migrate if a client has them already.")
     return 0
 
 

@@ -57,10 +57,14 @@ def correct_spelling(text: str, results: Results) -> str:
     return text
 
 
-def _limited(results: Results, limit: int) -> Results:
-    """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only."""
+def _limited(results: Results, limit: int, tools: int) -> Results:
+    """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only. tools:
+    of the catalog: mcpzip's own are not counted as searched.
+    """
     hits = tuple(hit for hit in results.hits if not (is_near(hit) and hit.entry in ADMIN_TOOLS))
-    return replace(results, hits=hits[: max(limit, 0)], quality=results.quality if hits else "none")
+    searched = min(results.searched, tools) if tools else results.searched
+    quality = results.quality if hits else "none"
+    return replace(results, hits=hits[: max(limit, 0)], searched=searched, quality=quality)
 
 
 class RemoteSearch(Protocol):
@@ -149,20 +153,21 @@ class ToolSearch:
             # In a thread, because the servers choose the number of tools.
             return run_in_worker(lambda: searcher.search(query, limit, filters, remote, signals), "search")
 
+        tools = len(catalog.entries)
         if self._remote is None:
-            return _limited(await search(wanted, ()), limit)
+            return _limited(await search(wanted, ()), limit, tools)
         self.index(catalog)
         text = parse_truncated(query).text
         if not text or searcher.names_tool(query):
             local = await search(wanted, ())
             if not text or (local.hits and local.hits[0].score == LITERAL_SCORE):
-                return _limited(local, limit)
+                return _limited(local, limit, tools)
         local = await search(SHORTLIST, ())
         if not local.searched:
-            return _limited(local, limit)
+            return _limited(local, limit, tools)
         shortlist = [hit.entry for hit in local.hits]
         answers, absences = await self._remote.ask(correct_spelling(text, local), shortlist, limit)
-        return _limited(await search(wanted, [*answers, *absences]), limit)
+        return _limited(await search(wanted, [*answers, *absences]), limit, tools)
 
     def signals(self, catalog: Catalog, failing: frozenset[str]) -> Signals:
         """The signals for ranking; the same object until one of them changes, because it is a cache key."""
