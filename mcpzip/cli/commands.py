@@ -48,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "doctor": "Find what is wrong, and what mends it.",
         "logs": "Show what servers wrote to stderr.",
         "tokens": "Show what tools cost in a model's context.",
+        "eval": "Measure how well search finds your tools.",
         "usage": "Show which tools rank higher through use.",
         "refresh": "List the tools of all servers again.",
         "demo": "Watch an agent work through mcpzip.",
@@ -63,6 +64,8 @@ COMMANDS: Mapping[str, str] = {
     "list": "servers",
 }
 """The module of each command, which is imported when the command is used."""
+_FUNCTIONS = {"list": "servers", "eval": "eval_"}
+"""Where a command is not called as its function."""
 
 
 class _Commands(click.Group):
@@ -84,9 +87,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"mcpzip.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(
-            module, "servers" if cmd_name == "list" else cmd_name.replace("-", "_")
-        )
+        command: click.Command = getattr(module, _FUNCTIONS.get(cmd_name, cmd_name.replace("-", "_")))
         command.short_help = _SENTENCES.get(cmd_name)
         return command
 

@@ -107,12 +107,14 @@ class ToolSearch:
         self._signals_key: tuple[object, ...] = ()
 
     @classmethod
-    def of(cls, config: Config, warn: Callable[[str], None]) -> "ToolSearch":
-        """With the settings of ``config``. warn: called if the file of past use can't be used."""
+    def of(cls, config: Config, warn: Callable[[str], None], *, remote: bool = True) -> "ToolSearch":
+        """With the settings of ``config``. warn: called if the file of past use can't be used. remote:
+        whether with the remote tiers.
+        """
         return cls(
             _boosts(config),
             UsageStore(usage_path(config.path), warn) if config.search.learn else None,
-            remote_tiers(config),
+            remote_tiers(config) if remote else None,
         )
 
     def reconfigure(self, config: Config) -> None:
