@@ -66,7 +66,8 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
         console.say(f"  memory {_size(used.own)}{servers if used.processes > 1 else ''}")
     calls, errors = sum(one.calls for one in run.servers), sum(one.errors for one in run.servers)
     searches = _count(run.searches, "search", "searches")
-    console.say(f"  {searches}, {_count(calls, 'call')}, {_count(errors, 'error')}")
+    described = _count(run.descriptions, "description")
+    console.say(f"  {searches}, {described}, {_count(calls, 'call')}, {_count(errors, 'error')}")
     shown = [one for one in run.servers if one.calls or one.reason or one.state in _IN_USE]
     if shown:
         headings = ("server", "state", ">tools", ">calls", ">errors", "what is wrong")

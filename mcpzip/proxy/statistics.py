@@ -25,10 +25,14 @@ class ClientSeen:
 
 @dataclass(slots=True)
 class Statistics:
-    """The counts of one proxy. Belongs to its event loop."""
+    """The counts of one proxy. Belongs to its event loop. descriptions: calls of `describe_tool`.
+    reply_bytes: of the replies to searches and to those, as JSON text; what mcpzip itself adds to a context.
+    """
 
     started_at: float = field(default_factory=time.time)
     searches: int = 0
+    descriptions: int = 0
+    reply_bytes: int = 0
     servers: dict[str, ServerCalls] = field(default_factory=dict)
     clients: dict[bytes, ClientSeen] = field(default_factory=dict)
 

@@ -55,7 +55,8 @@ class RunClient(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
-    address: the URL with --http, else "". project: the project's file in use, or "". Times are Unix times.
+    address: the URL with --http, else "". project: the project's file in use, or "". searches, descriptions,
+    reply_bytes: as in `Statistics`. Times are Unix times.
     """
 
     version: str
@@ -66,6 +67,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     address: str
     searches: int
+    descriptions: int = 0
+    reply_bytes: int = 0
     clients: tuple[RunClient, ...]
     servers: tuple[RunServer, ...]
 
@@ -133,6 +136,8 @@ class RunFile:
             project=proxy.config.project,
             address=self._address,
             searches=counted.searches,
+            descriptions=counted.descriptions,
+            reply_bytes=counted.reply_bytes,
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
         )

@@ -62,7 +62,7 @@ def test_each_key_is_described():
 
 def test_every_config_in_the_documentation_is_valid():
     found = 0
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for block in page.read_text("utf-8").split("```json\n")[1:]:
             text = block.partition("```")[0]
             try:
