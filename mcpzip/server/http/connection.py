@@ -225,7 +225,7 @@ class Connection(asyncio.BufferedProtocol):
         if refusal := self._application.check(self._request, response):
             response.refuse(refusal)
             return
-        if not self._request.is_preflight:
+        if not (self._request.is_preflight or self._request.is_health_check):
             self._connections.unauthenticated.pop(self, None)
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")

@@ -5,13 +5,14 @@ import hmac
 from mcpzip.server.http.access import Access
 from mcpzip.server.http.header_validation import unsupported_version
 from mcpzip.server.http.limits import Limits
-from mcpzip.server.http.request import EVENT_STREAM, JSON, PATH, HttpRequest
+from mcpzip.server.http.request import EVENT_STREAM, HEALTH_PATH, JSON, PATH, HttpRequest
 from mcpzip.server.http.response import HttpResponse, Refusal
 from mcpzip.wire import Era
 
 _UNKNOWN_PATH = Refusal(404, f"There is nothing here; mcpzip serves {PATH}.")
 # A proxy that used the other length has let in what is inside the body (RFC 9112, 6.3).
 _TWO_LENGTHS = Refusal(400, "A request has a Content-Length or a Transfer-Encoding, not both.")
+_HEALTH_BY_GET = Refusal(405, "Health is asked for by GET, without a body.", ((b"allow", b"GET"),))
 _NOT_JSON = Refusal(400, f"A POST carries Content-Type: {JSON}.")
 _WRONG_HOST = Refusal(421, "mcpzip is not reached by this Host; name it with --allow-host.")
 _WRONG_ORIGIN = Refusal(403, "Web pages of this origin are not let in; name it with --allow-origin.")
@@ -57,7 +58,12 @@ class Middleware:
                 request.is_preflight = True
                 return None
         if request.path != PATH:
-            return _UNKNOWN_PATH
+            if request.path != HEALTH_PATH:
+                return _UNKNOWN_PATH
+            if method != "GET" or request.has_body:
+                return _HEALTH_BY_GET
+            request.is_health_check = True
+            return None
         if request.is_chunked and "content-length" in headers:
             return _TWO_LENGTHS
         if repeated := request.repeated_header:
@@ -96,6 +102,13 @@ class Middleware:
         if origin is None or origin.lower() not in self._access.pages or request.repeated_header:
             return None
         return origin
+
+
+def answer_health_check(response: HttpResponse) -> None:
+    """Answers a load balancer or a service manager, which has no token and asks by any Host: it learns only
+    that mcpzip runs.
+    """
+    response.json(b'{"status":"ok"}', 200, (b"cache-control", b"no-store"))
 
 
 def answer_preflight(request: HttpRequest, response: HttpResponse) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 from mcpzip.wire import LEGACY_VERSIONS, Era
 
 PATH = "/mcp"
+HEALTH_PATH = "/health"
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 _SINGLE = {
@@ -25,7 +26,8 @@ class HttpRequest:
     headers: the values by header name in lower case, in order. host, path: of the request target. session_id:
     the Mcp-Session-Id, None for none. era: Era.MODERN if MCP-Protocol-Version names anything but a legacy
     version. client_address: the IP address of the client, "" if unknown. body: complete once it is handled.
-    is_preflight: whether a web page only asks if it may send a request (set by `Middleware.check`).
+    is_preflight: whether a web page only asks if it may send a request; is_health_check: whether it asks if
+    mcpzip runs (both set by `Middleware.check`).
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class HttpRequest:
         version = self.header("mcp-protocol-version")
         self.era = Era.LEGACY if version is None or version in LEGACY_VERSIONS else Era.MODERN
         self.body = b""
-        self.is_preflight = False
+        self.is_preflight = self.is_health_check = False
 
     def header(self, name: str) -> str | None:
         """The first value of the header ``name`` (lower case); None for none."""

@@ -10,7 +10,7 @@ from mcpzip.server.http.connection import Connection
 from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.legacy import LegacySessions
 from mcpzip.server.http.limits import LIMITS, Limits
-from mcpzip.server.http.middleware import Middleware, answer_preflight
+from mcpzip.server.http.middleware import Middleware, answer_health_check, answer_preflight
 from mcpzip.server.http.modern import ModernRequests
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import HttpResponse
@@ -43,6 +43,8 @@ class HttpServer:
         """Answers a request that passed the checks, now that its body is complete."""
         if request.is_preflight:
             answer_preflight(request, response)
+        elif request.is_health_check:
+            answer_health_check(response)
         elif request.method == "POST":
             era = self._modern if request.era is Era.MODERN else self._legacy
             era.post(request, response)

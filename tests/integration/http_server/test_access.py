@@ -120,6 +120,19 @@ async def test_nothing_is_served_elsewhere(verb: str) -> None:
             )
 
 
+async def test_anybody_may_ask_whether_it_runs_and_learns_nothing_else() -> None:
+    script = Script()
+    async with site(script, GUARDED) as web:
+        for more in ({}, {"Host": "10.0.0.7:8931"}, {"Origin": "https://evil.example"}):
+            reply = await web.ask("GET", None, "/health", **more)
+            assert (reply.status, reply.body) == (200, b'{"status":"ok"}')
+            assert reply.headers["cache-control"] == "no-store"
+            assert "access-control-allow-origin" not in reply.headers
+        refused(await web.ask("POST", b"{}", "/health"), 405)
+        refused(await web.ask("GET", None, "/healthy"), 404)
+    assert script.seen == []
+
+
 TOKENS = [
     (None, 401, "Bearer realm="),
     (f"Bearer {TOKEN}x", 401, 'error="invalid_token"'),
