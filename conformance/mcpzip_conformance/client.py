@@ -26,7 +26,7 @@ from mcpzip_conformance.channel import Channel
 from mcpzip_conformance.errors import GoneError, NoAnswerError
 from mcpzip_conformance.processes import Process
 from mcpzip_conformance.reply import Reply
-from mcpzip_conformance.transcript import Transcript, printable
+from mcpzip_conformance.transcript import Transcript
 
 PATIENCE = 10.0
 """The default timeout of an answer, in seconds."""
@@ -94,7 +94,9 @@ class Client:
                 return await asyncio.shield(self._answers[number])
         except TimeoutError:
             method = self._methods.get(number, "the request")
-            raise NoAnswerError(f"There was no answer to {method} within {seconds:g} s.") from None
+            # What it wrote to stderr tells why, if it never said anything else.
+            said = "." if any(map(asyncio.Future.done, self._answers.values())) else self.process.last_words()
+            raise NoAnswerError(f"There was no answer to {method} within {seconds:g} s{said}") from None
 
     def answered(self, number: int) -> bool:
         """Whether request ``number`` has its answer already."""
@@ -217,5 +219,4 @@ class Client:
             answer.set_result(reply)
 
     def _left(self) -> GoneError:
-        said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
-        return GoneError("It closed its output" + (f", saying: {said}" if said else "."))
+        return GoneError(f"It closed its output{self.process.last_words()}")

@@ -64,12 +64,14 @@ class Listening:
         deadline = asyncio.get_running_loop().time() + patience
         while not await self._is_up(up, port):
             if self.process.code is not None:
-                raise Finding(f"It exited before it took connections{self._last_words()}")
+                raise Finding(f"It exited before it took connections{self.process.last_words()}")
             if asyncio.get_running_loop().time() > deadline:
-                raise Finding(f"{patience:g} s after its start it took no connections{self._last_words()}")
+                raise Finding(
+                    f"{patience:g} s after its start it took no connections{self.process.last_words()}"
+                )
             await asyncio.sleep(_EACH)
         if self.process.code is not None:  # then another process accepts connections on this port
-            raise Finding(f"It exited before it took connections{self._last_words()}")
+            raise Finding(f"It exited before it took connections{self.process.last_words()}")
 
     async def _is_up(self, up: str, port: int) -> bool:
         if not up:
@@ -86,10 +88,6 @@ class Listening:
 
     def _printed(self, data: bytes) -> None:
         self._output = (self._output + data)[-_KEPT:]
-
-    def _last_words(self) -> str:
-        said = printable(self.process.stderr.decode("utf-8", "backslashreplace").strip()[-300:])
-        return f", saying: {said}" if said else "."
 
 
 async def _takes_connections(host: str, port: int) -> bool:

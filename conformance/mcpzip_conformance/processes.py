@@ -17,7 +17,12 @@ from typing import cast
 
 from mcpzip_fakes.launch import importable
 
+from mcpzip.model.error_line import error_line
+from mcpzip_conformance.transcript import printable
+
 _KEPT_STDERR = 64 * 1024
+_QUOTED = 300
+"""Characters of stderr that a message quotes."""
 _LAST_WORDS = 0.25
 """Seconds between the end of stdout and its report, in which the rest of stderr may arrive."""
 _NEEDED = ("PATH", "LANG", "LC_ALL", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "WINDIR")
@@ -128,6 +133,12 @@ class Process(asyncio.SubprocessProtocol):
         if not self._told_end:
             self._told_end = True
             self._received(b"")
+
+    def last_words(self) -> str:
+        """The end of a sentence: the line of stderr that says most, if there is any."""
+        lines = self.stderr.decode("utf-8", "backslashreplace").splitlines()
+        said = printable(error_line(lines)[:_QUOTED])
+        return f", saying: {said}" if said else "."
 
     def process_exited(self) -> None:
         self.code = self._transport.get_returncode()

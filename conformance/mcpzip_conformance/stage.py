@@ -5,6 +5,7 @@ The rule: after a check, none of its processes runs and none of its files is lef
 
 import asyncio
 import math
+import shlex
 import shutil
 import sys
 import tempfile
@@ -291,7 +292,7 @@ class Stage:
         [server], [fake] = servers, fakes
         words = list(server.command) or fake.command
         if "scenario" not in places_in(self.subject.start.command):
-            return {"upstream": words, "url": fake.url}
+            return {"upstream": words, "upstream_line": shlex.join(words), "url": fake.url}
         if server.command:
             raise NotPlayableError(
                 "This subject is a fake itself, and the server of this check is a command."

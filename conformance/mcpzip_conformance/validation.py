@@ -9,7 +9,19 @@ from collections.abc import Iterable, Mapping
 from mcpzip_conformance.declaration import FEATURES, TRANSPORTS, Config, Declared, Start, Tools
 from mcpzip_conformance.template import as_json, places_in
 
-COMMAND_PLACES = ("python", "config", "upstream", "url", "here", "home", "bin", "port", "scenario", "record")
+COMMAND_PLACES = (
+    "python",
+    "config",
+    "upstream",
+    "upstream_line",
+    "url",
+    "here",
+    "home",
+    "bin",
+    "port",
+    "scenario",
+    "record",
+)
 """``{scenario}`` and ``{record}``, the files of the one server, are for the runner's own control."""
 
 _PLACES: Mapping[str, frozenset[str]] = {
@@ -69,7 +81,7 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
             "write it whole, as http://127.0.0.1:{port}/mcp",
         )
     if any("{upstream}" in word and word != "{upstream}" for word in start.command):
-        remedy = "let it stand alone: it becomes as many words as start the server"
+        remedy = "let it stand alone: it becomes as many words as start the server; {upstream_line} is one"
         yield "start.command", "{upstream} stands within a word", remedy
     if "port" in set(places_in(start.url)) - used:
         yield (
@@ -105,14 +117,14 @@ def _start_mistakes(start: Start, installed: bool) -> Iterable[Mistake]:
 def _config_places(subject: Declared) -> Iterable[Mistake]:
     used = set(places_in(subject.start.command)) | set(places_in(subject.start.env))
     if subject.config is None:
-        if not used & {"upstream", "url", "scenario"}:
+        if not used & {"upstream", "upstream_line", "url", "scenario"}:
             remedy = "say how to write the config, or put {upstream} or {url} into start.command"
             yield "config", "it is missing", remedy
         if "config" in used:
             yield "config", "it is missing and start uses {config}", "say how to write the config"
     elif "config" not in used:
         yield "start.command", "nothing in start uses {config}", "say where the config's path goes"
-    elif known := sorted(used & {"upstream", "url", "scenario", "record"}):
+    elif known := sorted(used & {"upstream", "upstream_line", "url", "scenario", "record"}):
         place = f"{{{known[0]}}}"
         yield "start.command", f"{place} stands beside a config", "remove one: the servers are in the config"
 

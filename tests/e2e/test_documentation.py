@@ -151,6 +151,17 @@ def test_the_program_works(script: str, environment: dict[str, str], place: Path
     assert done.stdout.strip()
 
 
+def test_the_first_test_with_a_fake_passes_as_it_stands(tmp_path: Path) -> None:
+    _, first = next(blocks(ROOT / "docs" / "fakes.md", "python"))
+    assert first.startswith("import pytest\n")
+    (tmp_path / "test_shop.py").write_text(first)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_no_exception_is_left_over() -> None:
     shown = [command.text for command in commands()]
     assert all(text in shown for text in EXIT_CODES)

@@ -152,7 +152,20 @@ async def test_a_subject_that_says_why_it_leaves_is_quoted() -> None:
         Subject.load("mcpzip:meta"), start=Start(command=(sys.executable, "-c", leave))
     )
     [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
-    assert verdict.summary == "It closed its output, saying: no licence \\x1b[31m found"
+    assert verdict.summary == "It closed its output, saying: no licence  found"  # without the colour
+
+
+async def test_a_subject_that_never_answers_is_quoted() -> None:
+    async def play(stage: Stage) -> None:
+        stage.patience = 0.5
+        await stage.through(server(tools=[tool("echo")]))
+
+    silent = "import sys, time; print('Error: KEY is not set', file=sys.stderr, flush=True); sys.stdin.read()"
+    subject = msgspec.structs.replace(
+        Subject.load("mcpzip:meta"), start=Start(command=(sys.executable, "-c", silent))
+    )
+    [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
+    assert verdict.summary == "There was no answer to initialize within 1.5 s, saying: Error: KEY is not set"
 
 
 async def test_several_calls_in_both_eras_and_their_record() -> None:
