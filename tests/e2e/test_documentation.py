@@ -43,7 +43,7 @@ _PROGRAMS = [
     for page in pages()
     for line, body in blocks(page, "python")
     if re.match("import |from ", body)  # a block that doesn't say where its names come from is a part of one
-    and "\ndef test_" not in body  # those are run by pytest, in the tests of what they show
+    and "def test_" not in body  # those are run by pytest, in the tests of what they show
 ]
 
 
