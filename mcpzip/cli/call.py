@@ -155,7 +155,10 @@ def read_arguments(given: tuple[str, ...], schema: JsonObject) -> bytes:
     for pair in given:
         key, found, value = pair.partition("=")
         if not found or not key:
-            raise InvalidArgumentsError(f"{pair!r} is neither key=value nor a JSON object.")
+            example = """'{"text": "hello"}'"""
+            raise InvalidArgumentsError(
+                f"{pair!r} is neither key=value nor a JSON object. Write text=hello, or {example}."
+            )
         arguments[key] = _typed(key, value, known.get(key))
     return join_object(arguments)
 

@@ -16,7 +16,7 @@ from mcpzip.config import Config, config_path, load
 from mcpzip.config.paths import cache_folder, find_project
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import McpzipError
+from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.model.names import split
 from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
@@ -113,7 +113,10 @@ async def find_tool(proxy: Proxy, name: str) -> Entry:
             await list_missing(proxy)
         elif not server.disabled:
             await list_servers(proxy, [server.name])
-    return (await proxy.resolver.resolve(name))[0]
+    try:
+        return (await proxy.resolver.resolve(name))[0]
+    except UnknownToolError as error:
+        raise UnknownToolError(error.name, error.nearest, "Find it: mcpzip search 'what it does'") from error
 
 
 def known_server(proxy: Proxy, name: str) -> str:
