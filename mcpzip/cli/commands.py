@@ -14,7 +14,7 @@ from mcpzip import __version__
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples
 from mcpzip.config.paths import CONFIG_VARIABLE
-from mcpzip.model.errors import LoginError, McpzipError, UpstreamError
+from mcpzip.model.errors import ConfigError, LoginError, McpzipError, UpstreamError
 
 DONE, FAILED, WRONG = 0, 1, 2
 SECTIONS: Mapping[str, Mapping[str, str]] = {
@@ -154,6 +154,11 @@ def run(argv: list[str]) -> int:
     except (UpstreamError, LoginError) as error:
         console.warn(str(error))
         return FAILED
+    except ConfigError as error:
+        from mcpzip.cli.no_config import first_step
+
+        console.warn(first_step(error, os.environ) or str(error))
+        return WRONG
     except McpzipError as error:
         console.warn(str(error))
         return WRONG

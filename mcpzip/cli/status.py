@@ -61,6 +61,8 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
     console.say(f"  process {run.pid}{where}, {age(now - run.started_at)} old; config {run.config}")
     if run.project:
         console.say(f"  project {os.path.dirname(run.project)}")
+    for note in run.notes:
+        console.say(f"  config: {note}", "yellow")
     if used is not None:
         servers = f", {_size(used.whole)} with its servers in {used.processes} processes"
         console.say(f"  memory {_size(used.own)}{servers if used.processes > 1 else ''}")

@@ -177,6 +177,16 @@ def _is_installed(module: str) -> bool:
 def check_processes(setup: Setup) -> Iterator[Finding]:
     """The processes that serve agents now."""
     here = [run for run in running(setup.path) if run.host == socket.gethostname()]
+    for run in here:
+        for note in run.notes:
+            yield Finding(
+                "warning",
+                "processes.config",
+                str(run.pid),
+                f"A process that serves an agent says of its config: {note}",
+                remedy="Mend the config; it takes effect within a second. What waits for a start needs one.",
+                command=setup.mcpzip("edit"),
+            )
     old = [run for run in here if run.version != __version__]
     if old:
         yield Finding(

@@ -56,7 +56,8 @@ class RunClient(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
     address: the URL with --http, else "". project: the project's file in use, or "". searches, descriptions,
-    reply_bytes: as in `Statistics`. Times are Unix times.
+    reply_bytes: as in `Statistics`. notes: sentences about the config, such as an edit that was refused.
+    Times are Unix times.
     """
 
     version: str
@@ -71,6 +72,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     reply_bytes: int = 0
     clients: tuple[RunClient, ...]
     servers: tuple[RunServer, ...]
+    notes: tuple[str, ...] = ()
 
 
 class RunFile:
@@ -140,6 +142,7 @@ class RunFile:
             reply_bytes=counted.reply_bytes,
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
+            notes=proxy.config_notes,
         )
 
 

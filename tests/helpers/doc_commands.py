@@ -1,7 +1,7 @@
 """The commands that the documentation shows, and how each is tested.
 
 The rule: every line of every ```sh block in README.md and docs/ is either run, or stands in `NOT_RUN` with
-the reason. In other blocks a line that begins with ``mcpzip`` is one that mcpzip accepts.
+the reason. In other blocks a line that begins with one of our programs is one that it accepts.
 """
 
 import re
@@ -68,12 +68,12 @@ def blocks(page: Path, language: str) -> Iterator[tuple[int, str]]:
 
 
 def shown() -> Iterator[str]:
-    """The command lines of mcpzip in blocks that aren't run: after a ``$``, or in blocks of nothing else."""
+    """The command lines of our programs in blocks that aren't run: after a ``$``, or with nothing else."""
     for page in pages():
         for language, prefix in (("", r"(\$ )?"), ("console", r"\$ ")):
             for _, body in blocks(page, language):
                 for line in re.sub(r"\\\n\s*", " ", body).splitlines():
-                    if re.match(f"{prefix}mcpzip [a-z]", line):
+                    if re.match(rf"{prefix}mcpzip(-\w+)? [a-z-]", line):
                         yield from line.removeprefix("$ ").split(" && ")
 
 

@@ -99,9 +99,33 @@ def test_a_config_that_cannot_be_used_is_told_as_elsewhere(config: Path, capsys)
     assert "not JSON" in capsys.readouterr().err
     config.unlink()
     assert run(["config", "show"]) == 2
-    assert "there is no such file" in capsys.readouterr().err
+    assert "No config yet" in capsys.readouterr().err
 
 
 def test_the_schema_is_json(capsys) -> None:
     assert run(["config", "schema"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "Config of mcpzip"
+
+
+def test_without_a_config_the_first_step_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("MCPZIP_CONFIG", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert run(["search", "pay"]) == 2
+    assert capsys.readouterr().err.startswith("mcpzip: No config yet. mcpzip init asks")
+    servers = {
+        "a": {"command": "a"},
+        "b": {"command": "b"},
+        "mcpzip": {"command": "mcpzip", "args": ["serve"]},
+    }
+    (tmp_path / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"c": {"command": "c"}}}))
+    assert run(["servers"]) == 2
+    said = "mcpzip: No config yet. Claude Code has 2 servers, Cursor 1. To move them here: mcpzip migrate\n"
+    assert capsys.readouterr().err == said
+    assert run(["servers", "--config", str(tmp_path / "other.json")]) == 2
+    assert "other.json: there is no such file" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mcp_types as t
 import pytest
-from helpers.driver import Client, Json, ended, environment, serving, until, write_config
+from helpers.driver import Client, Json, ended, environment, run, serving, until, write_config
 from helpers.sdk_client import PATIENCE, Talk, comes, talking
 from mcpzip_fakes.launch import FakeServer
 
@@ -102,6 +102,8 @@ def test_a_broken_edit_is_refused_and_named_until_it_is_mended(fake_mcp: Fake, t
             until(partial(named, client, why))
             assert "stays in use" in client.status()
             assert not client.execute("shop__pay").failed
+        until(lambda: b"stays in use" in run("status", "--config", str(config)).stdout)
+        assert b"says of its config" in run("doctor", "--offline", "--config", str(config)).stdout
         assert log(tmp_path).count("stays in use") == 3
         config.unlink()
         until(lambda: "no such file" in client.status())
