@@ -24,6 +24,7 @@ _OTHERS = (
     "demo",
     "describe",
     "doctor",
+    "eval",
     "init",
     "logs",
     "migrate",
