@@ -151,7 +151,7 @@ async def _evaluate(path: str, options: _Options) -> Evaluation | None:
     async with proxy_with(local_only(config)) as proxy:
         if options.server is not None:
             known_server(proxy, options.server)
-        await list_missing(proxy, None if own else options.server)
+        await list_missing(proxy)
         entries = [each for each in proxy.catalog.entries if options.server in (None, each.server)]
         if not entries:
             console.note("There are no tools. mcpzip servers says why.")
@@ -338,14 +338,17 @@ async def _misses(
     uses: Mapping[str, float],
     k: int,
 ) -> list[Miss]:
-    """One miss of each tool, of the easiest request that doesn't find it; the tools that are used first, then
-    those that most requests don't find.
+    """One miss of each tool, of the easiest request that doesn't find it; the tools that are used come first,
+    then those that even an easy request doesn't find, then those that most requests don't find.
     """
     by_tool: dict[str, list[int]] = {}
     for number, one in enumerate(outcomes):
         for need in _missed(one, k)[:1]:
             by_tool.setdefault(min(need), []).append(number)
-    order = sorted(by_tool, key=lambda tool: (-uses.get(tool, 0.0), -len(by_tool[tool]), tool))[:_TRIED]
+    easiest = {tool: _difficulty(outcomes[numbers[0]]) for tool, numbers in by_tool.items()}
+    order = sorted(
+        by_tool, key=lambda tool: (-uses.get(tool, 0.0), easiest[tool], -len(by_tool[tool]), tool)
+    )[:_TRIED]
     found = []
     with console.counting_bar("trying changes", len(order)) as done:
         for tool in order:
@@ -355,3 +358,9 @@ async def _misses(
                 found.append(miss)
             done()
     return found
+
+
+def _difficulty(one: Outcome) -> int:
+    """The place of its kind among `KINDS`; 0 for a request of the user's."""
+    kinds = list(KINDS)
+    return kinds.index(one.request.kind) if one.request.kind in kinds else 0

@@ -1,6 +1,6 @@
 """What `mcpzip eval` found, for people and programs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +8,7 @@ from mcpzip.cli import console
 from mcpzip.cli.eval_changes import Change, Miss
 from mcpzip.cli.token_counter import as_model_reads, token_counter
 from mcpzip.model.entry import Entry
+from mcpzip.search.evaluation.lookalikes import SHORT
 from mcpzip.search.evaluation.metrics import DEPTH, Outcome, Scores, by_kind, by_server, scores
 from mcpzip.search.evaluation.requests import KINDS
 
@@ -141,27 +142,33 @@ def _table(what: str, rows: Mapping[str, Scores], found: Evaluation) -> None:
 
 
 def _show_alike(found: Evaluation) -> None:
-    for group in found.twins[:_NAMES_SHOWN]:
-        console.say(
-            f"\nThe same name and description, different parameters: {_names(each.name for each in group)}. "
-            "No request tells them apart."
-        )
-    if (more := len(found.twins) - _NAMES_SHOWN) > 0:
-        console.say(f"… and {more} more such groups: --json lists them.")
-    if found.confused:
-        pairs = [f"{one} and {other}" for one, other in found.confused]
-        console.say(f"\nNearly the same description, and each comes before the other: {_names(pairs)}.")
-    if found.short:
-        names = _names(each.name for each in found.short)
-        console.say(f"\nThe description has fewer than three words, or is missing: {names}.")
+    groups = [", ".join(each.name for each in group) for group in found.twins]
+    _list(
+        "No request tells these apart: they have the same name and description, but other parameters.", groups
+    )
+    pairs = [f"{one}, {other}" for one, other in found.confused]
+    _list("Nearly the same descriptions; a request for one finds the other first, and the reverse.", pairs)
+    _list(f"Descriptions of fewer than {SHORT} words, or none.", [each.name for each in found.short])
+
+
+def _list(heading: str, lines: Sequence[str]) -> None:
+    if lines:
+        console.say(f"\n{heading}")
+    for line in lines[:_NAMES_SHOWN]:
+        console.say(f"  {line}")
+    if (more := len(lines) - _NAMES_SHOWN) > 0:
+        console.say(f"  and {more:,} more: --json")
 
 
 def _show_misses(found: Evaluation, most: int) -> None:
     if not found.missed:
         console.say(f"\nEvery tool asked for is among the first {found.k}.")
         return
-    tools = _count(found.missed, "tool")
-    console.say(f"\n{tools} not among the first {found.k} lines for some request of its own.")
+    tools = "1 tool is" if found.missed == 1 else f"{found.missed:,} tools are"
+    console.say(
+        f"\n{tools} not among the first {found.k} lines for some request. Changes were tried for "
+        f"{len(found.misses):,}, each with its easiest request:"
+    )
     _show_summary(found)
     count, unit = token_counter()
     for miss in found.misses[:most]:
@@ -187,7 +194,7 @@ def _show_misses(found: Evaluation, most: int) -> None:
 
 _SUMMARY = {
     "spelling": "spelt right",
-    "tier": "with {}",
+    "tier": "with {} alone",
     "description": "if the description began with the words that are missing",
     "first words": "if the description began with the request's words",
     "without": "without tools that are nearly the same",
@@ -203,7 +210,7 @@ def _show_summary(found: Evaluation) -> None:
         for change in miss.changes:
             label = _SUMMARY[change.what].format(change.text)
             helped[label] = helped.get(label, 0) + 1
-    table = console.Table("of the tools below, found" if tried < found.missed else "found", f">of {tried}")
+    table = console.Table("found within the limit", f">of {tried}")
     for label, number in sorted(helped.items(), key=lambda pair: (-pair[1], pair[0])):
         table.row(label, f"{number:,}")
     table.show()
@@ -221,7 +228,7 @@ def _sentence(change: Change, miss: Miss) -> str:
         case "spelling":
             return f'Spelt right ("{change.text}"): line {change.rank}.'
         case "tier":
-            return f"With {change.text}: line {change.rank}."
+            return f"With {change.text} alone: line {change.rank}."
         case "description" | "first words":
             words = len(miss.tool.description.split())
             now = f" (it has {words} words)" if words < 3 else ""
@@ -230,12 +237,6 @@ def _sentence(change: Change, miss: Miss) -> str:
             return f"Without {change.text} (tools.deny), which is nearly the same: line {change.rank}."
         case _:
             return f'If the request had "server:{change.text}": line {change.rank}.'
-
-
-def _names(names: Iterable[str]) -> str:
-    every = list(names)
-    more = len(every) - _NAMES_SHOWN
-    return ", ".join(every[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _count(number: int, one: str) -> str:

@@ -24,6 +24,7 @@ MOST_REQUESTS = 20_000
 MOST_NEEDS = 100
 """Of a request; and tools of a need."""
 _LONGEST = 20_000  # characters of a query, as in a search
+_NOT_UTF_8 = "not UTF-8; save the file as UTF-8"
 _KIND = 60  # characters of the name of a kind
 
 
@@ -60,6 +61,8 @@ def _request(line: bytes) -> Request:
     if line.lstrip().startswith(b"{"):
         try:
             read = msgspec.json.decode(line, type=_Line)
+        except UnicodeDecodeError:
+            raise ValueError(_NOT_UTF_8) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise ValueError(
                 f'{error}; write {{"query": "…", "tools": ["server__tool"]}}, or query, tab, tool'
@@ -70,7 +73,7 @@ def _request(line: bytes) -> Request:
         try:
             query, *tools = line.decode("utf-8").split("\t")
         except UnicodeDecodeError:
-            raise ValueError("not UTF-8; save the file as UTF-8") from None
+            raise ValueError(_NOT_UTF_8) from None
         needs = [[tool.strip()] for tool in tools if tool.strip()]
         kind, meant = OWN, ""
     if not query.strip():

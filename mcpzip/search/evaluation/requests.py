@@ -15,21 +15,21 @@ from zlib import crc32
 from mcpzip.model.entry import Entry
 from mcpzip.search import lexicon
 from mcpzip.search.tokenizer import content_words, is_bigram, is_stop_word, term_of, words
-from mcpzip.search.verbs import FAMILIES
+from mcpzip.search.verbs import FAMILIES, families
 
 OWN = "own"
 """The kind of the requests that a user wrote."""
 KINDS = {
     "sentence": "the first sentence of the description, without the server's name",
-    "paraphrase": "the same, verbs and common nouns replaced by words of the same meaning",
+    "paraphrase": "the same, its verb and common nouns replaced by words of the same meaning",
     "unnamed": "the same, without the words of the tool's name",
-    "synonyms": "the tool's name in plain words, verbs and common nouns replaced likewise",
+    "synonyms": "the tool's name in plain words, its verb and common nouns replaced likewise",
     "typo": "the tool's name in plain words, one of them misspelt",
 }
 """The kinds of self-made requests, the easiest first, and how each is made."""
 
 _SENTENCE_WORDS = 16  # of a request at most
-_LEAST_WORDS = 2  # of a request, stop words not counted
+_LEAST_WORDS = 2  # different words of a request, stop words not counted; of an unnamed one, nor verbs
 _ADDED_WORDS = 3  # of the description, where the name alone is too short for a request
 _ALTERNATIVES = 5  # first verbs of a family that replace another one
 _MISSPELT = 5  # letters of a word that is misspelt, at least
@@ -102,9 +102,9 @@ def _of_tool(entry: Entry) -> Iterator[tuple[str, str, str]]:
     """``(kind, query, meant)`` of each request for ``entry``."""
     name, whole = terms(entry.tool), terms(entry.name)
     for kind, query, meant in _candidates(entry):
-        asked = terms(query)
-        content = [pair for pair in words(query) if not is_stop_word(pair)]
-        if len(content) >= _LEAST_WORDS and asked not in (name, whole):
+        asked = {term for word, term in words(query) if not is_stop_word((word, term))}
+        about = {term for term in asked if not families(term)} if kind == "unnamed" else asked
+        if len(about) >= _LEAST_WORDS and asked not in (name, whole):
             yield kind, query, meant
 
 
@@ -144,27 +144,30 @@ def _without(text: str, removed: frozenset[str]) -> str:
 
 
 def _replaced(tokens: Sequence[str], written: frozenset[str], seed: str) -> str:
-    """``tokens`` with the verbs and nouns replaced for which there is a word of the same meaning whose terms
-    are not in ``written``; "" if there is none. seed: decides between several such words.
+    """``tokens`` with the first verb and the nouns replaced for which there is a word of the same meaning
+    whose terms are not in ``written``; "" if there is none. seed: decides between several such words.
     """
-    made, changed, number = [], False, crc32(seed.encode("utf-8", "replace"))
+    made, changed, has_verb, number = [], False, False, crc32(seed.encode("utf-8", "replace"))
     for token in tokens:
         pairs = words(token)
         if len(pairs) == 1 and not is_stop_word(pairs[0]):
-            fresh = [one for one in _like(pairs[0][0]) if terms(one).isdisjoint(written)]
-            if fresh:
+            word = pairs[0][0]
+            like = () if has_verb else _verbs_like(word)  # a later one may be a noun: "a list", "a record"
+            has_verb = has_verb or bool(like)
+            like = like or lexicon.synonyms(word) or lexicon.synonyms(word.removesuffix("s"))
+            if fresh := [one for one in like if terms(one).isdisjoint(written)]:
                 token, changed = fresh[number % len(fresh)], True
         made.append(token)
     return " ".join(made) if changed else ""
 
 
-def _like(word: str) -> tuple[str, ...]:
-    """Words that mean the same as ``word``: the commonest verbs of its family, else its synonyms."""
+def _verbs_like(word: str) -> tuple[str, ...]:
+    """The commonest verbs of the first family of ``word``, without itself; () for a word of no family."""
     term = term_of(word)
     for verbs in map(str.split, FAMILIES.values()):
         if term in map(term_of, verbs):
             return tuple(verb for verb in verbs[:_ALTERNATIVES] if term_of(verb) != term)
-    return lexicon.synonyms(word) or lexicon.synonyms(word.removesuffix("s"))
+    return ()
 
 
 def _misspelt(name: Sequence[str], seed: str) -> str:
