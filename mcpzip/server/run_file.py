@@ -45,6 +45,13 @@ class RunServer(msgspec.Struct, frozen=True):
     errors: int
 
 
+class RunReplies(msgspec.Struct, frozen=True):
+    """The replies of one tool. size: bytes of its arguments and results, as JSON."""
+
+    count: int
+    size: int
+
+
 class RunClient(msgspec.Struct, frozen=True):
     """A client. since: Unix time of its first request."""
 
@@ -55,7 +62,8 @@ class RunClient(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
-    address: the URL with --http, else "". project: the project's file in use, or "". Times are Unix times.
+    address: the URL with --http, else "". project: the project's file in use, or "". replies: of mcpzip's own
+    tools, by name; empty where an older version wrote the file. Times are Unix times.
     """
 
     version: str
@@ -68,6 +76,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     searches: int
     clients: tuple[RunClient, ...]
     servers: tuple[RunServer, ...]
+    replies: dict[str, RunReplies] = msgspec.field(default_factory=dict)
 
 
 class RunFile:
@@ -135,6 +144,7 @@ class RunFile:
             searches=counted.searches,
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
+            replies={name: RunReplies(each.count, each.size) for name, each in counted.replies.items()},
         )
 
 

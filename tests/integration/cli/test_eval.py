@@ -82,7 +82,7 @@ def test_requests_are_made_from_the_catalog_and_searched(place: Place) -> None:
     found = place.data()
     assert found["tools"] == {"searched": 7, "of_servers": 7, "asked": 7}
     assert sum(kind["count"] for kind in found["kinds"].values()) == found["requests"]["count"]
-    assert list(found["kinds"])[0] == "sentence"
+    assert next(iter(found["kinds"])) == "sentence"
     assert found["kinds"]["sentence"]["recall"]["5"] == 1
     assert list(found["tiers"]) == ["keyword+semantic", "keyword"]
     assert found["tiers"]["keyword+semantic"] == found["all"]
