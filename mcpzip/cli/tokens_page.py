@@ -79,7 +79,7 @@ base-uri 'none'; form-action 'none'">
 </head>
 <body>
 <main>
-<h1>What {_number(len(costs.tools))} tools of {_number(len(servers))} servers cost in context</h1>
+<h1>What {_count(len(costs.tools), "tool")} of {_count(len(servers), "server")} cost in context</h1>
 <p>Counted in {e(costs.unit)}. A tool counts with its name, description and input schema as compact JSON.
 <time datetime="{when.isoformat(timespec="minutes")}">{when:%Y-%m-%d %H:%M} UTC</time></p>
 <dl>
@@ -119,6 +119,10 @@ def _number(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def _count(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"
+
+
 def _figure_of(name: str, value: int) -> str:
     return f"<div><dt>{e(name)}</dt><dd>{_number(value)}</dd></div>"
 
@@ -153,7 +157,7 @@ def _tools(costs: Costs, servers: list[tuple[str, int, int]]) -> str:
             for entry, cost in costs.of_server(name)[:left]
         )
         parts.append(
-            f'<details class="box"><summary><bdi>{e(name)}</bdi>: {_number(tools)} tools, {_number(tokens)} '
+            f'<details class="box"><summary><bdi>{e(name)}</bdi>: {_count(tools, "tool")}, {_number(tokens)} '
             "tokens</summary>\n<table>"
             '<thead><tr><th scope="col">Tool</th><th scope="col" class="number">Tokens</th>'
             '<th scope="col"><span>Compared</span></th><th scope="col">What it does</th></tr></thead>\n'
@@ -190,7 +194,7 @@ def _chart(costs: Costs) -> str:
         f"{_number(costs.ours)}, and {_number(costs.search.tokens)} more for each search. "
     )
     said += (
-        f"mcpzip costs less up to {_number(costs.break_even)} searches."
+        f"mcpzip costs less with fewer than {_number(costs.break_even)} searches."
         if costs.break_even
         else "With so few tools mcpzip costs more."
     )
