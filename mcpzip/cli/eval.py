@@ -34,8 +34,10 @@ _USED = 100
 """Tools with the most calls of which requests are made beside the sample."""
 _REMOTE_REQUESTS = 100
 """Requests that remote tiers are asked, because each may cost money."""
-_TRIED = 50
+_TRIED, _TRIED_AT_LEAST = 50, 10
 """Tools that are not found for which changes are tried."""
+_REINDEXED = 250_000
+"""Tools that are looked at for it: for each change once the whole catalog."""
 _CONFUSED = 100
 """Pairs of tools that are looked at for being confused with each other."""
 _WRONG_NAMES = 5
@@ -201,7 +203,8 @@ async def _run(
     local = others[0] if remote else main
     confused = await _confused(local, proxy, outcomes)
     whatif = None if remote else copy_of(proxy, _tier(proxy), main.searcher)
-    misses = await _misses(Changes(main, whatif, k), outcomes, compared, uses, k)
+    tried = max(_TRIED_AT_LEAST, min(_TRIED, _REINDEXED // len(proxy.catalog.entries)))
+    misses = await _misses(Changes(main, whatif, k), outcomes, compared, uses, k, tried)
     return Evaluation(
         k=k,
         setting=main.name,
@@ -337,9 +340,10 @@ async def _misses(
     compared: Mapping[str, Sequence[Outcome]],
     uses: Mapping[str, float],
     k: int,
+    most: int,
 ) -> list[Miss]:
-    """One miss of each tool, of the easiest request that doesn't find it; the tools that are used come first,
-    then those that even an easy request doesn't find, then those that most requests don't find.
+    """One miss of each of ``most`` tools, of the easiest request that doesn't find it. The tools that are
+    used come first, then those that even an easy request doesn't find, then those that most don't find.
     """
     by_tool: dict[str, list[int]] = {}
     for number, one in enumerate(outcomes):
@@ -348,7 +352,7 @@ async def _misses(
     easiest = {tool: _difficulty(outcomes[numbers[0]]) for tool, numbers in by_tool.items()}
     order = sorted(
         by_tool, key=lambda tool: (-uses.get(tool, 0.0), easiest[tool], -len(by_tool[tool]), tool)
-    )[:_TRIED]
+    )[:most]
     found = []
     with console.counting_bar("trying changes", len(order)) as done:
         for tool in order:

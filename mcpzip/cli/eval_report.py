@@ -15,6 +15,7 @@ from mcpzip.search.evaluation.requests import KINDS
 _KS = (1, 3, 5)
 _SERVERS_SHOWN = 10
 _NAMES_SHOWN = 8
+_MADE = "how they are made"
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,10 @@ def _introduction(found: Evaluation) -> str:
 def _table(what: str, rows: Mapping[str, Scores], found: Evaluation) -> None:
     explained = what == "requests" and not found.own
     headings = [what, ">n", *(f">recall@{k}" for k in found.ks), ">MRR"]
-    table = console.Table(*headings, *(["how they are made"] if explained else []), optional=())
+    if explained:
+        table = console.Table(*headings, _MADE, wide=(_MADE,), optional=(_MADE,))
+    else:
+        table = console.Table(*headings)
     for name, each in rows.items():
         shares = [f"{each.recall[k]:.3f}" for k in found.ks]
         cells = [name, f"{each.count:,}", *shares, f"{each.mrr:.3f}"]
