@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mcpzip.cli.eval_settings import Setting
 from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidToolError
 from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.evaluation.lookalikes import (
@@ -114,17 +115,24 @@ class Changes:
 
     async def _with(self, request: Request, tool: Entry, description: str) -> Outcome:
         """The outcome where ``tool`` has this description."""
-        changed = with_description(tool, description)
+        try:
+            changed = with_description(tool, description)
+        except InvalidToolError:  # it has as many members as a tool may have, and no description
+            return _unknown(request)
         entries = [changed if entry is tool else entry for entry in self._by_name.values()]
         return await self._among(request, entries)
 
     async def _among(self, request: Request, entries: list[Entry]) -> Outcome:
         """The outcome in a catalog of ``entries``."""
         if self._changed is None:
-            return Outcome(request, (None,) * len(request.needs))
+            return _unknown(request)
         self._number += 1
         self._changed.searcher.index((*entries, *ADMIN_TOOLS), f"change {self._number}")
         return await self._changed.outcome(request)
+
+
+def _unknown(request: Request) -> Outcome:
+    return Outcome(request, (None,) * len(request.needs))
 
 
 def _are_alike(one: Entry, other: Entry) -> bool:

@@ -210,3 +210,9 @@ def test_remote_tiers_are_asked_only_on_request(
     assert list(found["tiers"]) == ["with remote tiers", "keyword+semantic", "keyword"]
     assert found["absent"] == {}
     assert server.requests
+
+
+def test_a_tool_that_can_have_no_description_costs_nothing(place: Place) -> None:
+    place.know({"slack": [{"name": "open", **{f"x{n}": n for n in range(1_023)}}]})
+    (miss,) = place.data("--queries", place.asks("flibbertigibbet\tslack__open"))["misses"]
+    assert miss["changes"] == []
