@@ -129,7 +129,7 @@ def screenshots(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Signing in, and the HTML report, in a real browser: Debian's `chromium`."""
     install(session)
-    files = ("tests/e2e/test_sign_in_browser.py", "tests/e2e/test_conformance_page.py")
+    files = [f"tests/e2e/test_{name}.py" for name in ("sign_in_browser", "conformance_page", "tokens_page")]
     must = {"CI": "true"}  # makes tests that need a browser fail without one, instead of being skipped
     session.run("python", "-m", "pytest", "-n", "0", *files, *session.posargs, env=must)
 

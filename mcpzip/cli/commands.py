@@ -64,7 +64,7 @@ COMMANDS: Mapping[str, str] = {
     "list": "servers",
 }
 """The module of each command, which is imported when the command is used."""
-_FUNCTIONS = {"list": "servers", "eval": "eval_"}
+_FUNCTIONS = {"list": "servers"}
 """Where a command is not called as its function."""
 
 

@@ -1,383 +1,377 @@
-"""`mcpzip eval`: how well search finds the user's tools, and what would help those that it doesn't find."""
+"""`mcpzip eval`: how well search finds the tools of your own catalog, and what would help."""
 
-import json
+import asyncio
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 import click
-import msgspec
 
-from mcpzip.catalog import Catalog
-from mcpzip.cli import console
-from mcpzip.cli.parameters import examples, json_option, server_names
-from mcpzip.cli.proxy_session import known_server, list_missing, with_proxy
-from mcpzip.config.schema import MAX_LIMIT, SearchConfig, SemanticConfig
-from mcpzip.model import limits, sanitize
+from mcpzip.cli import console, eval_report
+from mcpzip.cli.eval_changes import Changes, Miss
+from mcpzip.cli.eval_report import Evaluation
+from mcpzip.cli.eval_settings import KEYWORD, LOCAL, REMOTE, TIERS, Setting, copy_of, has_remote, local_only
+from mcpzip.cli.eval_settings import opened as opened_settings
+from mcpzip.cli.parameters import config_option, examples, json_option, server_names
+from mcpzip.cli.proxy_session import known_server, list_missing, proxy_with
+from mcpzip.config import config_path, load
+from mcpzip.config.paths import find_project
+from mcpzip.config.schema import MAX_LIMIT
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError
+from mcpzip.model.quoting import shortened
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.tool_search import ToolSearch, new_searcher
-from mcpzip.search import Filters, Searcher
-from mcpzip.search.evaluation import (
-    DEPTH,
-    KINDS,
-    Measures,
-    Outcome,
-    Request,
-    alike,
-    by_kind,
-    by_server,
-    missing_words,
-    outcome,
-    requests_of,
-    says_little,
-)
-from mcpzip.search.signals import Signals
-from mcpzip.system.bounded_read import open_regular, read_limited
-from mcpzip.system.files import write_atomic
+from mcpzip.search.evaluation import request_file
+from mcpzip.search.evaluation.lookalikes import NEARLY_THE_SAME, resemblance, short_descriptions, twins
+from mcpzip.search.evaluation.metrics import Outcome
+from mcpzip.search.evaluation.requests import KINDS, Request, build, sample
+from mcpzip.system.files import read_bytes_limited, write_atomic
 
-SAMPLE = 600
-"""Requests that are made of a catalog by default."""
-_SHOWN = 10
-"""Tools that weren't found that are shown."""
-_ABOVE = 3
-"""Tools before the right one that are shown."""
-_YOURS = "yours"
-
-
-class _Line(msgspec.Struct):
-    query: str
-    tools: list[str]
+_SAMPLE = 300
+"""Tools of which requests are made, unless --all."""
+_USED = 100
+"""Tools with the most calls of which requests are made beside the sample."""
+_REMOTE_REQUESTS = 100
+"""Requests that remote tiers are asked, because each may cost money."""
+_TRIED, _TRIED_AT_LEAST = 50, 10
+"""Tools that are not found for which changes are tried."""
+_REINDEXED = 250_000
+"""Tools that are looked at for it: for each change once the whole catalog."""
+_CONFUSED = 100
+"""Pairs of tools that are looked at for being confused with each other."""
+_WRONG_NAMES = 5
+"""Unknown tools of a file that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Miss:
-    """A request that didn't find its tool among the first k. words: those that its description lacks; with
-    them its rank would be ``rank_with_words``.
-    """
+class _Options:
+    """The command line. k: lines of a reply; None: the config's limit."""
 
-    outcome: Outcome
-    entry: Entry
-    words: tuple[str, ...]
-    rank_with_words: int | None
-    rank_with_other_tier: int | None
+    server: str | None
+    k: int | None
+    queries: str | None
+    save: str | None
+    tiers: tuple[str, ...]
+    everything: bool
+
+
+class _Tiers(click.ParamType[tuple[str, ...]]):
+    name = "tiers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        tiers = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        for tier in tiers:
+            if tier not in TIERS:
+                near = get_close_matches(tier, TIERS, n=1)
+                meant = f" Did you mean {near[0]}?" if near else ""
+                self.fail(f"There is no tier {tier!r}.{meant} Write some of: {', '.join(TIERS)}.", param, ctx)
+        return tiers
 
 
 @click.command(
-    name="eval",
     epilog=examples(
-        ("mcpzip eval", "requests made from your tools"),
-        ("mcpzip eval --server github", "only for this server's tools"),
-        ("mcpzip eval --save requests.jsonl", "keep the requests, to correct them and to add your own"),
-        ("mcpzip eval --queries requests.jsonl --min-recall 0.9", "for a test: exit code 1 below 90 %"),
-    ),
+        ("mcpzip eval", "requests made from your catalog"),
+        ("mcpzip eval --save requests.jsonl", "… which you can edit"),
+        ("mcpzip eval --server github -n 3", "only one server's tools, among the first three"),
+    )
 )
-@click.option("--queries", metavar="FILE", type=click.Path(), help="Your own requests: see below.")
+@click.option(
+    "--queries",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help='Your own requests: {"query": "…", "tools": ["server__tool"]} a line, or query, tab, tool.',
+)
+@click.option(
+    "-s",
+    "--server",
+    shell_complete=server_names,
+    help="Only requests for this server's tools; all tools are searched.",
+)
 @click.option(
     "-n",
     "--limit",
     "k",
-    type=click.IntRange(1, DEPTH),
-    help="Tools of a reply that count; the config's limit.",
+    type=click.IntRange(1, MAX_LIMIT),
+    help="Lines of a reply that count as found. The config's default_limit if left out.",
 )
-@click.option("-s", "--server", shell_complete=server_names, help="Only requests for this server's tools.")
 @click.option(
-    "--sample", type=click.IntRange(1, 1_000_000), default=SAMPLE, show_default=True, help="Requests."
+    "--tiers",
+    type=_Tiers(),
+    default=(KEYWORD, LOCAL),
+    metavar="LIST",
+    help="The tiers to compare: keyword, local, remote. Remote tiers of the config are asked only with this, "
+    f"{_REMOTE_REQUESTS} requests at most.",
 )
-@click.option("--save", metavar="FILE", type=click.Path(), help="Write the requests as JSON lines.")
-@click.option("--min-recall", type=click.FloatRange(0, 1), help="Exit code 1 if fewer are found: 0 to 1.")
+@click.option("--all", "everything", is_flag=True, help=f"Ask for every tool, not for {_SAMPLE} at most.")
+@click.option(
+    "--misses", type=click.IntRange(0), default=10, show_default=True, help="Tools not found to show."
+)
+@click.option(
+    "--min-recall",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Exit with 1 if recall within the limit is lower, for CI: 0.9.",
+)
+@click.option(
+    "--save", type=click.Path(dir_okay=False), metavar="FILE", help="Write the requests, for --queries."
+)
 @json_option
-@with_proxy
-async def eval_(
-    proxy: Proxy, queries: str | None, k: int | None, server: str | None, sample: int, save: str | None,
-    min_recall: float | None, as_json: bool,
+@config_option
+def eval(
+    queries: str | None, server: str | None, k: int | None, tiers: tuple[str, ...], everything: bool,
+    misses: int, min_recall: float | None, save: str | None, as_json: bool, config: str | None,
 ) -> int:  # fmt: skip
-    """Measure how well search finds your own tools, and what would help those that it doesn't find.
+    """Measure how well search finds your own tools, and what would help.
 
-    Requests are made from the tools: from their names and descriptions, with other verbs and misspelled. They
-    are easier than a person's, so compare their figures only with each other. FILE of --queries has your own,
-    a JSON object a line: {"query": "tell the team", "tools": ["slack__send_message"]}; any of its tools is
-    right.
-
-    Searches as your agent does, with words and the local tier of meaning; embedding servers and Gemini are
-    not asked. Exit code 1 if there is nothing to measure, or less is found than --min-recall.
+    mcpzip makes the requests from names and descriptions, without a model. They are easier than those of a
+    person, so use their figures to compare settings, servers and descriptions. recall@k: the share of
+    requests whose tool is among the first k lines. MRR: the mean of 1/line. Each change that is named was
+    tried. Servers are started only if their tools are not known.
     """
-    if server is not None:
-        known_server(proxy, server)
-    await list_missing(proxy, server)
-    with console.spinner("indexing the tools", aside=True):
-        await proxy.wait_until_indexed()
-    catalog = proxy.catalog
-    wanted = [entry for entry in catalog.entries if server in (None, entry.server)]
-    if not wanted:
-        console.note("There are no tools. mcpzip servers says why.")
+    options = _Options(server, k, queries, save, tiers, everything)
+    found = asyncio.run(_evaluate(config_path(config, os.environ), options))
+    if found is None:
         return 1
-    if queries is None:
-        requests = requests_of(wanted, sample)
-    else:
-        names = {entry.name for entry in wanted}
-        requests = [each for each in _read(queries, catalog) if each.tools & names][:sample]
-    if not requests:
-        console.note("There is no request to measure.")
-        return 1
-    if save is not None:
-        _save(save, requests)
-    limit = k or proxy.config.search.default_limit
-    with console.spinner(f"searching {len(requests)} times", aside=True):
-        report = _Evaluation(proxy, catalog, limit).run(requests)
     if as_json:
-        console.data(report.as_json())
+        console.data(eval_report.as_json(found))
     else:
-        report.show()
-    return 1 if min_recall is not None and report.whole.recall < min_recall else 0
+        eval_report.show(found, misses)
+    recall = found.overall.recall[found.k]
+    if min_recall is not None and recall < min_recall:
+        console.note(f"recall@{found.k} is {recall:.3f}, lower than --min-recall {min_recall:g}.")
+        return 1
+    return 0
 
 
-# ---- files
+async def _evaluate(path: str, options: _Options) -> Evaluation | None:
+    """None where there is nothing to evaluate, which was said."""
+    config = load(path, os.environ, find_project(os.environ))
+    remote = REMOTE in options.tiers
+    if remote and not has_remote(config):
+        raise McpzipError(
+            f"{path} has no remote tier. Set search.semantic or gemini_api_key, or leave out --tiers remote."
+        )
+    own = options.queries is not None
+    file = _read(options.queries) if options.queries is not None else []
+    async with proxy_with(local_only(config)) as proxy:
+        if options.server is not None:
+            known_server(proxy, options.server)
+        await list_missing(proxy)
+        entries = [each for each in proxy.catalog.entries if options.server in (None, each.server)]
+        if not entries:
+            console.note("There are no tools. mcpzip servers says why.")
+            return None
+        if own:
+            asked, requests = entries, _checked(proxy, options, file)
+        else:
+            asked = sample(entries, len(entries) if options.everything else _SAMPLE)
+            requests = build(asked)
+        if options.save is not None:
+            _save(options.save, requests)
+        if remote and len(requests) > _REMOTE_REQUESTS:
+            console.note(f"Remote tiers are asked {_REMOTE_REQUESTS} of {len(requests):,} requests.")
+            requests = _thinned(requests, _REMOTE_REQUESTS)
+        if not requests:
+            console.note(
+                "No request can be made: the tools have neither descriptions nor names of two words. "
+                "Write requests of your own: mcpzip eval --queries FILE."
+                if not own
+                else "No request is left. Write requests for the tools of this server into the file."
+            )
+            return None
+        async with opened_settings(proxy, config, options.tiers) as settings:
+            k = options.k or proxy.config.search.default_limit
+            unasked = has_remote(config) and not remote
+            return await _run(proxy, settings, requests, asked, k, options, unasked=unasked)
 
 
-def _read(path: str, catalog: Catalog) -> Iterator[Request]:
-    """The requests in a file of JSON lines. Raises McpzipError that names the line."""
-    known = {entry.name for entry in catalog.entries}
+async def _run(
+    proxy: Proxy,
+    settings: list[Setting],
+    requests: list[Request],
+    asked: list[Entry],
+    k: int,
+    options: _Options,
+    *,
+    unasked: bool,
+) -> Evaluation:
+    main, *others = settings
+    own = options.queries is not None
+    uses = main.finder.signals(proxy.catalog, frozenset()).uses
+    with console.counting_bar("searching", len(requests) * len(settings)) as done:
+        outcomes = await main.outcomes(requests, done)
+        compared = {other.name: await other.outcomes(requests, done) for other in others}
+    remote = REMOTE in options.tiers
+    used = await _used(main, proxy, outcomes, uses, more=not own and not remote, server=options.server)
+    local = others[0] if remote else main
+    confused = await _confused(local, proxy, outcomes)
+    whatif = None if remote else copy_of(proxy, _tier(proxy), main.searcher)
+    tried = max(_TRIED_AT_LEAST, min(_TRIED, _REINDEXED // len(proxy.catalog.entries)))
+    misses = await _misses(Changes(main, whatif, k), outcomes, compared, uses, k, tried)
+    return Evaluation(
+        k=k,
+        setting=main.name,
+        own=own,
+        searched=len(proxy.catalog.entries),
+        tools=len([each for each in proxy.catalog.entries if options.server in (None, each.server)]),
+        asked=len(asked),
+        outcomes=outcomes,
+        compared=compared,
+        used=used,
+        uses=uses,
+        misses=misses,
+        missed=len({need for one in outcomes for need in _missed(one, k)}),
+        pinned=frozenset(m.tool.name for m in misses if proxy.exposure.tool_named(m.tool.name) is not None),
+        twins=twins(proxy.catalog.entries),
+        confused=confused,
+        short=short_descriptions(asked),
+        absent=main.absent,
+        unasked=unasked,
+    )
+
+
+def _tier(proxy: Proxy) -> str:
+    return KEYWORD if proxy.config.search.semantic.provider == "off" else LOCAL
+
+
+# --- the requests -------------------------------------------------------------------------------------------
+
+
+def _read(path: str) -> list[Request]:
+    """The requests in a file. Raises McpzipError."""
     try:
-        handle, _ = open_regular(path)
-        try:
-            data = read_limited(lambda size: os.read(handle, size), limits.CONFIG, path)
-        finally:
-            os.close(handle)
+        return request_file.parse(read_bytes_limited(path, request_file.MOST_BYTES))
     except OSError as error:
         raise McpzipError(f"{path} can't be read: {error.strerror or error}.") from error
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            found = msgspec.json.decode(line, type=_Line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            example = '{"query": "tell the team", "tools": ["slack__send_message"]}'
-            raise McpzipError(f"{path}, line {number}: {error}. Write {example}.") from error
-        if not found.query.strip() or not found.tools:
-            raise McpzipError(f"{path}, line {number}: it needs a query, and at least one tool.")
-        for name in found.tools:
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                meant = f" Did you mean {near[0]}?" if near else " mcpzip tools lists all."
-                raise McpzipError(f"{path}, line {number}: there is no tool {name!r}.{meant}")
-        yield Request(found.query, frozenset(found.tools), _YOURS)
+    except ValueError as error:
+        raise McpzipError(f"{path}, {error}.") from error
+
+
+def _checked(proxy: Proxy, options: _Options, requests: Sequence[Request]) -> list[Request]:
+    """``requests``, or those for the tools of the server. Raises McpzipError for tools that aren't there."""
+    known = {entry.name for entry in proxy.catalog.entries}
+    unknown = dict.fromkeys(tool for request in requests for tool in request.tools if tool not in known)
+    if unknown:
+        said = []
+        for tool in list(unknown)[:_WRONG_NAMES]:
+            near = proxy.catalog.nearest(tool, 1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            said.append(f"{shortened(tool, 80)!r}{meant}")
+        more = f" and {len(unknown) - _WRONG_NAMES} more" if len(unknown) > _WRONG_NAMES else ""
+        raise McpzipError(
+            f"{options.queries} names tools that the catalog doesn't have: {', '.join(said)}{more}. "
+            "Correct the names; mcpzip tools lists them."
+        )
+    prefix = f"{options.server}__"
+    return [
+        request
+        for request in requests
+        if options.server is None or any(tool.startswith(prefix) for tool in request.tools)
+    ]
 
 
 def _save(path: str, requests: Sequence[Request]) -> None:
-    lines = [
-        json.dumps({"query": each.query, "tools": sorted(each.tools)}, ensure_ascii=False)
-        for each in requests
-    ]
     try:
-        write_atomic(path, "\n".join([*lines, ""]).encode("utf-8", "surrogatepass"))
+        write_atomic(path, request_file.render(requests))
     except OSError as error:
         raise McpzipError(f"{path} can't be written: {error.strerror or error}.") from error
+    console.note(f"Saved {len(requests):,} requests in {path}.")
 
 
-# ---- the measurement
+def _thinned(requests: Sequence[Request], most: int) -> list[Request]:
+    """About every n-th of ``requests``, ``most`` at most, so that every kind is kept."""
+    return [requests[at * len(requests) // most] for at in range(most)]
 
 
-class _Evaluation:
-    """Searches for all requests with the settings of the config, and with others."""
-
-    def __init__(self, proxy: Proxy, catalog: Catalog, k: int) -> None:
-        self._config, self._catalog, self._k = proxy.config, catalog, k
-        self._entries = {entry.name: entry for entry in catalog.entries}
-        finder = ToolSearch.of(self._config, console.warn, remote=False)
-        self._signals: Signals = finder.signals(catalog, frozenset())
-
-    def run(self, requests: Sequence[Request]) -> "_Report":
-        """The outcomes of ``requests``, and what would help those that fail."""
-        own = self._config.search
-        meaning = own.semantic.provider != "off"
-        other = replace(own, semantic=SemanticConfig("off" if meaning else "local"))
-        entries = list(self._entries.values())
-        searcher = self._searcher(own, entries)
-        outcomes = [self._outcome(searcher, request) for request in requests]
-        beside = self._searcher(other, entries)
-        others = [self._outcome(beside, request) for request in requests]
-        missed = [
-            (found, elsewhere)
-            for found, elsewhere in zip(outcomes, others, strict=True)
-            if found.rank is None or found.rank > self._k
-        ]
-        misses = self._misses(missed, own)
-        return _Report(
-            self._k, meaning, outcomes, others, misses, self._entries, frozenset(self._signals.uses)
-        )
-
-    def _searcher(self, search: SearchConfig, entries: Sequence[Entry]) -> Searcher:
-        searcher = new_searcher(search, console.warn)
-        searcher.index(entries, self._catalog.version)
-        return searcher
-
-    def _outcome(self, searcher: Searcher, request: Request) -> Outcome:
-        results = searcher.search(request.query, min(DEPTH, MAX_LIMIT), Filters(), (), self._signals)
-        return outcome(request, ((hit.entry.name, *hit.also) for hit in results.hits))
-
-    def _misses(self, missed: Sequence[tuple[Outcome, Outcome]], search: SearchConfig) -> list[_Miss]:
-        """The first misses of different tools, searched once more with better descriptions: all of them are
-        given the words that they lack in one index.
-        """
-        chosen: dict[str, tuple[Outcome, Outcome]] = {}
-        for found, other in missed:
-            chosen.setdefault(min(found.request.tools), (found, other))
-        first = dict(list(chosen.items())[:_SHOWN])
-        lacking = {
-            name: missing_words(found.request, self._entries[name]) for name, (found, _) in first.items()
-        }
-        better = [_with_words(entry, lacking.get(name, ())) for name, entry in self._entries.items()]
-        ranks: dict[str, int | None] = {}
-        if any(lacking.values()):
-            searcher = self._searcher(search, better)
-            ranks = {name: self._outcome(searcher, first[name][0].request).rank for name in first}
-        return [
-            _Miss(
-                found,
-                self._entries[name],
-                lacking[name],
-                ranks.get(name) if lacking[name] else None,
-                other.rank,
-            )
-            for name, (found, other) in first.items()
-        ]
+# --- what follows from the outcomes -------------------------------------------------------------------------
 
 
-def _with_words(entry: Entry, lacking: Sequence[str]) -> Entry:
-    """``entry`` with ``lacking`` at the end of its description."""
-    if not lacking:
-        return entry
-    described = f"{entry.description.rstrip()} {' '.join(lacking)}."
-    definition = {**entry.definition(), "description": described}
-    return Entry.parse(entry.server, msgspec.json.encode(definition))
+async def _used(
+    main: Setting,
+    proxy: Proxy,
+    outcomes: Sequence[Outcome],
+    uses: Mapping[str, float],
+    *,
+    more: bool,
+    server: str | None,
+) -> list[Outcome]:
+    """The outcomes for tools that were called. more: whether to ask for those that were not asked for yet."""
+    found = [one for one in outcomes if any(tool in uses for tool in one.request.tools)]
+    if more:
+        covered = {tool for one in outcomes for tool in one.request.tools}
+        called = sorted((tool for tool in uses if tool not in covered), key=lambda tool: (-uses[tool], tool))
+        entries = (proxy.catalog.get(tool) for tool in called[:_USED])
+        left = build(each for each in entries if each is not None and server in (None, each.server))
+        found += await main.outcomes(left, lambda: None)
+    return found
 
 
-# ---- the report
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """k: tools of a reply that count. meaning: whether the config searches by meaning; ``others`` are the
-    outcomes with the opposite. used: the names of the tools that were called before.
+async def _confused(setting: Setting, proxy: Proxy, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """Pairs of tools with nearly the same description, each of which comes before the other for a request
+    that is meant for the other; sorted.
     """
+    ahead: set[tuple[str, str]] = set()
+    asked: set[str] = set()
 
-    k: int
-    meaning: bool
-    outcomes: Sequence[Outcome]
-    others: Sequence[Outcome]
-    misses: Sequence[_Miss]
-    entries: dict[str, Entry]
-    used: frozenset[str]
+    def note(one: Outcome) -> None:
+        if one.request.kind in KINDS and len(one.request.tools) == 1:
+            asked.update(one.request.tools)
+            ahead.update((one.request.tools[0], other) for other in one.before)
 
-    @property
-    def whole(self) -> Measures:
-        return Measures.of(self.outcomes, self.k)
-
-    def as_json(self) -> dict[str, object]:
-        servers = by_server(self.outcomes, {name: entry.server for name, entry in self.entries.items()})
-        return {
-            "k": self.k,
-            "all": _measures(self.whole),
-            "kinds": {
-                kind: _measures(Measures.of(each, self.k)) for kind, each in by_kind(self.outcomes).items()
-            },
-            "servers": {name: _measures(Measures.of(each, self.k)) for name, each in servers.items()},
-            "words only" if self.meaning else "with meaning": _measures(Measures.of(self.others, self.k)),
-            "missed": [
-                {
-                    "query": each.request.query,
-                    "kind": each.request.kind,
-                    "tools": sorted(each.request.tools),
-                    "rank": each.rank,
-                    "above": list(each.above[:_ABOVE]),
-                }
-                for each in self.outcomes
-                if each.rank is None or each.rank > self.k
-            ],
-            "alike": [[entry.name for entry in group] for group in alike(self.entries.values())],
-            "says little": [entry.name for entry in self.entries.values() if says_little(entry)],
-        }
-
-    def show(self) -> None:
-        """Prints it for people."""
-        table = console.Table(
-            "requests", ">count", ">found first", f">in the first {self.k}", ">MRR", "made of"
-        )
-        for kind, each in by_kind(self.outcomes).items():
-            self._row(table, kind, Measures.of(each, self.k), KINDS.get(kind, ""))
-        if own := [each for each in self.outcomes if each.request.tools & self.used]:
-            self._row(
-                table, "tools you use", Measures.of(own, self.k), "any of these, for tools that were called"
-            )
-        self._row(table, "all", self.whole)
-        label = "all, by words only" if self.meaning else "all, with meaning too"
-        self._row(table, label, Measures.of(self.others, self.k))
-        table.show()
-        servers = by_server(self.outcomes, {name: entry.server for name, entry in self.entries.items()})
-        if len(servers) > 1:
-            worst = sorted((Measures.of(each, self.k).recall, name) for name, each in servers.items())
-            shown = ", ".join(f"{name} {recall:.0%}" for recall, name in worst[:_SHOWN])
-            console.say(f"By server, the worst first: {shown}")
-        self._show_misses()
-        self._show_catalog()
-
-    def _row(self, table: console.Table, what: str, found: Measures, made_of: str = "") -> None:
-        table.row(
-            what, f"{found.count:,}", f"{found.first:.0%}", f"{found.recall:.0%}", f"{found.mrr:.2f}", made_of
-        )
-
-    def _show_misses(self) -> None:
-        count = sum(each.rank is None or each.rank > self.k for each in self.outcomes)
-        if not count:
-            console.say(f"Each request found its tool among the first {self.k}.", "green")
-            return
-        console.say(f"\nNot among the first {self.k}: {count} of {len(self.outcomes)} requests.", "bold")
-        for miss in self.misses:
-            found = miss.outcome
-            place = f"place {found.rank}" if found.rank else f"not among the first {DEPTH}"
-            above = ", ".join(found.above[:_ABOVE])
-            console.say(sanitize.one_line(f"{miss.entry.name}: {place} for “{found.request.query}”"))
-            if above:
-                console.say(sanitize.one_line(f"  before it: {above}"), "dim")
-            for advice in self._advice(miss):
-                console.say(sanitize.one_line(f"  {advice}"))
-        if count > len(self.misses):
-            console.say("All of them: --json.")
-
-    def _advice(self, miss: _Miss) -> Iterator[str]:
-        """What helps, each tried."""
-        rank = miss.outcome.rank or DEPTH + 1
-        if miss.rank_with_words is not None and miss.rank_with_words < rank:
-            lacking = ", ".join(miss.words)
-            yield f"with {lacking} in its description it would be at place {miss.rank_with_words}"
-        if miss.rank_with_other_tier is not None and miss.rank_with_other_tier < rank:
-            how = "by words only" if self.meaning else 'with "semantic": "local"'
-            yield f"{how} it is at place {miss.rank_with_other_tier}"
-        if says_little(miss.entry):
-            yield "its description says nothing that its name doesn't"
-        yield f'a pin would show it always: "pin": ["{miss.entry.tool}"] for the server {miss.entry.server}'
-
-    def _show_catalog(self) -> None:
-        groups = alike(self.entries.values())
-        if groups:
-            shown = "; ".join(" = ".join(entry.name for entry in group) for group in groups[:_SHOWN])
-            console.say(
-                sanitize.one_line(f"\nThe same name and description, so search can't choose: {shown}")
-            )
-        little = [entry.name for entry in self.entries.values() if says_little(entry)]
-        if little:
-            more = f" and {len(little) - _SHOWN} more" if len(little) > _SHOWN else ""
-            names = ", ".join(little[:_SHOWN])
-            console.say(sanitize.one_line(f"\nDescriptions that say nothing beyond the name: {names}{more}"))
+    for one in outcomes:
+        note(one)
+    pairs = []
+    for tool, other in sorted(ahead):
+        mine, yours = proxy.catalog.get(tool), proxy.catalog.get(other)
+        if mine is not None and yours is not None and resemblance(mine, yours) >= NEARLY_THE_SAME:
+            pairs.append((tool, other, yours))
+    for _, other, entry in pairs[:_CONFUSED]:
+        if other not in asked:
+            for one in await setting.outcomes(build([entry]), lambda: None):
+                note(one)
+    return sorted({(min(a, b), max(a, b)) for a, b, _ in pairs if (b, a) in ahead})
 
 
-def _measures(found: Measures) -> dict[str, object]:
-    return {
-        "count": found.count,
-        "recall@1": round(found.first, 4),
-        "recall": round(found.recall, 4),
-        "mrr": round(found.mrr, 4),
-    }
+def _missed(one: Outcome, k: int) -> list[frozenset[str]]:
+    pairs = zip(one.request.needs, one.ranks, strict=True)
+    return [need for need, rank in pairs if rank is None or rank > k]
+
+
+async def _misses(
+    changes: Changes,
+    outcomes: Sequence[Outcome],
+    compared: Mapping[str, Sequence[Outcome]],
+    uses: Mapping[str, float],
+    k: int,
+    most: int,
+) -> list[Miss]:
+    """One miss of each of ``most`` tools, of the easiest request that doesn't find it. The tools that are
+    used come first, then those that even an easy request doesn't find, then those that most don't find.
+    """
+    by_tool: dict[str, list[int]] = {}
+    for number, one in enumerate(outcomes):
+        for need in _missed(one, k)[:1]:
+            by_tool.setdefault(min(need), []).append(number)
+    easiest = {tool: _difficulty(outcomes[numbers[0]]) for tool, numbers in by_tool.items()}
+    order = sorted(
+        by_tool, key=lambda tool: (-uses.get(tool, 0.0), easiest[tool], -len(by_tool[tool]), tool)
+    )[:most]
+    found = []
+    with console.counting_bar("trying changes", len(order)) as done:
+        for tool in order:
+            number = by_tool[tool][0]
+            others = {name: results[number] for name, results in compared.items()}
+            if (miss := await changes.miss(outcomes[number], others)) is not None:
+                found.append(miss)
+            done()
+    return found
+
+
+def _difficulty(one: Outcome) -> int:
+    """The place of its kind among `KINDS`; 0 for a request of the user's."""
+    kinds = list(KINDS)
+    return kinds.index(one.request.kind) if one.request.kind in kinds else 0

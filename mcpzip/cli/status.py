@@ -11,6 +11,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, json_option
 from mcpzip.config import config_path
 from mcpzip.model.durations import age
+from mcpzip.proxy.metatools import DESCRIBE
 from mcpzip.server.run_file import Run, RunClient, running
 from mcpzip.system.process_memory import Memory, memory_of
 
@@ -68,7 +69,8 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
         console.say(f"  memory {_size(used.own)}{servers if used.processes > 1 else ''}")
     calls, errors = sum(one.calls for one in run.servers), sum(one.errors for one in run.servers)
     searches = _count(run.searches, "search", "searches")
-    described = _count(run.descriptions, "description")
+    replies = run.replies.get(DESCRIBE)
+    described = _count(replies.count if replies else 0, "description")
     console.say(f"  {searches}, {described}, {_count(calls, 'call')}, {_count(errors, 'error')}")
     shown = [one for one in run.servers if one.calls or one.reason or one.state in _IN_USE]
     if shown:

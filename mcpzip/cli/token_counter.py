@@ -1,7 +1,8 @@
 """Counts tokens: with a tokenizer if one is installed, else by an estimate."""
 
+import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mcpzip.model.tokens import estimate
 
@@ -22,3 +23,12 @@ def token_counter() -> tuple[Counter, str]:
     except ImportError:
         return estimate, "tokens, estimated"
     return lambda text: len(encoding.encode(text)), f"tokens ({_ENCODING})"
+
+
+_READ = ("name", "description", "inputSchema")
+
+
+def as_model_reads(tool: Mapping[str, object]) -> str:
+    """The name, description and input schema of a tool as compact JSON: what a model is given."""
+    fields = {key: tool[key] for key in _READ if key in tool}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

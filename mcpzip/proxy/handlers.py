@@ -24,7 +24,6 @@ from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.server_prefix import candidate_servers
-from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.status import ServerStatus, as_text
 from mcpzip.proxy.tool_caller import ToolCaller
 from mcpzip.proxy.tool_result import text_result
@@ -47,7 +46,6 @@ class ToolProvider(Protocol):
     resolver: NameResolver
     tool_caller: ToolCaller
     config_notes: tuple[str, ...]
-    statistics: Statistics
 
     @property
     def config(self) -> Config: ...
@@ -83,14 +81,12 @@ class _Handlers:
         request = read_search_request(arguments, settings.default_limit)
         report = await self._proxy.search(request)
         # In a thread, because the servers choose the length of the schemas that the reply summarizes.
-        reply = await run_in_worker(
+        return await run_in_worker(
             lambda: search_result(
                 request, report, time.time(), settings.max_tokens, details=settings.details
             ),
             "reply",
         )
-        self._proxy.statistics.reply_bytes += len(reply)
-        return reply
 
     async def describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
@@ -101,10 +97,7 @@ class _Handlers:
         record = self._proxy.catalog.servers.get(entry.server)
         if record is None:  # the server was removed from the config meanwhile
             raise UnknownToolError(name)
-        reply = await _in_worker_if_large(entry, lambda: described(entry, record, time.time()))
-        self._proxy.statistics.descriptions += 1
-        self._proxy.statistics.reply_bytes += len(reply)
-        return reply
+        return await _in_worker_if_large(entry, lambda: described(entry, record, time.time()))
 
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         proxy, call = self._proxy, read_call(arguments)

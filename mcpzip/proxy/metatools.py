@@ -12,6 +12,8 @@ from mcpzip.model.entry import Entry
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
 NAMES = (SEARCH, DESCRIBE, EXECUTE)
 """What `tools/list` shows."""
+ANSWERED_HERE = (SEARCH, DESCRIBE)
+"""Those of them whose replies are mcpzip's own; the others' come from servers."""
 STATUS, REFRESH = "proxy_status", "proxy_refresh"
 
 MAX_LIMIT = 50

@@ -290,7 +290,10 @@ class Proxy:
         handler = self.handlers.get(name) if self.config.expose == "meta" else None
         try:
             if handler is not None:
-                return await handler(arguments, exchange)
+                result = await handler(arguments, exchange)
+                if name in metatools.ANSWERED_HERE:
+                    self.statistics.count_reply(name, arguments, result)
+                return result
             entry = await look_up(exposure, lambda: exposure.tool_named(name))
             if entry is None and self.config.expose == "direct" and name in metatools.OWN_TOOL_NAMES:
                 return await self.handlers[name](arguments, exchange)

@@ -15,6 +15,14 @@ class ServerCalls:
     errors: int = 0
 
 
+@dataclass(slots=True)
+class Replies:
+    """The replies of one of mcpzip's own tools. size: bytes of the arguments and of the results, as JSON."""
+
+    count: int = 0
+    size: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSeen:
     """A client. info: its `Implementation`, JSON text. since: Unix time of its first request."""
@@ -25,14 +33,11 @@ class ClientSeen:
 
 @dataclass(slots=True)
 class Statistics:
-    """The counts of one proxy. Belongs to its event loop. descriptions: calls of `describe_tool`.
-    reply_bytes: of the replies to searches and to those, as JSON text; what mcpzip itself adds to a context.
-    """
+    """The counts of one proxy. Belongs to its event loop."""
 
     started_at: float = field(default_factory=time.time)
     searches: int = 0
-    descriptions: int = 0
-    reply_bytes: int = 0
+    replies: dict[str, Replies] = field(default_factory=dict)
     servers: dict[str, ServerCalls] = field(default_factory=dict)
     clients: dict[bytes, ClientSeen] = field(default_factory=dict)
 
@@ -43,6 +48,16 @@ class Statistics:
             counts = self.servers[server] = ServerCalls()
         counts.calls += 1
         counts.errors += failed
+
+    def count_reply(self, tool: str, arguments: bytes | None, result: bytes) -> None:
+        """Counts a reply of mcpzip's own ``tool``. Its texts are measured in bytes, because counting their
+        tokens would take longer than all else about a reply.
+        """
+        counts = self.replies.get(tool)
+        if counts is None:
+            counts = self.replies[tool] = Replies()
+        counts.count += 1
+        counts.size += len(arguments or b"") + len(result)
 
     def saw_client(self, info: bytes) -> None:
         """Remembers the client with the `Implementation` ``info``, JSON text."""

@@ -224,8 +224,9 @@ class _GroupBuilder:
             if left + right in self._index.word_frequencies and not is_bigram(left):
                 number = self._index.term_id(term_of(left + right))
                 if number is not None:
-                    self._add([number], 1.0, left)
-                    parts.update((left, right))
+                    for part in (left, right):
+                        self._add([number], 1.0, part)
+                        parts.add(part)
                     self._replacements.update({right: (), left: (left + right,)})
         return frozenset(parts)
 

@@ -45,6 +45,13 @@ class RunServer(msgspec.Struct, frozen=True):
     errors: int
 
 
+class RunReplies(msgspec.Struct, frozen=True):
+    """The replies of one tool. size: bytes of its arguments and results, as JSON."""
+
+    count: int
+    size: int
+
+
 class RunClient(msgspec.Struct, frozen=True):
     """A client. since: Unix time of its first request."""
 
@@ -55,9 +62,9 @@ class RunClient(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
-    address: the URL with --http, else "". project: the project's file in use, or "". searches, descriptions,
-    reply_bytes: as in `Statistics`. notes: sentences about the config, such as an edit that was refused.
-    Times are Unix times.
+    address: the URL with --http, else "". project: the project's file in use, or "". replies: of mcpzip's own
+    tools, by name; empty where an older version wrote the file. notes: sentences about the config, such as an
+    edit that was refused. Times are Unix times.
     """
 
     version: str
@@ -68,11 +75,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     address: str
     searches: int
-    descriptions: int = 0
-    reply_bytes: int = 0
     clients: tuple[RunClient, ...]
     servers: tuple[RunServer, ...]
     notes: tuple[str, ...] = ()
+    replies: dict[str, RunReplies] = msgspec.field(default_factory=dict)
 
 
 class RunFile:
@@ -138,11 +144,10 @@ class RunFile:
             project=proxy.config.project,
             address=self._address,
             searches=counted.searches,
-            descriptions=counted.descriptions,
-            reply_bytes=counted.reply_bytes,
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
             notes=proxy.config_notes,
+            replies={name: RunReplies(each.count, each.size) for name, each in counted.replies.items()},
         )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from helpers.chromium import Browser, Locator, Page
+from helpers.contrast import CONTRAST
 from mcpzip_conformance.report import as_html
 from mcpzip_conformance.verdict import Measure, Report, Requirement, Status, SubjectReport, Verdict
 
@@ -258,33 +259,6 @@ def test_the_report_can_be_saved(page: Page, tmp_path: Path) -> None:
     coming.value.save_as(tmp_path / "saved.json")
     saved = json.loads((tmp_path / "saved.json").read_text(encoding="utf-8"))
     assert [one["id"] for one in saved["subjects"]] == ["alpha", "beta", "evil", "absent"]
-
-
-CONTRAST = """
-() => {
-  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
-  const light = (color) => {
-    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    const [r, g, b] = parts(color).map((c) => linear(c / 255));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (node) => {
-    for (; node; node = node.parentElement) {
-      const color = getComputedStyle(node).backgroundColor;
-      if ((parts(color)[3] ?? 1) > 0) return color;
-    }
-  };
-  const found = {};
-  for (const node of document.querySelectorAll("*")) {
-    const own = [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim());
-    if (!own || !node.checkVisibility() || node.disabled) continue;
-    const [one, other] = [light(getComputedStyle(node).color), light(ground(node))].sort((a, b) => b - a);
-    const name = `${node.parentNode.className} ${node.nodeName} ${node.className}`;
-    found[name] = Math.min(found[name] ?? 21, (one + 0.05) / (other + 0.05));
-  }
-  return found;
-}
-"""
 
 
 @pytest.mark.parametrize("desk", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)

@@ -91,6 +91,12 @@ def test_what_is_told_of_words(
     assert (said(query).unknown, said(query).corrected) == (unknown, corrected)
 
 
+def test_both_parts_of_a_joined_word_lead_to_it() -> None:
+    understood = analyze_query("git hub", Filters(None, None), index_of(tool("git", "github", "messages")))
+    assert ("git", "hub") in [said_as for _, said_as in understood.words]
+    assert understood.unknown == ()
+
+
 @given(catalogs, queries, filters)
 def test_every_word_leads_somewhere_or_is_said_to_be_unknown(
     made: list[Entry], query: str, wanted: Filters
