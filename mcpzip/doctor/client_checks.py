@@ -6,6 +6,7 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 
 from mcpzip import __version__
 from mcpzip.clients.documents import DocumentError, read
@@ -19,6 +20,7 @@ from mcpzip.doctor.setup import Setup
 from mcpzip.doctor.shell import end_processes
 from mcpzip.model.quoting import names as named
 from mcpzip.server.run_file import running
+from mcpzip.system.orphans import can_see_environments, find_left
 
 _EXTRAS = {
     "gemini": ("google.genai", "gemini_api_key is set"),
@@ -46,7 +48,10 @@ def check_clients(setup: Setup) -> Iterator[Finding]:
                     remedy="Correct it: the client may not read it either.",
                 )
                 continue
-            serving += any(map(is_mcpzip, servers.values()))
+            ours = any(map(is_mcpzip, servers.values()))
+            serving += ours
+            if ours and client.name == "gemini":
+                yield from _check_trust(client)
             yield from _check_client(setup, client, path, servers)
     if not serving and setup.servers:
         yield Finding(
@@ -174,8 +179,53 @@ def _is_installed(module: str) -> bool:
         return False
 
 
+def _check_trust(client: Client) -> Iterator[Finding]:
+    """Whether Gemini CLI starts servers in the current folder
+    (https://geminicli.com/docs/cli/trusted-folders).
+    """
+    settings = _json_object(client.files[0])
+    security = settings.get("security")
+    trust = security.get("folderTrust") if isinstance(security, dict) else None
+    if isinstance(trust, dict) and trust.get("enabled") is False:
+        return
+    here = Path.cwd()
+    named = _json_object(os.path.join(os.path.dirname(client.files[0]), "trustedFolders.json"))
+    trusted = {
+        path if rule == "TRUST_FOLDER" else os.path.dirname(path)
+        for path, rule in named.items()
+        if rule in ("TRUST_FOLDER", "TRUST_PARENT")
+    }
+    if named.get(str(here)) == "DO_NOT_TRUST" or not any(here.is_relative_to(path) for path in trusted):
+        yield Finding(
+            "note",
+            "clients.untrusted-folder",
+            str(here),
+            f"{client.title} starts no MCP server in a folder that you have not trusted, such as this one.",
+            remedy="If you work here with it: start gemini here, and trust the folder with /permissions.",
+        )
+
+
+def _json_object(path: str) -> dict[str, object]:
+    try:
+        found = read(read_file(path) or b"{}", "json").servers(())
+    except (MigrationError, DocumentError):
+        return {}
+    return found
+
+
 def check_processes(setup: Setup) -> Iterator[Finding]:
-    """The processes that serve agents now."""
+    """The processes that serve agents now, and those that ended ones left behind."""
+    left = find_left() if can_see_environments() else []
+    if left:
+        yield Finding(
+            "warning",
+            "processes.leftover",
+            ", ".join(str(one.pid) for one in left),
+            "Processes of servers are left whose mcpzip has ended.",
+            tuple(f"{one.pid}: {one.command}" for one in left[:5]),
+            "End them, unless they are meant to stay.",
+            end_processes(one.pid for one in left),
+        )
     here = [run for run in running(setup.path) if run.host == socket.gethostname()]
     for run in here:
         for note in run.notes:

@@ -5,8 +5,9 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from mcpzip.config import ServerConfig
@@ -23,7 +24,9 @@ _CERTIFICATES = (
     *("AWS_CA_BUNDLE", "GIT_SSL_CAINFO", "NIX_SSL_CERT_FILE"),
 )
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
-_LOOPBACK = ("localhost", "127.0.0.1")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PRIVATE_DOMAINS = (".local", ".internal", ".lan", ".home.arpa")
+_URLS = re.compile(r"https?://[^\s'\"]{1,300}")
 _SOURCES = {
     "npx": "Node.js, which brings it: https://nodejs.org",
     "node": "Node.js: https://nodejs.org",
@@ -133,18 +136,8 @@ def check_environment(setup: Setup) -> Iterator[Finding]:
                 "Write it as http://HOST:PORT (or https, socks5, socks5h), or unset it.",
                 unset_variables([name]),
             )
-    spared = setup.env.get("NO_PROXY") or setup.env.get("no_proxy") or ""
-    local = [name for name, server in setup.servers.items() if urlsplit(server.url).hostname in _LOOPBACK]
-    if proxies and local and not any(host in spared or spared == "*" for host in _LOOPBACK):
-        yield Finding(
-            "warning",
-            "environment.no-proxy",
-            "NO_PROXY",
-            "A proxy is set, and NO_PROXY does not name this machine: requests to it go to the proxy.",
-            (f"servers on this machine: {', '.join(local)}",),
-            "Name it.",
-            f"{set_variable('NO_PROXY').partition('=')[0]}={','.join(_LOOPBACK)}",
-        )
+    if proxies:
+        yield from _check_no_proxy(setup)
     for name in _CERTIFICATES:
         path = setup.env.get(name)
         if path and (wrong := _wrong_with_certificates(path)):
@@ -157,6 +150,73 @@ def check_environment(setup: Setup) -> Iterator[Finding]:
                 "Name the right one, or unset the variable.",
                 unset_variables([name]),
             )
+
+
+def _check_no_proxy(setup: Setup) -> Iterator[Finding]:
+    """Addresses that a proxy on the internet can't reach, and that ``NO_PROXY`` does not spare from it."""
+    spared = (
+        (setup.env.get("NO_PROXY") or setup.env.get("no_proxy") or "").lower().replace(" ", "").split(",")
+    )
+    here: list[str] = []
+    private: dict[str, str] = {}
+    for name, server in setup.servers.items():
+        texts = [server.url] if server.url else [*server.args, *server.env.values()]
+        for host in filter(None, (_host(url) for text in texts for url in _URLS.findall(text))):
+            if _is_spared(host, spared):
+                continue
+            if host in _LOOPBACK:
+                here.append(name)
+            elif _is_private(host):
+                private[host] = name
+    if here:
+        yield Finding(
+            "warning",
+            "environment.no-proxy",
+            "NO_PROXY",
+            "A proxy is set, and NO_PROXY does not name this machine: requests to it go to the proxy.",
+            (f"servers on this machine: {', '.join(dict.fromkeys(here))}",),
+            "Name it.",
+            f"{set_variable('NO_PROXY').partition('=')[0]}={','.join(_no_proxy(setup, _LOOPBACK[:2]))}",
+        )
+    if private:
+        yield Finding(
+            "note",
+            "environment.private-hosts",
+            "NO_PROXY",
+            "A proxy is set, and NO_PROXY does not name these hosts of a private network.",
+            tuple(f"{host}: {name}" for host, name in private.items())[:5],
+            "Name them if the proxy can't reach them.",
+            f"{set_variable('NO_PROXY').partition('=')[0]}={','.join(_no_proxy(setup, private))}",
+        )
+
+
+def _no_proxy(setup: Setup, hosts: Iterable[str]) -> list[str]:
+    """The hosts that ``NO_PROXY`` names, and ``hosts``."""
+    named = (setup.env.get("NO_PROXY") or setup.env.get("no_proxy") or "").replace(" ", "").split(",")
+    return list(dict.fromkeys([*filter(None, named), *hosts]))
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_spared(host: str, spared: Iterable[str]) -> bool:
+    """Whether ``NO_PROXY`` names ``host``: itself, a domain above it, or everything."""
+    return any(
+        name == "*" or host == name.lstrip(".") or host.endswith(f".{name.lstrip('.')}")
+        for name in spared
+        if name
+    )
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith(_PRIVATE_DOMAINS)
 
 
 def _is_proxy(value: str) -> bool:

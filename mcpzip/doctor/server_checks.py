@@ -13,7 +13,7 @@ from mcpzip.doctor.setup import Setup
 from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import NEEDS_LOGIN
-from mcpzip.model.names import join
+from mcpzip.model.names import folded, join
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system import event_log
 from mcpzip.system.event_log import Level, Stream
@@ -140,6 +140,7 @@ def check_tools(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
         elif one.listed_at is not None and not one.tools and setup.servers[one.name].tools_allow is None:
             remedy = "Nothing, if that is meant; its documentation says what it needs to offer some."
             yield Finding("note", "tools.none", one.name, "It offers no tools.", remedy=remedy)
+    yield from _check_clashes(setup, proxy)
     direct = proxy.config.expose == "direct"
     for entry in proxy.catalog.entries:
         shown = direct or bool(setup.servers[entry.server].pin)
@@ -169,6 +170,23 @@ def check_tools(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
                 entry.server,
                 f"The definition of {name} has {len(entry.raw):,} characters; a model reads it whole.",
                 remedy="Tell its author; or hide the tool with tools.deny.",
+            )
+
+
+def _check_clashes(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
+    """Tools of two servers whose names are the same but for case and separators."""
+    named: dict[str, Entry] = {}
+    for entry in sorted(proxy.catalog.entries, key=lambda entry: entry.name):
+        other = named.setdefault(folded(entry.name), entry)
+        if other.server != entry.server:
+            yield Finding(
+                "warning",
+                "tools.clash",
+                entry.server,
+                "A tool differs from another server's only in case or separators, which models confuse.",
+                (other.name, entry.name),
+                "Give the server another name.",
+                setup.mcpzip("rename", entry.server, f"{entry.server}-2"),
             )
 
 

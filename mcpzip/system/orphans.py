@@ -1,8 +1,9 @@
 """Finds the processes that a server left behind, by a mark in their environment.
 
-Each start of a server gets a new mark, which all processes that the server starts inherit. Only processes
-whose environment we may read (those of the same user) and that carry a mark are ever signalled. This works on
-Linux alone (``/proc/*/environ``), and misses processes that cleared their environment.
+Each start of a server gets a new mark, which all processes that the server starts inherit. It names the
+process of mcpzip that made it. Only processes whose environment we may read (those of the same user) and that
+carry a mark are ever signalled. This works on Linux alone (``/proc/*/environ``), and misses processes that
+cleared their environment.
 """
 
 import os
@@ -19,8 +20,9 @@ _PREFIX = MARK_VARIABLE.encode() + b"="
 
 
 def new_mark() -> str:
-    """A unique mark."""
-    return os.urandom(16).hex()
+    """A unique mark: the number and start time of this process, and 32 hex digits, joined by ``-``."""
+    own = _process_at(_PROC / str(os.getpid()))
+    return f"{os.getpid()}-{own.started if own is not None else 0}-{os.urandom(16).hex()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class OrphanProcess:
         """Whether it has not ended."""
         current = _process_at(_PROC / str(self.pid))
         return current is not None and current.started == self.started
+
+    @property
+    def command(self) -> str:
+        """Its program and arguments, 200 characters at most; "" if it has ended."""
+        try:
+            words = (_PROC / str(self.pid) / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return ""
+        return b" ".join(words).decode("utf-8", "replace").strip()[:200]
 
     def signal(self, number: signal.Signals) -> None:
         """Sends it the signal, if it is alive."""
@@ -68,6 +79,29 @@ def find_marked(proc: Path = _PROC) -> dict[str, list[OrphanProcess]]:
         if marks and marks[0] and (process := _process_at(proc / name)) is not None:
             found.setdefault(marks[0].decode("ascii", "replace"), []).append(process)
     return found
+
+
+def find_left(proc: Path = _PROC) -> list[OrphanProcess]:
+    """The processes of this user that carry the mark of a process that has ended. Those of other process
+    namespaces (containers) are left out, because process numbers mean others there.
+    """
+    found: list[OrphanProcess] = []
+    for mark, processes in find_marked(proc).items():
+        number, _, rest = mark.partition("-")
+        started, _, unique = rest.partition("-")
+        if not (number.isdecimal() and started.isdecimal() and len(unique) == 32) or started == "0":
+            continue  # of another version of mcpzip, or made by somebody else
+        owner = _process_at(proc / number)
+        if owner is None or owner.started != started:
+            found += [one for one in processes if _is_in_our_namespace(proc, one.pid)]
+    return found
+
+
+def _is_in_our_namespace(proc: Path, pid: int) -> bool:
+    try:
+        return os.readlink(proc / str(pid) / "ns" / "pid") == os.readlink(proc / "self" / "ns" / "pid")
+    except OSError:
+        return False
 
 
 def _process_at(folder: Path) -> OrphanProcess | None:

@@ -20,9 +20,11 @@ from mcpzip.catalog.catalog import ServerRecord
 from mcpzip.cli.commands import run
 from mcpzip.config import load
 from mcpzip.config.paths import snapshot_path
+from mcpzip.doctor import client_checks
 from mcpzip.doctor.file_checks import LEAST_ROOM
 from mcpzip.doctor.finding import GROUPS
 from mcpzip.model.entry import Entry
+from mcpzip.system.orphans import MARK_VARIABLE, OrphanProcess, can_see_environments, find_left
 
 GOOD = {"command": sys.executable, "args": ["-c", "pass"]}
 TOKEN = "tk-7f3b9a1c5d2e8f60"
@@ -55,14 +57,15 @@ class Place:
         return path
 
     def known(self, *tools: Json, **record: object) -> None:
-        """Stores ``tools`` of the only server, as if they had been listed."""
-        loaded = load(str(self.config), os.environ)
-        ((name, server),) = loaded.servers.items()
-        entries = tuple(Entry.parse(name, json.dumps(tool).encode()) for tool in tools)
-        values = {"fetched_at": time.time(), "fingerprint": server.fingerprint, **record}
+        """Stores ``tools`` of each server, as if they had been listed."""
+        records = {}
+        for name, server in load(str(self.config), os.environ).servers.items():
+            entries = tuple(Entry.parse(name, json.dumps(tool).encode()) for tool in tools)
+            values = {"fetched_at": time.time(), "fingerprint": server.fingerprint, **record}
+            records[name] = ServerRecord(name, entries, **values)
         path = snapshot_path(str(self.config))
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        snapshot.save(path, str(self.config), Catalog({name: ServerRecord(name, entries, **values)}))
+        snapshot.save(path, str(self.config), Catalog(records))
 
     def doctor(self, *words: str) -> list[Json]:
         code = run(["doctor", "--json", *words])
@@ -93,6 +96,7 @@ def place(isolated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     (tools / "mcpzip").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MCPZIP_PROJECT", "off")
+    monkeypatch.setattr(client_checks, "find_left", list)  # another test may have killed a mcpzip
     for name in (
         "HTTP_PROXY",
         "HTTPS_PROXY",
@@ -249,6 +253,26 @@ FAULTS = [
         set_to("NO_PROXY", "localhost,127.0.0.1"),
     ),
     Fault(
+        "environment.no-proxy",
+        lambda place: (
+            place.write({"a": {**GOOD, "env": {"API": "http://[::1]:9/x", "OTHER": "http://localhost:1"}}}),
+            place.patch.setenv("HTTP_PROXY", "http://proxy.example:80"),
+            place.patch.setenv("NO_PROXY", "::1, mylocalhost"),
+        ),
+        set_to("NO_PROXY", "::1,mylocalhost,localhost,127.0.0.1"),
+        "export NO_PROXY=::1,mylocalhost,localhost,127.0.0.1",
+    ),
+    Fault(
+        "environment.private-hosts",
+        lambda place: (
+            place.write({"a": {"url": "https://wiki.corp.internal/mcp"}, "b": {"url": "http://10.1.2.3/"}}),
+            place.patch.setenv("HTTPS_PROXY", "http://proxy.example:80"),
+            place.patch.setenv("NO_PROXY", "10.1.2.3"),
+        ),
+        set_to("NO_PROXY", "10.1.2.3,.corp.internal"),
+        "wiki.corp.internal: a",
+    ),
+    Fault(
         "environment.certificates",
         lambda place: (place.write({"a": GOOD}), place.patch.setenv("NODE_EXTRA_CA_CERTS", "/no/such.pem")),
         unset("NODE_EXTRA_CA_CERTS"),
@@ -370,6 +394,14 @@ FAULTS = [
         LONG,
     ),
     Fault(
+        "tools.clash",
+        lambda place: (
+            place.write({"git-hub": greets(place), "github": greets(place)}),
+            place.known({"name": "run", "inputSchema": {}}),
+        ),
+        says="github__run",
+    ),
+    Fault(
         "tools.large",
         lambda place: (place.write({"a": greets(place)}), place.known(BIG)),
         lambda place, finding: place.edit(tools={"deny": ["big"]}),
@@ -472,6 +504,60 @@ def test_there_are_thirty_faults_and_every_group_has_some() -> None:
     assert set(GROUPS) - groups == {"sign-in", "processes"}  # below
 
 
+@pytest.mark.skipif(not can_see_environments(), reason="this system hides the environments of processes")
+def test_a_process_that_a_killed_mcpzip_left_is_named_and_can_be_ended(place: Place) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = Path(f"/proc/{owner.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    mark = f"{owner.pid}-{started}-{'a1' * 16}"
+    command = [sys.executable, "-c", "print('up', flush=True); input()", "left-behind"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, MARK_VARIABLE: mark}
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"up\n"
+        place.write({"a": GOOD})
+        place.patch.setattr(client_checks, "find_left", lambda: ours(find_left()))
+
+        def ours(found: list[OrphanProcess]) -> list[OrphanProcess]:
+            return [one for one in found if one.pid == server.pid]
+
+        assert not [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
+        owner.communicate(b"\n")
+        (found,) = [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
+        assert found["evidence"][0].startswith(f"{server.pid}: ")
+        assert "left-behind" in found["evidence"][0]
+        place.shell(found["command"])
+        server.wait(10)
+        assert not [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("settings", "trusted", "named"),
+    [
+        ({}, {}, True),
+        ({}, {"here": "TRUST_FOLDER"}, False),
+        ({}, {"home": "TRUST_FOLDER"}, False),
+        ({}, {"here": "DO_NOT_TRUST", "home": "TRUST_FOLDER"}, True),
+        ({}, {"here": "TRUST_PARENT"}, False),
+        ({"security": {"folderTrust": {"enabled": False}}}, {}, False),
+    ],
+)
+def test_a_folder_in_which_gemini_starts_no_server_is_named(
+    place: Place, settings: Json, trusted: dict[str, str], named: bool
+) -> None:
+    place.write({"a": GOOD})
+    here = place.home / "here"
+    here.mkdir()
+    place.patch.chdir(here)
+    path = place.client({"mcpzip": {"command": "mcpzip", "args": ["serve"]}}, ".gemini/settings.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    rules = {str(here if name == "here" else place.home): rule for name, rule in trusted.items()}
+    (path.parent / "trustedFolders.json").write_text(json.dumps(rules))
+    found = [each for each in place.doctor("--offline") if each["check"] == "clients.untrusted-folder"]
+    assert bool(found) == named
+
+
 @posix_only
 def test_nothing_is_wrong(place: Place) -> None:
     place.write({"a": greets(place)})
@@ -538,7 +624,6 @@ def test_one_server_can_be_asked(place: Place) -> None:
 
 
 def test_a_process_of_another_version_is_named(place: Place) -> None:
-    from mcpzip.doctor import client_checks
     from mcpzip.server.run_file import Run
 
     place.write({"a": GOOD})
