@@ -21,8 +21,10 @@ import click
 from mcpzip.catalog import Failed
 from mcpzip.cli import console
 from mcpzip.cli.edit_config import listed_after
+from mcpzip.cli.init_search import SearchSettings
 from mcpzip.cli.migrate import ourselves, show_moves
 from mcpzip.cli.parameters import client_names, config_option, examples
+from mcpzip.cli.questions import Questions
 from mcpzip.clients.config_file import ConfigFile
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, registration, write
@@ -62,14 +64,19 @@ _DONE = ("", "done", "no", "n")
 @click.option(
     "--folder", metavar="FOLDER", type=click.Path(), help="The folder for the servers filesystem and git."
 )
+@click.option(
+    "--semantic",
+    metavar="PROVIDER|URL",
+    help="How tools are found by meaning: local, onnx, ollama, off, or the URL of an embedding server.",
+)
 @click.option("--no-migrate", is_flag=True, help="Leave the servers of clients where they are.")
 @click.option("--no-register", is_flag=True, help="Don't register mcpzip with clients.")
 @click.option("--no-check", is_flag=True, help="Don't try servers before they are added.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask: move what is found, register with every client.")
 @config_option
 def init(
-    clients: tuple[str, ...], servers: tuple[str, ...], folder: str | None, no_migrate: bool,
-    no_register: bool, no_check: bool, yes: bool, config: str | None,
+    clients: tuple[str, ...], servers: tuple[str, ...], folder: str | None,
+    semantic: str | None, no_migrate: bool, no_register: bool, no_check: bool, yes: bool, config: str | None,
 ) -> int:  # fmt: skip
     """Set mcpzip up: move your clients' servers, add others, register with clients.
 
@@ -91,6 +98,7 @@ def init(
         failed |= not wizard.add_text(server)
     if not servers:
         wizard.add_more()
+    failed |= not wizard.set_search(semantic)
     if not no_register:
         wizard.register(clients)
     wizard.finish()
@@ -101,7 +109,8 @@ class _Wizard:
     """The steps. ask: whether there is a person to ask; else every question has the answer yes."""
 
     def __init__(self, path: str, config: str | None, folder: str | None, *, ask: bool, check: bool) -> None:
-        self._path, self._config, self._folder, self._ask, self._check = path, config, folder, ask, check
+        self._path, self._config, self._folder, self._check = path, config, folder, check
+        self._questions = Questions(ask=ask)
 
     # --- the servers of clients ---
 
@@ -117,7 +126,7 @@ class _Wizard:
         count = len(found.moves)
         console.say(f"Your clients have {count} {'server' if count == 1 else 'servers'}:")
         show_moves(found, self._path)
-        if self._confirm("Move them to mcpzip, and put mcpzip in their place?"):
+        if self._questions.confirm("Move them to mcpzip, and put mcpzip in their place?"):
             folder = make(found.changes, self._path)
             console.say(f"Moved. The files as they were are in {folder}.")
 
@@ -125,14 +134,14 @@ class _Wizard:
 
     def add_more(self) -> None:
         """Asks for servers until there are no more."""
-        if not self._ask:
+        if not self._questions.ask:
             return
         console.say("\nServers that you can add, by name:")
         for known in WELL_KNOWN:
             console.say(f"  {known.name}: {known.what}")
         console.say("Or paste a command, a URL, JSON, or a line such as 'claude mcp add …'.")
         while True:
-            text = self._read("Add a server (Enter for none)")
+            text = self._questions.read("Add a server (Enter for none)")
             if text.strip().lower() in _DONE:
                 return
             self.add_text(text)
@@ -161,7 +170,7 @@ class _Wizard:
         needs_login = isinstance(found, Failed) and found.reason.startswith(NEEDS_LOGIN)
         if isinstance(found, Failed) and not needs_login:
             console.warn(f"{name} does not answer: {found.reason.rstrip('.')}.")
-            if not self._ask or not self._confirm("Add it all the same?", default=False):
+            if not self._questions.ask or not self._questions.confirm("Add it all the same?", default=False):
                 return False
         write(change)
         tools = "" if found is None or isinstance(found, Failed) else f" with {len(found.tools)} tools"
@@ -185,7 +194,9 @@ class _Wizard:
         """The entry of a well-known server with the folder that it is for."""
         if not known.needs_folder:
             return dict(known.entry)
-        folder = self._folder or (self._read("Which folder", os.getcwd()) if self._ask else os.getcwd())
+        folder = self._folder or (
+            self._questions.read("Which folder", os.getcwd()) if self._questions.ask else os.getcwd()
+        )
         folder = os.path.abspath(os.path.expanduser(folder))
         return {**known.entry, "args": [word.replace("{folder}", folder) for word in known.entry["args"]]}
 
@@ -196,22 +207,35 @@ class _Wizard:
             what = (
                 known.variables.get(variable, "a variable that is not set here") if known else "not set here"
             )
-            if not self._ask:
+            if not self._questions.ask:
                 console.warn(f"{variable} is not set ({what}); set it where your client starts mcpzip.")
                 continue
-            value = self._secret(f"{variable}, {what} (Enter to set it yourself later)")
+            value = self._questions.secret(f"{variable}, {what} (Enter to set it yourself later)")
             if value:
                 text = text.replace(f"${{{variable}}}", json.dumps(value.replace("${", "$${"))[1:-1])
         return dict(json.loads(text))
 
     def _sign_in(self, name: str) -> None:
         command = f"mcpzip auth login {name}"
-        if self._ask and self._confirm("It wants you to sign in. Do that now?"):
+        if self._questions.ask and self._questions.confirm("It wants you to sign in. Do that now?"):
             from mcpzip.cli.commands import run
 
             if run(["auth", "login", name, "--config", self._path]) == 0:
                 return
         console.say(f"To sign in: {command}")
+
+    # --- search ---
+
+    def set_search(self, semantic: str | None) -> bool:
+        """Sets how tools are found by meaning. semantic: as in the config; None to ask, where there are
+        servers and nothing is set. Returns whether what was given could be set.
+        """
+        step = SearchSettings(self._path, self._questions, check=self._check)
+        if semantic is not None:
+            return step.set_semantic(semantic)
+        if self._questions.ask and step.is_open():
+            step.ask()
+        return True
 
     # --- clients ---
 
@@ -230,7 +254,7 @@ class _Wizard:
                 continue
             if change is None:
                 continue
-            if names or self._confirm(f"Register mcpzip with {client.title} ({change.path})?"):
+            if names or self._questions.confirm(f"Register mcpzip with {client.title} ({change.path})?"):
                 changes.append(change)
                 titles.append(client.title)
         if changes:
@@ -252,32 +276,6 @@ class _Wizard:
             console.say("If something doesn't work: mcpzip doctor")
         else:
             console.say("Next: mcpzip add NAME -- COMMAND, or mcpzip init again.")
-
-    # --- questions ---
-
-    def _confirm(self, question: str, *, default: bool = True) -> bool:
-        return not self._ask or click.confirm(question, default=default, err=True)
-
-    def _read(self, question: str, default: str = "") -> str:
-        text: str = click.prompt(question, default=default, show_default=bool(default), err=True)
-        while text.lstrip().startswith("{") and not _is_json(text):  # a paste of several lines
-            line = click.prompt("", default="", show_default=False, prompt_suffix="", err=True)
-            if not line:
-                break
-            text += "\n" + line
-        return text
-
-    def _secret(self, question: str) -> str:
-        found: str = click.prompt(question, default="", show_default=False, hide_input=True, err=True)
-        return found.strip()
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_here(client: Client) -> bool:

@@ -58,6 +58,11 @@ class ConfigFile:
             data = self._edited(document, ["disabled"] if enabled else [], add, path)
         return self._change(data)
 
+    def set(self, path: tuple[str, ...], values: Mapping[str, object]) -> Change:
+        """Sets the members ``values`` of the object at ``path``; ``()`` is the whole config."""
+        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
+        return self._change(self._edited(self._document, (), texts, path))
+
     def _known(self, name: str) -> str:
         if name not in self._names:
             near = get_close_matches(name, self._names, n=3, cutoff=0.5)

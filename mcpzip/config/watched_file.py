@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Mapping
 
-from mcpzip.config.paths import trust_path
+from mcpzip.config.paths import DEFAULT, OTHER_DEFAULT, expand_home, trust_path
 from mcpzip.config.reading import load, read_file
 from mcpzip.config.schema import Config
 from mcpzip.model.errors import ConfigError
@@ -42,7 +42,7 @@ class WatchedFile:
         self._paths = (path, project, trust_path(path)) if project else (path,)
         self._handled: tuple[tuple[_Version, ...], _Contents] = ((), ())
         self._suspect: tuple[tuple[_Version, ...], _Contents] | None = None
-        self._is_pipe = self._had_file = False
+        self._is_pipe = self._had_file = self._told = False
 
     @property
     def data(self) -> bytes:
@@ -73,6 +73,8 @@ class WatchedFile:
 
         Raises ConfigError, once, for files that can't be used.
         """
+        if self.problem is not None and not self._told:
+            self._check_other_default()
         versions = self._versions()
         if self._is_pipe or (versions == self._handled[0] and not any(map(_is_recent, versions))):
             return None
@@ -93,6 +95,17 @@ class WatchedFile:
         self._handled, self._suspect = seen, None
         self._had_file = not isinstance(seen[1][0], str)
         return config
+
+    def _check_other_default(self) -> None:
+        """Raises ConfigError if mcpzip was started without a config, and now there is one at
+        `OTHER_DEFAULT`, whose folder is another than that of the files in use.
+        """
+        default, other = (os.path.abspath(expand_home(each, self._env)) for each in (DEFAULT, OTHER_DEFAULT))
+        if self.path == default and not os.path.lexists(default) and os.path.lexists(other):
+            self._told = True
+            raise ConfigError(
+                other, "", "it was written after mcpzip had started without a config", "restart your client"
+            )
 
     def _versions(self) -> tuple[_Version, ...]:
         return tuple(map(_version, self._paths))

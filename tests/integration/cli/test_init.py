@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 from helpers.driver import PATIENCE, Json, command, environment, run
+from mcpzip_fakes.embeddings import FakeEmbeddings
+from mcpzip_fakes.gemini import FakeGemini
 from mcpzip_fakes.launch import FakeServer
+from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
+from mcpzip_fakes.pytest_plugin import fake_gemini as fake_gemini
 
 from mcpzip.cli.commands import run as run_here
 
@@ -97,6 +101,7 @@ def test_from_nothing_to_a_first_answered_call(fake_mcp: Fake, home: Path) -> No
         [
             ("Add a server", f"claude mcp add shop -- env {line_for(shop)}"),
             ("Added shop with 1 tools", ""),
+            ("Set up more", ""),
             ("Register mcpzip with Cursor", "y"),
         ],
     )
@@ -119,7 +124,7 @@ def test_servers_of_clients_are_moved_and_left_if_the_person_says_no(home: Path)
     assert claude.read_text() == text
     assert not (home / ".config" / "compressed-mcp-proxy" / "config.json").exists()
     assert "mcpzip has 0 servers" in shown
-    converse(["init"], [("Move them", "y"), ("Add a server", "")])
+    converse(["init"], [("Move them", "y"), ("Add a server", ""), ("Set up more", "")])
     assert list(json.loads(claude.read_text())["mcpServers"]) == ["mcpzip"]
     assert config_of(home)["mcpServers"] == {"a": {"command": "a"}}
     run("migrate", "--undo")
@@ -135,7 +140,13 @@ def test_a_server_that_does_not_answer_is_told_and_added_only_on_request(home: P
     assert "no-such-program does not answer" in shown.replace("\r\n", " ")
     assert not (home / ".config" / "compressed-mcp-proxy" / "config.json").exists()
     converse(
-        ["init"], [("Add a server", "no-such-program x"), ("Add it all the same", "y"), ("Add a server", "")]
+        ["init"],
+        [
+            ("Add a server", "no-such-program x"),
+            ("Add it all the same", "y"),
+            ("Add a server", ""),
+            ("Set", ""),
+        ],
     )
     assert list(config_of(home)["mcpServers"]) == ["no-such-program"]
 
@@ -151,7 +162,12 @@ def test_a_secret_is_asked_for_without_an_echo(fake_mcp: Fake, home: Path) -> No
     }
     shown = converse(
         ["init"],
-        [("Add a server", json.dumps({"shop": entry})), ("SHOP_KEY", Hidden(secret)), ("Added shop", "")],
+        [
+            ("Add a server", json.dumps({"shop": entry})),
+            ("SHOP_KEY", Hidden(secret)),
+            ("Added shop", ""),
+            ("Set", ""),
+        ],
     )
     assert secret not in shown
     assert config_of(home)["mcpServers"]["shop"]["env"]["SHOP_KEY"] == secret
@@ -162,7 +178,7 @@ def test_a_secret_is_asked_for_without_an_echo(fake_mcp: Fake, home: Path) -> No
 def test_json_of_several_lines_can_be_pasted(fake_mcp: Fake, home: Path) -> None:
     shop = fake_mcp(name="shop", tools=[PAY])
     text = json.dumps({"mcpServers": {"shop": shop.config}}, indent=2)
-    converse(["init"], [("Add a server", text), ("Added shop", "")])
+    converse(["init"], [("Add a server", text), ("Added shop", ""), ("Set up more", "n")])
     assert list(config_of(home)["mcpServers"]) == ["shop"]
 
 
@@ -176,12 +192,66 @@ def test_for_a_screen_reader_there_is_text_and_nothing_else(
     (home / ".cursor").mkdir()
     shown = converse(
         ["init"],
-        [("Add a server", f"env {line_for(shop)}"), ("Added", ""), ("Register", "n")],
+        [("Add a server", f"env {line_for(shop)}"), ("Added", ""), ("Set up more", ""), ("Register", "n")],
         **plain,
     )
     typed = shown.replace("\r\n", "\n")
     assert CONTROL.sub("", typed) == typed
     assert not re.search("[─━│┃┏╭⠋⠙]", typed)
+
+
+@posix_only
+def test_an_embedding_server_and_a_gemini_key_are_tried_and_written(
+    fake_mcp: Fake,
+    fake_embeddings: Callable[..., FakeEmbeddings],
+    fake_gemini: Callable[..., FakeGemini],
+    home: Path,
+) -> None:
+    pytest.importorskip("google.genai")
+    key = "AIza-7f3b9a1c5d2e8f60"
+    meaning, google = fake_embeddings(), fake_gemini(key=key)
+    shop = fake_mcp(name="shop", tools=[PAY])
+    shown = converse(
+        ["init"],
+        [
+            ("Add a server", f"env {line_for(shop)}"),
+            ("Added", ""),
+            ("Set up more", "y"),
+            ("By meaning", meaning.url),
+            ("Gemini API key", Hidden(key)),
+        ],
+        GOOGLE_GEMINI_BASE_URL=google.url,
+    )
+    assert key not in shown
+    assert "The search uses Gemini" in shown
+    config = config_of(home)
+    assert config["search"] == {"semantic": meaning.url}
+    assert config["gemini_api_key"] == key
+    assert os.stat(home / ".config" / "compressed-mcp-proxy" / "config.json").st_mode & 0o077 == 0
+    shown = converse(["init"], [("Add a server", "")])
+    assert "Set up more" not in shown  # it is
+
+
+@posix_only
+def test_a_gemini_key_that_is_refused_is_told_and_not_written(
+    fake_mcp: Fake, fake_gemini: Callable[..., FakeGemini], home: Path
+) -> None:
+    pytest.importorskip("google.genai")
+    google, shop = fake_gemini(key="right"), fake_mcp(name="shop", tools=[PAY])
+    shown = converse(
+        ["init"],
+        [
+            ("Add a server", f"env {line_for(shop)}"),
+            ("Added", ""),
+            ("Set up more", "y"),
+            ("By meaning", ""),
+            ("Gemini API key", Hidden("wrong")),
+            ("Use it all the same", ""),
+        ],
+        GOOGLE_GEMINI_BASE_URL=google.url,
+    )
+    assert "Gemini does not answer: " in shown
+    assert list(config_of(home)) == ["mcpServers"]
 
 
 @posix_only
@@ -217,6 +287,22 @@ def test_a_script_moves_adds_and_registers(fake_mcp: Fake, home: Path) -> None:
     again = run("init", "--yes", "--client", "codex", "--client", "gemini")
     assert again.returncode == 0
     assert all(path.read_bytes() == data for path, data in before.items() if "cache" not in path.parts)
+
+
+def test_a_script_sets_how_tools_are_found_by_meaning(
+    home: Path, fake_embeddings: Callable[..., FakeEmbeddings], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["init", "--yes", "--no-register", "--no-check", "--server", "x"]
+    assert run_here([*words, "--semantic", "off"]) == 0
+    assert config_of(home)["search"] == {"semantic": "off"}
+    words = ["init", "--yes", "--no-register"]
+    assert run_here([*words, "--semantic", "nosuch"]) == 1
+    assert 'write "local"' in capsys.readouterr().err
+    with fake_embeddings() as meaning:
+        assert run_here([*words, "--semantic", meaning.url]) == 0
+    assert run_here([*words, "--semantic", meaning.url]) == 1
+    assert "does not answer" in capsys.readouterr().err
+    assert config_of(home)["search"] == {"semantic": meaning.url}
 
 
 def test_a_second_server_of_a_name_gets_another(fake_mcp: Fake, home: Path) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mcpzip.config.paths import config_path
 from mcpzip.config.project import approve
 from mcpzip.config.watched_file import COARSE, WatchedFile
 from mcpzip.model.errors import ConfigError
@@ -164,6 +166,22 @@ def test_mcpzip_starts_without_a_config_where_none_is_required(tmp_path: Path, c
     path.parent.mkdir(exist_ok=True)
     path.write_text(text("a"))
     assert servers(file) == ["a"]
+
+
+def test_a_config_in_the_other_folder_is_named_once_if_there_was_none(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    file = WatchedFile(config_path(None, env), env)
+    file.load(required=False)
+    other = tmp_path / ".config" / "mcpzip" / "config.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(text("a"))
+    with pytest.raises(ConfigError, match=re.escape(str(other)) + ".*restart"):
+        file.changed()
+    assert file.changed() is None
+    path = Path(file.path)
+    path.parent.mkdir(parents=True)
+    path.write_text(text("b"))
+    assert servers(file) == ["b"]
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"mcpServers": 1}'])
