@@ -119,6 +119,13 @@ def commands(session: nox.Session) -> None:
 
 
 @nox.session
+def config_keys(session: nox.Session) -> None:
+    """Writes the tables of keys in docs/config.md from the program."""
+    install(session)
+    session.run("python", "tools/config_keys.py")
+
+
+@nox.session
 def screenshots(session: nox.Session) -> None:
     """Makes docs/pictures/ from the real program; `-- --clients` those of real clients (nox -s clients)."""
     install(session)

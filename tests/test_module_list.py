@@ -32,6 +32,13 @@ def test_the_list_of_commands_is_up_to_date() -> None:
     assert current == tool["page"](), "run: python tools/commands.py"
 
 
+def test_the_tables_of_config_keys_are_up_to_date() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "config_keys.py"))
+    current = (ROOT / "docs" / "config.md").read_text("utf-8")
+    assert current.count("<!-- keys: ") == 5
+    assert current == tool["page"](), "run: python tools/config_keys.py"
+
+
 def test_every_module_says_what_it_is_for() -> None:
     page = (ROOT / "docs" / "modules.md").read_text("utf-8")
     assert re.findall(r"^\| `(\w+\.py)` \|  \|$", page, re.MULTILINE) == []

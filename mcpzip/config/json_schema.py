@@ -50,7 +50,7 @@ def config_schema() -> Schema:
             ),
             "search": {"anyOf": [{"$ref": "#/$defs/search"}, {"type": "null"}]},
             "idle_timeout_minutes": _number(
-                "Minutes without a call after which a connection is closed.",
+                "Minutes without a call after which a connection is closed (fractions too).",
                 IDLE_TIMEOUT / 60,
                 above=0,
                 most=LONGEST / 60,
@@ -114,8 +114,11 @@ def _server() -> Schema:
             "type": _transport(),
             "command": _text("The program to start; a leading ~ is the home folder."),
             "args": _texts("The program's arguments."),
-            "env": _text_members("Variables that are added to the environment that the server gets."),
-            "cwd": _text("The folder it runs in; a leading ~ is the home folder."),
+            "env": _text_members(
+                "Variables that are added to the environment that the server gets. With an empty "
+                "MCPZIP_SERVER, what the server started in a session of its own outlives it."
+            ),
+            "cwd": _text("The folder it runs in, else that of mcpzip; a leading ~ is the home folder."),
             "inheritEnv": _inherit_env(
                 "Which variables of mcpzip's environment the server gets in addition."
             ),
@@ -130,18 +133,21 @@ def _server() -> Schema:
                 "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/auth"}],
             },
             "disabled": _boolean("Whether the server is not used, and its tools not shown.", default=False),
-            "timeout": _number("Seconds a call of this server may take.", above=0, most=LONGEST),
+            "timeout": _number(
+                "Seconds a call of this server may take, else call_timeout_seconds.", above=0, most=LONGEST
+            ),
             "tools": _nullable(
                 _object(
                     "Which tools of the server are shown and can be called; * stands for anything.",
                     {
-                        "allow": _texts("Only these; [] is none."),
-                        "deny": _texts("Not these, even if allowed."),
+                        "allow": _texts("Only the tools that these globs match; [] is none, no key is all."),
+                        "deny": _texts("Not the tools that these globs match, even if allowed."),
                     },
                 )
             ),
             "pin": {
-                "description": "All tools (true), or these, are shown directly beside the meta-tools.",
+                "description": "All tools (true), or those that these globs match, are shown directly beside "
+                "the meta-tools.",
                 "anyOf": [{"type": ["boolean", "null"]}, {"type": "array", "items": {"type": "string"}}],
             },
             "boost": _number(
@@ -173,18 +179,22 @@ def _transport() -> Schema:
 
 def _auth() -> Schema:
     text = {
-        "client_id": "The client that was registered with the authorization server by hand.",
+        "client_id": "The client that was registered with the authorization server by hand; without it "
+        "mcpzip registers itself.",
         "client_secret": 'Its secret, best as a variable: "${SECRET}".',
-        "issuer": "The only authorization server to use.",
+        "issuer": "The only authorization server to use, else the one that the server names. Recommended "
+        "with a client_secret: otherwise the MCP server decides at the first sign-in who gets the secret.",
         "client_metadata_url": "The https address of a client ID metadata document, used as the client ID.",
-        "private_key": "For client_credentials: the path of a PEM file to sign with, instead of a secret.",
+        "private_key": "For client_credentials: the path of a PEM file to sign with, instead of a secret. It "
+        "needs the extra jwt.",
     }
     return _object(
         "What mcpzip can't discover about signing in to the server (OAuth 2.1).",
         {
             **{key: _text(description) for key, description in text.items()},
             "scope": {
-                "description": "The scopes to request: a string, or a list of strings.",
+                "description": "The scopes to request, else those that the server names: a string, or a list "
+                "of strings.",
                 "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
             },
             "grant": _choice(
@@ -217,13 +227,18 @@ def _search() -> Schema:
                 most=search.TOKENS[1],
             ),
             "learn": _boolean(
-                "Whether tools that were called successfully rank a little higher.", default=True
+                "Whether tools that were called successfully rank a little higher. The record stays on this "
+                "machine.",
+                default=True,
             ),
             "model": _text(
-                f'The Gemini model if there is a gemini_api_key, such as "{GEMINI_MODEL}"; "off": none.'
+                f'The Gemini model if there is a gemini_api_key, else "{GEMINI_MODEL}"; "off": none.'
             ),
             "llm_deadline_seconds": _number(
-                "Its deadline in seconds.", LLM_DEADLINE, above=0, most=search.LONGEST_DEADLINE
+                "Its deadline in seconds; after that the search answers without it.",
+                LLM_DEADLINE,
+                above=0,
+                most=search.LONGEST_DEADLINE,
             ),
             "semantic": {
                 "description": "How tools are found by meaning: a provider, the URL of an embedding server, "
@@ -236,11 +251,16 @@ def _search() -> Schema:
                 ],
             },
             "threshold": _number(
-                "The cosine similarity below which a tool found by its meaning alone is left out.",
+                "The cosine similarity below which a tool found by its meaning alone is left out, else the "
+                "tier's own.",
                 least=0,
                 most=1,
             ),
-            "details": _boolean("Whether the result of search_tools has scores in its _meta.", default=False),
+            "details": _boolean(
+                "Whether the result of search_tools has scores in its _meta, which some frameworks show to "
+                "the model.",
+                default=False,
+            ),
         },
     )
 
@@ -250,22 +270,31 @@ def _semantic() -> Schema:
         "How tools are found by meaning.",
         {
             "provider": _choice(get_args(Provider), "Who makes the embeddings; derived from the url."),
-            "url": _text("The complete URL of the embedding server."),
-            "model": _text("The embedding model."),
+            "url": _text(
+                "The complete URL of the embedding server, else Ollama's on this machine or OpenAI's."
+            ),
+            "model": _text(
+                "The embedding model, else nomic-embed-text (ollama) or text-embedding-3-small (openai)."
+            ),
             "api_key": _text("Sent as Authorization: Bearer …"),
             "dimensions": _integer(
-                "Dimensions to request from the server.",
+                "Dimensions to request from the server, else those of the model.",
                 least=search.DIMENSIONS[0],
                 most=search.DIMENSIONS[1],
             ),
             "deadline_seconds": _number(
-                "The deadline of a query in seconds.",
+                "The deadline of a query in seconds; after that the search answers without it.",
                 EMBEDDING_DEADLINE,
                 above=0,
                 most=search.LONGEST_DEADLINE,
             ),
-            "query_prefix": _text("Text that the model expects before a query."),
-            "document_prefix": _text("Text that the model expects before a tool."),
+            "query_prefix": _text(
+                "Text that the model expects before a query; known for nomic-embed-text and "
+                "mxbai-embed-large."
+            ),
+            "document_prefix": _text(
+                "Text that the model expects before a tool; known for nomic-embed-text."
+            ),
         },
     )
 
