@@ -146,6 +146,7 @@ def _connection(server: ServerConfig) -> ServerConfig:
         tools_deny=(),
         pin=(),
         boost=1.0,
+        share="auto",
         withheld_env=frozenset(),
         unset=(),
     )

@@ -156,6 +156,12 @@ def _server() -> Schema:
                 least=server.BOOST[0],
                 most=server.BOOST[1],
             ),
+            "share": _choice(
+                server.SHARE,
+                "Whether several clients use one process of the server: always, never, or as long as it asks "
+                "them nothing and keeps no state that is known of.",
+                "auto",
+            ),
         },
         "type",
         "url",

@@ -25,6 +25,7 @@ LONGEST = 365 * 86_400.0
 """The maximum of every timeout, in seconds."""
 
 Transport = Literal["stdio", "http", "sse"]
+Share = Literal["auto", "always", "never"]
 Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
 AuthGrant = Literal["authorization_code", "client_credentials"]
@@ -92,7 +93,8 @@ class ServerConfig:
     disabled: whether the server is ignored. timeout: seconds that a call may take; None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: globs that
     override it. pin: globs over the upstream's own tool names; these tools are also shown directly.
-    boost: how much search prefers the server's tools, 0.1 to 10.
+    boost: how much search prefers the server's tools, 0.1 to 10. share: whether several clients use one
+    connection to it: see `proxy.sharing`.
     inherit_env: globs over the variables of mcpzip's environment that the server inherits besides
     `system.environment.PASSED_ON`. withheld_env: variables to which only other servers refer; no glob matches
     them. problem: why the server can't be used and what to do, as a sentence; None if it can be used.
@@ -116,6 +118,7 @@ class ServerConfig:
     tools_deny: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     boost: float = 1.0
+    share: Share = "auto"
     inherit_env: tuple[str, ...] = ()
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import get_args
 
 from mcpzip.config.auth import (
     ALIASES,
@@ -19,7 +20,7 @@ from mcpzip.config.auth import (
 )
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
-from mcpzip.config.schema import LONGEST, ServerConfig, Transport
+from mcpzip.config.schema import LONGEST, ServerConfig, Share, Transport
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import referred
@@ -40,10 +41,11 @@ STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
 OTHER_NAMES = tuple(alias for key in ("type", *REMOTE_KEYS) for alias in ALIASES.get(key, ()))
 CONNECTION_KEYS = frozenset(("type", *STDIO_KEYS, *REMOTE_KEYS, *OTHER_NAMES))
-COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost")
+COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost", "share")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
 
+SHARE: tuple[Share, ...] = get_args(Share)
 BOOST = (0.1, 10)
 """Minimum and maximum of ``boost``."""
 
@@ -51,6 +53,7 @@ _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
 _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
 _INHERIT = 'write true, or a list of names of variables, such as ["GITHUB_*", "AWS_PROFILE"]'
+_SHARE = 'write "auto", "always" or "never"'
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
@@ -86,7 +89,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
     before = len(faults)
     unset.clear()
     transport = _transport(node)
-    disabled, timeout, tools, pin, boost = map(node.get, COMMON_KEYS)
+    disabled, timeout, tools, pin, boost, share = map(node.get, COMMON_KEYS)
     if tools:
         tools.object(_TOOLS, TOOLS_KEYS)
     server = ServerConfig(
@@ -98,6 +101,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
         tools_deny=_globs(tools.get("deny") if tools else None, name) or (),
         pin=_pin(pin, name),
         boost=boost.number_between(*BOOST) if boost else 1.0,
+        share=(share.choice(SHARE, _SHARE) if share else None) or "auto",
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     register_secrets(server, node)

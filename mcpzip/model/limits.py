@@ -209,6 +209,8 @@ CLIENT_CONFIG = 16 * MiB
 HANDSHAKE = 4 * MiB
 """The stored results of the early handshake. Larger ones are neither written nor used; then the loaded
 program answers."""
+SHARING = 1 * MiB
+"""The stored list of servers that ask their clients something. A larger file is not used."""
 RUN = 1 * MiB
 """The file by which `mcpzip status` finds a process. A larger one is ignored."""
 TRUST = 1 * MiB

@@ -6,7 +6,7 @@ anything has connections of its own, and what comes on one goes to the newest of
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from itertools import count
 
 from mcpzip.proxy.call import Call, CallEndedError, ask_client
@@ -17,6 +17,7 @@ from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import Origin
 from mcpzip.wire import (
+    INTERNAL_ERROR,
     REQUEST_CANCELLED,
     Era,
     JsonRpcError,
@@ -26,6 +27,10 @@ from mcpzip.wire import (
 
 _NOT_ABOUT_A_CALL = ("roots/list",)
 """What servers ask on their own account, whatever is under way."""
+AMBIGUOUS = RpcError(
+    INTERNAL_ERROR,
+    "Several clients use this connection, and nothing says which one is asked. mcpzip opens one for each.",
+)
 _NUMBERS = count(1)
 
 
@@ -62,6 +67,10 @@ class ClientBinding:
             return None
         # A modern client says with each request what it can be asked; a legacy server hears it once.
         return ("client", self._number, client.capabilities if client.era is Era.MODERN else b"")
+
+    @property
+    def is_isolated(self) -> bool:
+        return False
 
     @property
     def is_reused(self) -> bool:
@@ -137,9 +146,51 @@ class ClientBinding:
         return asking.result()
 
 
-def any_client() -> Origin:
+class IsolatedBinding(ClientBinding):
+    """A client that shares no connection to a server, whatever it and the server can do."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._key = ("isolated", self._number)
+
+    @property
+    def is_isolated(self) -> bool:
+        return True
+
+    @property
+    def key(self) -> Hashable:
+        # A modern client says with each request what it can be asked; a legacy server hears it once.
+        modern = self.client.era is Era.MODERN
+        return None if self.gone else (self._key, self.client.capabilities if modern else b"")
+
+
+class SharedBinding(ClientBinding):
+    """Clients with the same capabilities, on one connection to each server that asks them nothing."""
+
+    def __init__(self, capabilities: bytes, asked: Callable[[str, str, bytes | None], None]) -> None:
+        """asked: is told of each question, with its server, method and params."""
+        client = Client(capabilities=capabilities, has_session=False)
+        super().__init__(client, ("shared", capabilities))
+        self._asked = asked
+
+    def notified(self, server: str, method: str, params: bytes | None) -> None:
+        if self._is_of_one_client(server):
+            super().notified(server, method, params)
+
+    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
+        self._asked(server, method, params)
+        if self._is_of_one_client(server):
+            return await super().asked(server, method, params)
+        raise JsonRpcError(AMBIGUOUS)
+
+    def _is_of_one_client(self, server: str) -> bool:
+        """Whether all calls that are under way at ``server`` are of the same client."""
+        return len({id(call.client) for call in self._calls.get(server, ())}) == 1
+
+
+def any_client(asked: Callable[[str, str, bytes | None], None]) -> Origin:
     """On whose behalf servers are listed where clients come and go: some list the tools that ask something
     only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
+    asked: see `SharedBinding`.
     """
-    client = Client(capabilities=ALL_CAPABILITIES, has_session=False)
-    return Origin(bound_client=ClientBinding(client, "any client"), capabilities=ALL_CAPABILITIES)
+    return Origin(bound_client=SharedBinding(ALL_CAPABILITIES, asked), capabilities=ALL_CAPABILITIES)

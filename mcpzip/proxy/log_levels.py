@@ -5,7 +5,7 @@ them until it sets a level. A server may send more than is wanted; the rest is n
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.transport.base import BoundClient
@@ -41,12 +41,17 @@ class LogLevelSetter:
         self._pool = pool
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def set(self, binding: BoundClient, to: Callable[[str], bool] = lambda server: True) -> None:
-        """Sets the client's level at the servers that ``to`` accepts, by name."""
-        params = join_object({"level": quote(binding.log_level or "info")})
-        await self._pool.set_level(binding, params, SET_LEVEL_TIMEOUT, to)
+    async def set(
+        self, bindings: Sequence[BoundClient], to: Callable[[str], bool] = lambda server: True
+    ) -> None:
+        """Sets the level of the client with ``bindings`` at the servers that ``to`` accepts, by name."""
+        for binding in bindings:
+            params = join_object({"level": quote(binding.log_level or "info")})
+            await self._pool.set_level(binding, params, SET_LEVEL_TIMEOUT, to)
 
-    async def lower(self, client: Client, binding: BoundClient, level: str | None, server: str) -> None:
+    async def lower(
+        self, client: Client, bindings: Sequence[BoundClient], level: str | None, server: str
+    ) -> None:
         """Has all servers send what is wanted from ``level`` on, if they do not yet; waits for ``server``
         only.
         """
@@ -55,10 +60,10 @@ class LogLevelSetter:
         if client.log_level is not None and LOG_LEVELS.index(client.log_level) <= LOG_LEVELS.index(level):
             return
         client.log_level = level
-        task = asyncio.create_task(self.set(binding, lambda name: name != server))
+        task = asyncio.create_task(self.set(bindings, lambda name: name != server))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await self.set(binding, lambda name: name == server)
+        await self.set(bindings, lambda name: name == server)
 
     async def close(self) -> None:
         """Stops what is under way."""

@@ -124,7 +124,7 @@ class Passthrough:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            kept = self._pipeline.binding(client).subscriptions[server]
+            kept = self._pipeline.binding_to(client, server).subscriptions[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
             self._notifier.watch(client, place, shown, own=own)
@@ -181,9 +181,10 @@ class Passthrough:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        if not client.has_session or self._pipeline.binding(client).key is None:
+        binding = self._pipeline.binding_to(client, server) if client.has_session else None
+        if binding is None or binding.key is None or binding.is_reused:
             return False
-        greeting = await self._pool.server_info(server, self._pipeline.origin(client))
+        greeting = await self._pool.server_info(server, self._pipeline.origin(client, server))
         return greeting.dialect.era is Era.LEGACY
 
     async def _watch(self, server: str) -> dict[str, UpstreamError]:
@@ -194,12 +195,12 @@ class Passthrough:
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        had = self._pipeline.binding(client).subscriptions[server]
+        had = self._pipeline.binding_to(client, server).subscriptions[server]
         wanted = self._notifier.watches_of(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
-                origin = self._pipeline.origin(client)
+                origin = self._pipeline.origin(client, server)
                 try:
                     await self._pool.request(server, method, params, timeout=SUBSCRIBE_TIMEOUT, origin=origin)
                 except UpstreamRpcError:

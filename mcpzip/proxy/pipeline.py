@@ -14,13 +14,14 @@ from mcpzip.model.errors import (
 )
 from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
-from mcpzip.proxy.client_binding import ClientBinding
+from mcpzip.proxy.client_binding import ClientBinding, IsolatedBinding, SharedBinding
 from mcpzip.proxy.client_capabilities import missing_capability
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
 from mcpzip.proxy.input_required import for_modern_client, input_requests, is_input_required
 from mcpzip.proxy.log_levels import LogLevelSetter
 from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
+from mcpzip.proxy.sharing import Sharing
 from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Origin
 from mcpzip.transport.pool import Pool
@@ -38,6 +39,11 @@ FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 other.
 """
 
+SHARED, SHARED_UNUSED = 256, 8
+"""How many different capabilities clients on shared connections can have, and how many of those are kept that
+no client has any more: the next such client then finds its servers running.
+"""
+
 _NONE: Mapping[str, bytes] = MappingProxyType({})
 _CONTINUATION = ("inputResponses", "requestState")
 """Members of the params with which a modern request is made again."""
@@ -46,9 +52,11 @@ _CONTINUATION = ("inputResponses", "requestState")
 class CallPipeline:
     """Makes the requests of clients to upstreams. Everything runs on one event loop."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, sharing: Sharing) -> None:
+        self._pool, self._sharing = pool, sharing
         self._bindings: dict[Client, ClientBinding] = {}
+        self._isolated: dict[Client, IsolatedBinding] = {}
+        self._shared: dict[bytes, SharedBinding] = {}
         self.parked = ParkedCalls()
         self._exclusive = ExclusiveConnections(pool.forget, self.parked.make_room)
         self._levels = LogLevelSetter(pool)
@@ -59,13 +67,26 @@ class CallPipeline:
             self._bindings[client] = ClientBinding(client)
         return self._bindings[client]
 
+    def binding_to(self, client: Client, server: str) -> ClientBinding:
+        """The one with which a client of more than one request uses ``server``."""
+        match self._sharing.use(client, server):
+            case "own":
+                return self._isolated.setdefault(client, IsolatedBinding(client))
+            case "with equals":
+                if shared := self._shared.get(client.capabilities):
+                    return shared
+                if len(self._shared) < SHARED:
+                    shared = SharedBinding(client.capabilities, self._sharing.asked)
+                    return self._shared.setdefault(client.capabilities, shared)
+        return self.binding(client)
+
     def has_binding(self, client: Client) -> bool:
         """Whether anything was ever done for ``client``."""
         return client in self._bindings
 
-    def origin(self, client: Client) -> Origin:
-        """On whose behalf what is not part of a request of ``client`` is done for it."""
-        binding = self.binding(client) if client.has_session else None
+    def origin(self, client: Client, server: str = "") -> Origin:
+        """On whose behalf what is not part of a request of ``client`` is done for it. server: "" for any."""
+        binding = self.binding_to(client, server) if client.has_session else None
         return Origin(client.era, binding, client, client.capabilities, client.log_level)
 
     async def upstream_era(self, client: Client, server: str) -> Era:
@@ -73,18 +94,27 @@ class CallPipeline:
         UpstreamUnavailableError.
         """
         known = self._pool.speaks(server, client.era)
-        return known or (await self._pool.server_info(server, self.origin(client))).dialect.era
+        return known or (await self._pool.server_info(server, self.origin(client, server))).dialect.era
 
     async def set_level(self, client: Client) -> None:
         """Tells the servers to which ``client`` has connections of its own which log messages it wants."""
-        await self._levels.set(self.binding(client))
+        await self._levels.set(self._own_bindings(client))
+
+    def _own_bindings(self, client: Client) -> list[ClientBinding]:
+        isolated = self._isolated.get(client)
+        return [self.binding(client)] if isolated is None else [self.binding(client), isolated]
 
     async def remove_client(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
         self.parked.give_up_calls(client)
-        if binding := self._bindings.pop(client, None):
-            await self._pool.forget(binding)
-            binding.close()
+        for binding in (self._bindings.pop(client, None), self._isolated.pop(client, None)):
+            if binding is not None:
+                await self._pool.forget(binding)
+                binding.close()
+        used = {each.capabilities for each in self._bindings}
+        unused = [capabilities for capabilities in self._shared if capabilities not in used]
+        for capabilities in unused[:-SHARED_UNUSED]:
+            await self._pool.forget(self._shared.pop(capabilities))
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
@@ -100,7 +130,7 @@ class CallPipeline:
         client = exchange.client
         if client.era is Era.MODERN:
             return await self._for_modern(exchange, request)
-        call, binding = Call(exchange, request), self.binding(client)
+        call, binding = Call(exchange, request), self.binding_to(client, request.server)
         result = await self._upstream(call, binding, exchange, _NONE, request.timeout)
         # One of the legacy era can't ask so: a long result of it is not looked through.
         if self._pool.speaks(request.server, client.era) is Era.LEGACY or not is_input_required(result):
@@ -226,8 +256,8 @@ class CallPipeline:
         if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
             raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
         if client.has_session:
-            binding = self.binding(client)
-            await self._levels.lower(client, binding, exchange.log_level, server)
+            await self._levels.lower(client, self._own_bindings(client), exchange.log_level, server)
+            binding = self.binding_to(client, server)
             return await self._upstream(call, binding, exchange, continuation, timeout)
         shares = exchange.log_level is None and not client.is_interactive
         if shares or await self.upstream_era(client, server) is Era.MODERN:

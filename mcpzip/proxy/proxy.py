@@ -29,6 +29,7 @@ from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
+from mcpzip.proxy.sharing import Sharing
 from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.status import ServerStatus, failures, statuses
 from mcpzip.proxy.tool_caller import ToolCaller
@@ -87,7 +88,8 @@ class Proxy:
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
-        self._pipeline = CallPipeline(self._pool)
+        self._sharing = Sharing(current)
+        self._pipeline = CallPipeline(self._pool, self._sharing)
         self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier)
         self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
         self.resolver = NameResolver(current, self._catalog_state, self._first_listings, self._pool)
@@ -129,7 +131,7 @@ class Proxy:
         connections.
         """
         if client is None:
-            self._default_origin = any_client()
+            self._default_origin = any_client(self._sharing.asked)
         elif client.era is not None:
             self._default_origin = self._pipeline.origin(client)
         indexing = self._catalog_state.start_indexing()
@@ -165,7 +167,9 @@ class Proxy:
         await self.passthrough.close()
         await self._pipeline.close()
         # At the same time, so that the catalog is saved before an impatient client kills mcpzip.
-        await asyncio.gather(self._catalog_state.close(), self._pool.close(), self._tool_search.close())
+        await asyncio.gather(
+            self._catalog_state.close(), self._pool.close(), self._tool_search.close(), self._sharing.close()
+        )
 
     # --- edits of the config ---
 
@@ -244,8 +248,10 @@ class Proxy:
         """Passes a notification of ``client`` on to every server that it has a connection of its own to."""
         if not self._pipeline.has_binding(client):
             return
-        binding = self._pipeline.binding(client)
-        notifications = (self._pool.notify(name, binding, method, params) for name in self._enabled)
+        notifications = (
+            self._pool.notify(name, self._pipeline.binding_to(client, name), method, params)
+            for name in self._enabled
+        )
         await asyncio.gather(*notifications)
 
     # --- changes ---

@@ -1,4 +1,4 @@
-"""One client on stdio: parses its messages and sends ours. It does no I/O of its own, but runs tasks.
+"""One client on a stream: parses its messages and sends ours. It does no I/O of its own, but runs tasks.
 
 The client's first request decides the era (spec: basic/versioning). Every request gets exactly one response,
 or none if the client cancelled it. Requests run concurrently, and reading never waits for one.
@@ -53,15 +53,18 @@ class Session:
         send: Callable[[bytes], None],
         tell: Callable[[bytes], None] | None = None,
         full: Callable[[], bool] = lambda: False,
+        *,
+        is_only_client: bool = True,
     ) -> None:
         """send: sends a frame to the client. tell: the same for notifications, which may be dropped (default:
-        ``send``). full: whether so much waits for the client that it is sent no requests.
+        ``send``). full: whether so much waits for the client that it is sent no requests. is_only_client:
+        whether the proxy serves nobody else.
         """
         self._endpoint, self._send, self._full = endpoint, send, full
         self._send_if_room = tell or send
         self._peer = Peer(role=Role.SERVER)
         self._client_requests = ClientRequests(self._peer)
-        self.client = Client(notify=self._tell, request=self._ask, is_only_client=True)
+        self.client = Client(notify=self._tell, request=self._ask, is_only_client=is_only_client)
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
         self._opened = asyncio.Event()

@@ -92,6 +92,10 @@ class BoundClient(Protocol):
     def key(self) -> Hashable: ...
 
     @property
+    def is_isolated(self) -> bool:
+        """Whether it has connections of its own to modern servers, too."""
+
+    @property
     def is_reused(self) -> bool:
         """Whether different clients use it one after another."""
 

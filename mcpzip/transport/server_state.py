@@ -173,8 +173,10 @@ class ServerState:
     def key(self, origin: Origin) -> PoolKey:
         """The key of the connection that serves ``origin``."""
         era = self.eras.get(origin.era, origin.era)
+        client = origin.bound_client
         # A modern connection is no session: every client can share it.
-        return era, None if origin.bound_client is None or era is Era.MODERN else origin.bound_client.key
+        shared = client is None or (era is Era.MODERN and not client.is_isolated)
+        return era, None if client is None or shared else client.key
 
     def remove(self, entry: PoolEntry) -> None:
         """Removes the entry's connection, and the entry unless a new connection is being opened for it."""

@@ -49,8 +49,10 @@ def upstream(folder: Path, name: str, era: str) -> Json:
 class Wire:
     """A client on a stream of its own, as over stdio."""
 
-    def __init__(self, endpoint: Endpoint, capabilities: Json, modern: bool) -> None:
-        self.session = Session(endpoint, self._hear)
+    def __init__(
+        self, endpoint: Endpoint, capabilities: Json, modern: bool, *, is_only_client: bool = True
+    ) -> None:
+        self.session = Session(endpoint, self._hear, is_only_client=is_only_client)
         self.heard: list[Json] = []
         self._lines: list[bytes] = []
         self._ids = itertools.count(1)
@@ -118,15 +120,20 @@ class Bridge:
         self.proxy, self.endpoint = proxy, Endpoint(proxy)
         self.sessions: list[Session] = []
 
-    def modern(self, **capabilities: object) -> Wire:
-        wire = Wire(self.endpoint, capabilities, modern=True)
+    def modern(self, *, is_only_client: bool = True, **capabilities: object) -> Wire:
+        wire = Wire(self.endpoint, capabilities, modern=True, is_only_client=is_only_client)
         self.sessions.append(wire.session)
         return wire
 
-    async def legacy(self, **capabilities: object) -> Wire:
-        wire = Wire(self.endpoint, {}, modern=False)
+    async def legacy(self, *, is_only_client: bool = True, **capabilities: object) -> Wire:
+        wire = Wire(self.endpoint, {}, modern=False, is_only_client=is_only_client)
         self.sessions.append(wire.session)
         return await wire.begin(capabilities)
+
+    def has_asked(self, name: str = "up") -> None:
+        """The upstream is known to ask its clients: each has it to itself from now on."""
+        for method in ("sampling/createMessage", "roots/list", "elicitation/create"):
+            self.proxy._sharing.asked(name, method, None)
 
     def lines(self, name: str = "up") -> list[Json]:
         """What the upstream ``name`` has got so far."""
@@ -164,11 +171,14 @@ class Bridge:
 
 
 @asynccontextmanager
-async def bridged(folder: Path, *eras: str, **keys: Any) -> AsyncIterator[Bridge]:
-    """mcpzip in front of an upstream of each of these eras (legacy): "up", "up2" and so on."""
+async def bridged(folder: Path, *eras: str, server: Json | None = None, **keys: Any) -> AsyncIterator[Bridge]:
+    """mcpzip in front of an upstream of each of these eras (legacy): "up", "up2" and so on. server: more of
+    their configs.
+    """
+    names = [f"up{number if number > 1 else ''}" for number in range(1, len(eras or (0,)) + 1)]
     others = {
-        f"up{number if number > 1 else ''}": upstream(folder, f"up{number if number > 1 else ''}", era)
-        for number, era in enumerate(eras or ("legacy",), 1)
+        name: {**upstream(folder, name, era), **(server or {})}
+        for name, era in zip(names, eras or ("legacy",), strict=True)
     }
     async with proxy_of(folder, others=others, **{"expose": "direct", **keys}) as proxy:
         bridge = Bridge(folder, proxy)

@@ -83,6 +83,7 @@ async def two_sessions(
 
 async def test_nothing_is_kept_of_a_session_that_ended(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
+        bridge.has_asked()
         async with bridge.web() as web:
             session = await web.session(capabilities={"sampling": {}})
             await session.call("up__run", 3, arguments={})
@@ -97,6 +98,7 @@ async def test_nothing_is_kept_of_a_session_that_ended(tmp_path: Path) -> None:
 
 async def test_a_session_that_ends_while_its_connection_opens(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge, bridge.web() as web:
+        bridge.has_asked()
         session = await web.session(capabilities={"sampling": {}})
         async with session.calling("up__look", 3, arguments={"do": [["hang"]]}):
             await comes_true(lambda: len(bridge.proxy._pool._states["up"].entries) == 2)
@@ -112,6 +114,7 @@ async def test_a_connection_that_was_lost_is_not_opened_again_for_who_has_left(
     """It was, and stayed open for ever: what had been subscribed to was still remembered."""
     monkeypatch.setattr(pools, "REOPEN", 3.0)
     async with bridged(tmp_path) as bridge, bridge.web() as web:
+        bridge.has_asked()
         session = await web.session(capabilities={"sampling": {}})
         await subscribe(session, URI)
         os.kill(pids(bridge)[-1], 9)
@@ -224,6 +227,7 @@ async def test_one_that_listens_to_what_is_refused_spoils_no_other_subscription(
 async def test_a_client_is_told_once_though_it_is_heard_of_twice(tmp_path: Path) -> None:
     """One with a connection of its own heard of others' subscriptions, too."""
     async with bridged(tmp_path) as bridge, two_sessions(bridge, {"sampling": {}}, {}) as (own, shared):
+        bridge.has_asked()
         for session in (own, shared):
             await subscribe(session, URI)
         do = [["say", "notifications/resources/updated", {"uri": URI}]]
@@ -350,6 +354,7 @@ async def test_forgetting_and_closing_at_once_leaves_nothing(tmp_path: Path) -> 
 
 async def test_many_clients_come_and_go_and_the_answers_are_right(tmp_path: Path) -> None:
     async with bridged(tmp_path, "legacy", "modern") as bridge, bridge.web() as web:
+        bridge.has_asked()
 
         async def one(number: int) -> None:
             session = await web.session(capabilities={"roots": {}} if number % 2 else {})

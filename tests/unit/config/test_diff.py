@@ -115,13 +115,23 @@ OTHER_SERVER: dict[str, Any] = {
     "tools_deny": ("x",),
     "pin": ("x",),
     "boost": 2.0,
+    "share": "never",
     "inherit_env": ("X",),
     "withheld_env": frozenset("X"),
     "problem": "x",
     "unset": ("X",),
     "written": "{}",
 }
-KEEPS_ITS_CONNECTION = {"unset", "timeout", "tools_allow", "tools_deny", "pin", "boost", "withheld_env"}
+KEEPS_ITS_CONNECTION = {
+    "unset",
+    "timeout",
+    "tools_allow",
+    "tools_deny",
+    "pin",
+    "boost",
+    "share",
+    "withheld_env",
+}
 
 
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(ServerConfig) if f.name != "name"])

@@ -1,0 +1,62 @@
+"""Servers whose processes keep what one client did, so that another client must not use them (pure).
+
+The rule: only what is known to keep such a state is here, by the name of its package or program: browsers
+(their page), shells and interpreters (their session), and those that follow one line of thought or one
+project. All others are shared until they ask a client something.
+"""
+
+import re
+from collections.abc import Iterable
+
+STATEFUL = frozenset(
+    {
+        # browsers
+        "@playwright/mcp",
+        "@executeautomation/playwright-mcp-server",
+        "playwright-mcp",
+        "mcp-playwright",
+        "@modelcontextprotocol/server-puppeteer",
+        "puppeteer-mcp-server",
+        "chrome-devtools-mcp",
+        "@browsermcp/mcp",
+        "@browserbasehq/mcp",
+        "@browserbasehq/mcp-server-browserbase",
+        "browser-use",
+        "browser-use-mcp-server",
+        "mcp-selenium",
+        "@angiejones/mcp-selenium",
+        # shells, terminals, interpreters, debuggers
+        "@wonderwhy-er/desktop-commander",
+        "desktop-commander",
+        "mcp-server-commands",
+        "mcp-shell-server",
+        "mcp-interactive-terminal",
+        "iterm-mcp",
+        "jupyter-mcp-server",
+        "mcp-server-jupyter",
+        "ipython-mcp",
+        "mcp-run-python",
+        "mcp-python-repl",
+        "@pydantic/mcp-run-python",
+        "mcp-debugger",
+        # one line of thought, one project
+        "@modelcontextprotocol/server-sequential-thinking",
+        "mcp-sequentialthinking-tools",
+        "serena",
+        "serena-agent",
+        "serena-mcp-server",
+    }
+)
+
+_PACKAGE = re.compile(
+    r"(?:git\+)?(?:https?://\S*/)?(@?[A-Za-z0-9._/-]+?)(?:\.git|\.exe|\.cmd)?(?:[@=<>~\[].*)?"
+)
+
+
+def is_stateful(command: str, args: Iterable[str]) -> bool:
+    """Whether the server that is started with these words is one of `STATEFUL`."""
+    for word in (re.split(r"[\\/]", command)[-1], *args):
+        found = _PACKAGE.fullmatch(word[:200])
+        if found is not None and found.group(1).lower() in STATEFUL:
+            return True
+    return False
