@@ -16,6 +16,8 @@ LIVE: Mapping[str, Callable[[Config], object]] = {
     "idle_timeout_minutes": lambda config: config.idle_timeout,
     "call_timeout_seconds": lambda config: config.call_timeout,
     "expose": lambda config: config.expose,
+    "shared": lambda config: config.shared,
+    "daemon.idle_minutes": lambda config: config.daemon_idle,
     "search.default_limit": lambda config: config.search.default_limit,
     "search.max_tokens": lambda config: config.search.max_tokens,
     "search.details": lambda config: config.search.details,
@@ -26,6 +28,7 @@ AT_START: Mapping[str, Callable[[Config], object]] = {
     "gemini_api_key": lambda config: config.gemini_api_key,
     "log.level": lambda config: config.log_level,
     "auth.store": lambda config: config.auth_store,
+    "daemon.http": lambda config: config.daemon_http,
     "search.learn": lambda config: config.search.learn,
     "search.model": lambda config: config.search.model,
     "search.llm_deadline_seconds": lambda config: config.search.llm_deadline,
@@ -123,6 +126,7 @@ def applicable(running: Config, edited: Config) -> Config:
         search=search,
         gemini_api_key=running.gemini_api_key,
         auth_store=running.auth_store,
+        daemon_http=running.daemon_http,
         log_level=running.log_level,
     )
 

@@ -15,6 +15,7 @@ from mcpzip.config import auth, reading, search, server
 from mcpzip.config.auth import ALIASES
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
+    DAEMON_IDLE,
     DEFAULT_LIMIT,
     EMBEDDING_DEADLINE,
     GEMINI_MODEL,
@@ -89,6 +90,28 @@ def config_schema() -> Schema:
                     },
                 )
             ),
+            "shared": _boolean(
+                "Whether the agents of this user are served by one process, the daemon; else each mcpzip serve "
+                "serves its agent itself.",
+                default=True,
+            ),
+            "daemon": _nullable(
+                _object(
+                    "The daemon.",
+                    {
+                        "idle_minutes": _number(
+                            "Minutes that it stays after its last agent has left; 0: it ends at once.",
+                            DAEMON_IDLE / 60,
+                            least=0,
+                            most=reading.LONGEST_IDLE,
+                        ),
+                        "http": _text(
+                            "The address at which it also serves clients over HTTP, [HOST:]PORT; a HOST "
+                            "beyond loopback needs the variable MCPZIP_TOKEN."
+                        ),
+                    },
+                )
+            ),
             "inheritEnv": _inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": _choice(
                 reading.EXPOSE,
@@ -158,8 +181,9 @@ def _server() -> Schema:
             ),
             "share": _choice(
                 server.SHARE,
-                "Whether several clients use one process of the server: always, never, or as long as it asks "
-                "them nothing and keeps no state that is known of.",
+                "Whether several clients use one process of the server: always; never; those in the same "
+                "working folder (per-cwd); or as long as it asks them nothing, keeps no state that is known "
+                "of, and is not started with relative paths, which means per-cwd (auto).",
                 "auto",
             ),
         },

@@ -18,6 +18,7 @@ from mcpzip.config.node import TEXT, Node, Source
 from mcpzip.config.project import TrustError, read_project, trust_of
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
+    DAEMON_IDLE,
     IDLE_TIMEOUT,
     LONGEST,
     Config,
@@ -36,8 +37,12 @@ from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon"),
 )
+DAEMON_KEYS = ("idle_minutes", "http")
+LONGEST_IDLE = 7 * 24 * 60
+"""Minutes."""
+_ADDRESS = 'write an address, such as "127.0.0.1:8931"'
 
 EXPOSE: tuple[Expose, ...] = get_args(Expose)
 PROJECT_FOLDER = "MCPZIP_PROJECT_DIR"
@@ -91,6 +96,10 @@ def parse(
     top = Node(source, "", decode(data, path)).object(f"write an object, such as {EXAMPLE}", KEYS)
     servers = _servers(top, project, strict=strict)
     idle, call, key = map(top.get, ("idle_timeout_minutes", "call_timeout_seconds", "gemini_api_key"))
+    shared, daemon = top.get("shared"), top.get("daemon")
+    if daemon:
+        daemon.object('write an object, such as {"idle_minutes": 5}', DAEMON_KEYS)
+    daemon_idle, daemon_http = (daemon.get(key) if daemon else None for key in DAEMON_KEYS)
     in_file = _text(key)
     secret = env.get(GEMINI_KEY, "").strip() or in_file
     config = Config(
@@ -101,6 +110,9 @@ def parse(
         call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
         gemini_api_key=Secret(secret) if secret else None,
         expose=_expose(top.get("expose"), servers),
+        shared=shared.boolean() if shared else True,
+        daemon_idle=60 * daemon_idle.number_between(0, LONGEST_IDLE) if daemon_idle else DAEMON_IDLE,
+        daemon_http=daemon_http.text(_ADDRESS).strip() if daemon_http else "",
         auth_store=read_auth_store(top.get("auth")),
         log_level=_log_level(top.get("log"), source),
     )

@@ -18,14 +18,14 @@ GEMINI_MODEL = "gemini-flash-lite-latest"
 LLM_DEADLINE, EMBEDDING_DEADLINE = 3.0, 1.5
 """Seconds."""
 
-IDLE_TIMEOUT, CALL_TIMEOUT = 300.0, 120.0
+IDLE_TIMEOUT, CALL_TIMEOUT, DAEMON_IDLE = 300.0, 120.0, 300.0
 """Seconds."""
 
 LONGEST = 365 * 86_400.0
 """The maximum of every timeout, in seconds."""
 
 Transport = Literal["stdio", "http", "sse"]
-Share = Literal["auto", "always", "never"]
+Share = Literal["auto", "always", "never", "per-cwd"]
 Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
 AuthGrant = Literal["authorization_code", "client_credentials"]
@@ -218,6 +218,9 @@ class SearchConfig:
 class Config:
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
+    shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
+    daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
+    the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
     of the project's file that is used too, or "". project_servers: the names of the servers in it. notes:
     those warnings that `proxy_status` gives too.
@@ -230,6 +233,9 @@ class Config:
     call_timeout: float = CALL_TIMEOUT
     gemini_api_key: Secret | None = None
     expose: Expose = "meta"
+    shared: bool = True
+    daemon_idle: float = DAEMON_IDLE
+    daemon_http: str = ""
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ _TYPE = 'write "stdio", "http" or "sse"'
 _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
 _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
 _INHERIT = 'write true, or a list of names of variables, such as ["GITHUB_*", "AWS_PROFILE"]'
-_SHARE = 'write "auto", "always" or "never"'
+_SHARE = 'write "auto", "always", "never" or "per-cwd"'
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)

@@ -67,7 +67,7 @@ def test_with_defaults_every_key_that_has_one_is_there(config: Path, capsys) -> 
     write(config, {"b": {"command": "b", "boost": 2}}, search={"default_limit": 7})
     assert run(["config", "show", "--defaults"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["mcpServers"]["b"] == {"command": "b", "boost": 2, "disabled": False}
+    assert shown["mcpServers"]["b"] == {"command": "b", "boost": 2, "disabled": False, "share": "auto"}
     assert shown["call_timeout_seconds"] == 120
     assert (shown["search"]["default_limit"], shown["search"]["max_tokens"]) == (7, 1500)
 
