@@ -34,6 +34,12 @@ LONGEST_TURNS = "MCPZIP_TEST_LONGEST_TURNS"
 """Names the file in which `helpers/event_loop_watchdog.py` keeps the longest turns of the event loop."""
 
 
+THROUGH_DAEMON = "MCPZIP_TEST_THROUGH_DAEMON"
+"""Set, every `mcpzip serve` that a test starts is served by a daemon: ``MCPZIP_TEST_THROUGH_DAEMON=1 pytest
+tests/integration/serve``.
+"""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """One file for all test processes."""
     if LONGEST_TURNS not in os.environ:
@@ -63,6 +69,8 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
+    if THROUGH_DAEMON not in os.environ:
+        monkeypatch.setenv("MCPZIP_DAEMON", "off")  # tests of the daemon delete it
     for name in _PROXIES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -1,7 +1,7 @@
 """The entry point.
 
-The rule: a client waits for `serve` to start, so `serve` imports only `server.early_handshake`; the other
-commands may import anything.
+The rule: a client waits for `serve` to start, and `serve` for the daemon, so these import only `server.shim`
+and `server.daemon.main`; the other commands may import anything.
 """
 
 import sys
@@ -17,27 +17,41 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> int:
-    config = _plain_serve(argv)
-    if config is not False:
-        from mcpzip.server.early_handshake import main as serve
+    words, config, alone = _plain(argv)
+    if words == ["serve"]:
+        from mcpzip.server.shim import main as serve
 
-        return serve(config)
+        return serve(config, alone=alone)
+    if words == ["daemon", "run"]:
+        from mcpzip.server.daemon.main import main as run_daemon
+
+        return run_daemon(config)
     from mcpzip.cli.commands import run
 
     return run(argv)
 
 
-def _plain_serve(argv: list[str]) -> "str | Literal[False] | None":
-    """The FILE of a plain `serve [--config FILE]`, None without one; False for any other command line."""
-    match argv:
-        case ["serve"]:
-            return None
-        case ["serve", ("--config" | "-c"), path] | [("--config" | "-c"), path, "serve"]:
-            return path
-        case ["serve", option] if option.startswith("--config="):
-            return option.removeprefix("--config=")
-        case _:
-            return False
+def _plain(argv: list[str]) -> "tuple[list[str], str | None, bool]":
+    """The words of the command line without its options, the FILE of ``--config FILE``, and whether it says
+    ``--no-daemon``; no words for a command line with any other option.
+    """
+    words: list[str] = []
+    config, alone = None, False
+    rest = iter(argv)
+    for word in rest:
+        if word in ("--config", "-c") and config is None:
+            config = next(rest, None)
+            if config is None:
+                return [], None, False
+        elif word.startswith("--config=") and config is None:
+            config = word.removeprefix("--config=")
+        elif word == "--no-daemon" and words == ["serve"]:
+            alone = True
+        elif word.startswith("-"):
+            return [], None, False
+        else:
+            words.append(word)
+    return words, config, alone
 
 
 def _crashed(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
@@ -50,7 +64,6 @@ def _crashed(kind: "type[BaseException]", error: BaseException, trace: "Tracebac
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Literal
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from mcpzip.cli.parameters import config_option, examples
     )
 )
 @config_option
+@click.option("--no-daemon", "alone", is_flag=True, help="Serve without the daemon, in this process.")
 @click.option("--http", "address", metavar="[HOST:]PORT", help="Serve over HTTP; port 0 picks a free one.")
 @click.option(
     "--token-file",
@@ -30,12 +31,16 @@ from mcpzip.cli.parameters import config_option, examples
 )
 def serve(
     config: str | None,
+    alone: bool,
     address: str | None,
     token_file: str | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
 ) -> int:
     """Serve your agent over stdio: the command to put into its MCP settings.
+
+    All agents are served by one process in the background, the daemon, which starts and ends by itself:
+    mcpzip ps shows it.
 
     With --http it serves many agents at http://HOST:PORT/mcp, until SIGTERM or Ctrl-C. Without a HOST only
     this machine can connect; any other HOST needs a token.
@@ -48,6 +53,6 @@ def serve(
         return serve_http(config, HttpOptions(address, token_file, hosts, origins))
     if token_file or hosts or origins:
         raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
-    from mcpzip.server.early_handshake import main
+    from mcpzip.server.shim import main
 
-    return main(config)
+    return main(config, alone=alone)

@@ -91,8 +91,8 @@ def config_schema() -> Schema:
                 )
             ),
             "shared": _boolean(
-                "Whether the agents of this user are served by one process, the daemon; else each mcpzip serve "
-                "serves its agent itself.",
+                "Whether the agents of this user are served by one process, the daemon; else each mcpzip "
+                "serve serves its agent itself.",
                 default=True,
             ),
             "daemon": _nullable(

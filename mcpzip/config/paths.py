@@ -100,6 +100,17 @@ def run_folder(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "run")
 
 
+def daemon_path(config_path: str, project: str, host: str) -> str:
+    """The path, without its ending, of the files of the daemon that serves this config on the machine
+    ``host``: its lock, and its socket if that has no longer path than a socket may have. project: the path of
+    the project's file, or "".
+    """
+    from zlib import crc32
+
+    key = f"{host}\n{state_path(config_path, project)}".encode("utf-8", "surrogateescape")
+    return os.path.join(run_folder(config_path), f"daemon-{crc32(key):08x}{crc32(key[::-1]):08x}")
+
+
 def trust_path(config_path: str) -> str:
     """The file that lists the trusted projects."""
     return os.path.join(os.path.dirname(config_path), "trust", "projects.json")

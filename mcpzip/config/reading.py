@@ -115,6 +115,9 @@ def parse(
         daemon_http=daemon_http.text(_ADDRESS).strip() if daemon_http else "",
         auth_store=read_auth_store(top.get("auth")),
         log_level=_log_level(top.get("log"), source),
+        variables=frozenset(
+            (GEMINI_KEY, *referred(top.value), *(referred(project.value) if project else ()))
+        ),
     )
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *source.faults)

@@ -222,8 +222,9 @@ class Config:
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
-    of the project's file that is used too, or "". project_servers: the names of the servers in it. notes:
-    those warnings that `proxy_status` gives too.
+    of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
+    of the environment, to which the files refer, or that override a setting. notes: those warnings that
+    `proxy_status` gives too.
     """
 
     path: str
@@ -241,6 +242,7 @@ class Config:
     warnings: tuple[str, ...] = ()
     project: str = ""
     project_servers: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
     @property

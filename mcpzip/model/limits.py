@@ -200,6 +200,12 @@ OWN_CONNECTIONS = 256
 """Connections (on stdio: processes) that belong to one client, besides the shared one of each server. For one
 more, the one that was idle longest is closed; if all are in use, the call fails with an error."""
 
+DAEMON_CLIENTS = 1_000
+"""Agents that the daemon serves at the same time. Further ones are served without it."""
+GREETING = 4 * MiB
+"""What a `mcpzip serve` says to the daemon before the messages of its client; settings that are told again
+count extra. A longer greeting is not answered."""
+
 # --- a file -------------------------------------------------------------------------------------------------
 
 CONFIG = 16 * MiB

@@ -165,32 +165,55 @@ class IsolatedBinding(ClientBinding):
 
 
 class SharedBinding(ClientBinding):
-    """Clients with the same capabilities, on one connection to each server that asks them nothing."""
+    """Clients with the same capabilities, on one connection to each server that asks them nothing.
 
-    def __init__(self, capabilities: bytes, asked: Callable[[str, str, bytes | None], None]) -> None:
-        """asked: is told of each question, with its server, method and params."""
+    members: the clients that use it.
+    """
+
+    def __init__(
+        self,
+        capabilities: bytes,
+        asked: Callable[[str, str, bytes | None], None],
+        folder: str | None = None,
+    ) -> None:
+        """asked: is told of each question, with its server, method and params. folder: the working folder
+        that all of them have; None if theirs may differ.
+        """
         client = Client(capabilities=capabilities, has_session=False)
-        super().__init__(client, ("shared", capabilities))
+        super().__init__(client, ("shared", capabilities, folder))
+        self.members: set[Client] = set()
         self._asked = asked
 
     def notified(self, server: str, method: str, params: bytes | None) -> None:
-        if self._is_of_one_client(server):
+        client = self._only_client(server)
+        if client is None:
+            return
+        if self._calls.get(server):
             super().notified(server, method, params)
+        elif method != "notifications/message" or is_wanted(params, client, None):
+            client.notify(method, params)
 
     async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
         self._asked(server, method, params)
-        if self._is_of_one_client(server):
+        client = self._only_client(server)
+        if client is None:
+            raise JsonRpcError(AMBIGUOUS)
+        if self._calls.get(server):
             return await super().asked(server, method, params)
-        raise JsonRpcError(AMBIGUOUS)
+        return await ask_client(client.request, client.capabilities, method, params)
 
-    def _is_of_one_client(self, server: str) -> bool:
-        """Whether all calls that are under way at ``server`` are of the same client."""
-        return len({id(call.client) for call in self._calls.get(server, ())}) == 1
+    def _only_client(self, server: str) -> Client | None:
+        """The client of all calls that are under way at ``server``, or, without calls, the only one there is;
+        None if it could be any of several.
+        """
+        clients = {call.client for call in self._calls.get(server, ())} or self.members
+        return next(iter(clients)) if len(clients) == 1 else None
 
 
-def any_client(asked: Callable[[str, str, bytes | None], None]) -> Origin:
+def any_client(asked: Callable[[str, str, bytes | None], None], folder: str | None = None) -> Origin:
     """On whose behalf servers are listed where clients come and go: some list the tools that ask something
     only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
-    asked: see `SharedBinding`.
+    asked: see `SharedBinding`. folder: see `Origin`.
     """
-    return Origin(bound_client=SharedBinding(ALL_CAPABILITIES, asked), capabilities=ALL_CAPABILITIES)
+    binding = SharedBinding(ALL_CAPABILITIES, asked)
+    return Origin(bound_client=binding, capabilities=ALL_CAPABILITIES, folder=folder)

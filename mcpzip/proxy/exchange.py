@@ -40,7 +40,8 @@ class Client:
     era: how it speaks, None where that means nothing (a command). capabilities: what it can be asked, JSON
     text, as it declared it. lasting: whether it is more than one request. tell: what is said to it outside
     any request. ask: the same for questions, None where there is no such way. log_level: the lowest level of
-    log messages it wants, None when it never said.
+    log messages it wants, None when it never said. folder: its working folder, None where that is ours. info:
+    its `Implementation`, JSON text, "" until it is known.
     """
 
     era: Era | None = None
@@ -49,6 +50,8 @@ class Client:
     notify: Notify = discard_notification
     request: SendRequest | None = None
     log_level: str | None = None
+    folder: str | None = None
+    info: bytes = b""
     is_only_client: bool = False
     """Whether it is the only client there can be, as on stdio."""
 

@@ -7,7 +7,7 @@ with its id.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mcpzip.model import limits
@@ -69,6 +69,11 @@ class Notifier:
     _own: set[tuple[Client, ResourceId]] = field(default_factory=set)
     _subscriptions: set[Subscription] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def clients(self) -> Collection[Client]:
+        """The clients that can be told things."""
+        return self._clients.keys()
 
     def add_client(self, client: Client) -> None:
         """``client`` can be told things until it has `left`."""

@@ -56,7 +56,7 @@ class CallPipeline:
         self._pool, self._sharing = pool, sharing
         self._bindings: dict[Client, ClientBinding] = {}
         self._isolated: dict[Client, IsolatedBinding] = {}
-        self._shared: dict[bytes, SharedBinding] = {}
+        self._shared: dict[tuple[bytes, str | None], SharedBinding] = {}
         self.parked = ParkedCalls()
         self._exclusive = ExclusiveConnections(pool.forget, self.parked.make_room)
         self._levels = LogLevelSetter(pool)
@@ -69,16 +69,19 @@ class CallPipeline:
 
     def binding_to(self, client: Client, server: str) -> ClientBinding:
         """The one with which a client of more than one request uses ``server``."""
-        match self._sharing.use(client, server):
-            case "own":
-                return self._isolated.setdefault(client, IsolatedBinding(client))
-            case "with equals":
-                if shared := self._shared.get(client.capabilities):
-                    return shared
-                if len(self._shared) < SHARED:
-                    shared = SharedBinding(client.capabilities, self._sharing.asked)
-                    return self._shared.setdefault(client.capabilities, shared)
-        return self.binding(client)
+        use = self._sharing.use(client, server)
+        if use == "own":
+            return self._isolated.setdefault(client, IsolatedBinding(client))
+        if use == "usual":
+            return self.binding(client)
+        key = client.capabilities, client.folder if use == "with equals in folder" else None
+        shared = self._shared.get(key)
+        if shared is None:
+            if len(self._shared) >= SHARED:
+                return self.binding(client)
+            shared = self._shared[key] = SharedBinding(key[0], self._sharing.asked, key[1])
+        shared.members.add(client)
+        return shared
 
     def has_binding(self, client: Client) -> bool:
         """Whether anything was ever done for ``client``."""
@@ -87,7 +90,9 @@ class CallPipeline:
     def origin(self, client: Client, server: str = "") -> Origin:
         """On whose behalf what is not part of a request of ``client`` is done for it. server: "" for any."""
         binding = self.binding_to(client, server) if client.has_session else None
-        return Origin(client.era, binding, client, client.capabilities, client.log_level)
+        return Origin(
+            client.era, binding, client, client.capabilities, client.log_level, folder=client.folder
+        )
 
     async def upstream_era(self, client: Client, server: str) -> Era:
         """The era in which ``server`` is spoken to for ``client``, connecting if that isn't known. Raises
@@ -111,10 +116,11 @@ class CallPipeline:
             if binding is not None:
                 await self._pool.forget(binding)
                 binding.close()
-        used = {each.capabilities for each in self._bindings}
-        unused = [capabilities for capabilities in self._shared if capabilities not in used]
-        for capabilities in unused[:-SHARED_UNUSED]:
-            await self._pool.forget(self._shared.pop(capabilities))
+        for shared in self._shared.values():
+            shared.members.discard(client)
+        unused = [key for key, shared in self._shared.items() if not shared.members]
+        for key in unused[:-SHARED_UNUSED]:
+            await self._pool.forget(self._shared.pop(key))
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
@@ -169,6 +175,7 @@ class CallPipeline:
                     exchange.log_level,
                     continuation,
                     call.notify,
+                    client.folder,
                 ),
                 definition=request.definition,
             )

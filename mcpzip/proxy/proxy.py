@@ -4,6 +4,7 @@ The rule: a request waits only for the upstreams that it needs.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,10 +16,10 @@ from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import CatalogState
-from mcpzip.proxy.client_binding import ClientBinding, any_client
+from mcpzip.proxy.client_binding import ClientBinding, SharedBinding, any_client
 from mcpzip.proxy.client_capabilities import covers
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.handlers import handlers
@@ -60,10 +61,15 @@ class Proxy:
     """
 
     def __init__(
-        self, config: Config, catalog: Catalog, warn: Callable[[str], None] = lambda warning: None
+        self,
+        config: Config,
+        catalog: Catalog,
+        warn: Callable[[str], None] = lambda warning: None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         """catalog: from the snapshot. warn: called once for each problem with the files in the state
-        folder."""
+        folder. environment: of which servers inherit a part.
+        """
         self._configured, config = config, with_reasons(config, catalog)
         self.config_notes = config.notes
         self.statistics = Statistics()
@@ -79,11 +85,10 @@ class Proxy:
             protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
+            environment=environment,
         )
         self._default_origin: Origin = NOBODY
-        self._refresher = Refresher(
-            config.servers.values(), self._pool, self._merge, lambda: self._default_origin
-        )
+        self._refresher = Refresher(config.servers.values(), self._pool, self._merge, self._listing_origin)
         for name, record in records.items():
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
@@ -125,13 +130,13 @@ class Proxy:
 
     # --- start and end ---
 
-    def start(self, client: Client | None = None) -> None:
+    def start(self, client: Client | None = None, folder: str | None = None) -> None:
         """Begins indexing the catalog, and listing in the background the servers that were never listed or
         long ago. client: the only client that there can be, as on stdio; servers are listed on its
-        connections.
+        connections. folder: where servers run that are started to be listed; None for ours.
         """
         if client is None:
-            self._default_origin = any_client(self._sharing.asked)
+            self._default_origin = any_client(self._sharing.asked, folder)
         elif client.era is not None:
             self._default_origin = self._pipeline.origin(client)
         indexing = self._catalog_state.start_indexing()
@@ -216,6 +221,11 @@ class Proxy:
         """Begins to notify ``client``, which will send more than one request."""
         self.notifier.add_client(client)
 
+    @property
+    def has_parked_calls(self) -> bool:
+        """Whether a call waits for a modern client to come back with answers."""
+        return len(self._pipeline.parked) > 0
+
     async def remove_client(self, client: Client) -> None:
         """Ends everything that was kept for ``client``, which has disconnected."""
         await self._pipeline.remove_client(client)
@@ -259,6 +269,19 @@ class Proxy:
     def _merge(self, update: Update) -> None:
         self._catalog_state.merge(update)
         self._tool_search.index(self.catalog)
+
+    def _listing_origin(self, server: str) -> Origin:
+        """On whose behalf ``server`` is listed. Where clients come and go, that is the one that can be asked
+        most, if others may use its connection too, so that no other process is started to list the tools.
+        """
+        default, clients = self._default_origin, self.notifier.clients
+        if not isinstance(default.bound_client, SharedBinding) or not clients:
+            return default
+        able = max(clients, key=lambda client: len(members(client.capabilities)))
+        origin = self._pipeline.origin(able, server)
+        binding = origin.bound_client
+        shared = binding is not None and (binding.key is None or isinstance(binding, SharedBinding))
+        return origin if shared else default
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
         default = self._default_origin

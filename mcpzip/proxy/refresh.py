@@ -40,9 +40,9 @@ class Refresher:
         servers: Iterable[ServerConfig],
         pool: Pool,
         on_update: Callable[[Update], None],
-        origin: Callable[[], Origin] = lambda: NOBODY,
+        origin: Callable[[str], Origin] = lambda server: NOBODY,
     ) -> None:
-        """merged: takes what was answered. origin: on whose behalf servers are listed."""
+        """merged: takes what was answered. origin: on whose behalf a server is listed."""
         self._servers = {server.name: server for server in servers}
         self._pool, self._on_update, self._origin = pool, on_update, origin
         self._change_origins: dict[str, Origin] = {}
@@ -164,7 +164,7 @@ class Refresher:
     async def _list(self, name: str) -> Update:
         server = self._servers[name]
         update: Update
-        origin = self._change_origins.pop(name, None) or self._origin()
+        origin = self._change_origins.pop(name, None) or self._origin(name)
         try:
             listing = await self._pool.list_tools(name, origin=origin)
             update = listed = self._with_last_rest(

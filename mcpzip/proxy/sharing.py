@@ -6,7 +6,8 @@ The rules:
    by clients with equal capabilities as long as it asks none of them anything. The first question makes it a
    server that clients with that capability have to themselves from then on, remembered across starts.
 2. A server that is known to keep what a client did (`stateful_servers`) is not shared.
-3. ``share`` in a server's config decides otherwise: ``always``, ``never``.
+3. A server that is started with relative paths is shared by clients in the same working folder.
+4. ``share`` in a server's config decides otherwise: ``always``, ``never``, ``per-cwd``.
 """
 
 import os
@@ -21,7 +22,7 @@ from mcpzip.model import limits
 from mcpzip.proxy.client_capabilities import required_capability
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, members
-from mcpzip.proxy.stateful_servers import is_stateful
+from mcpzip.proxy.stateful_servers import has_relative_path, is_stateful
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state_files import read_state, write_state
@@ -29,9 +30,10 @@ from mcpzip.system.threads import in_thread
 
 FORMAT = Format("mcpzip-sharing", 1, "a file of what servers asked")
 
-Use = Literal["own", "with equals", "usual"]
-"""How a client uses a server: with connections of its own; together with clients of the same capabilities; or
-as it would without sharing: on its own if it can be asked anything or set a log level, else with all others.
+Use = Literal["own", "with equals", "with equals in folder", "usual"]
+"""How a client uses a server: with connections of its own; together with clients of the same capabilities, or
+with those of them in the same working folder; or as it would without sharing: on its own if it can be asked
+anything or set a log level, else with all others.
 """
 
 _ENDING = ".sharing.json"
@@ -65,14 +67,19 @@ class Sharing:
             return "usual"
         if config.share == "never" or (config.share == "auto" and _keeps_state(config)):
             return "own"
-        if not client.is_interactive:
+        by_folder = client.folder is not None and (
+            config.share == "per-cwd" or (config.share == "auto" and _depends_on_folder(config))
+        )
+        if not client.is_interactive and not by_folder:
             return "usual"
         if config.share == "always":
             return "with equals"
         needed = self._known.get(server)
         asked = needed.capabilities if needed and needed.fingerprint == config.fingerprint else ()
         alone = client.log_level is not None or not members(client.capabilities).keys().isdisjoint(asked)
-        return "usual" if alone else "with equals"
+        if alone:
+            return "own" if by_folder else "usual"
+        return "with equals in folder" if by_folder else "with equals"
 
     def asked(self, server: str, method: str, params: bytes | None) -> None:
         """``server`` sent a request that could be for any of several clients."""
@@ -115,6 +122,12 @@ class Sharing:
             )
         except OSError:
             pass  # the next process learns it again
+
+
+def _depends_on_folder(config: ServerConfig) -> bool:
+    return (
+        config.transport == "stdio" and config.cwd is None and has_relative_path(config.command, config.args)
+    )
 
 
 def _keeps_state(config: ServerConfig) -> bool:

@@ -1,8 +1,9 @@
-"""Servers whose processes keep what one client did, so that another client must not use them (pure).
+"""Servers whose processes can't be used by every client (pure): those that keep what one client did, and
+those that are started with paths relative to a client's folder.
 
-The rule: only what is known to keep such a state is here, by the name of its package or program: browsers
-(their page), shells and interpreters (their session), and those that follow one line of thought or one
-project. All others are shared until they ask a client something.
+The rule: of the former, only what is known to keep such a state is here, by the name of its package or
+program: browsers (their page), shells and interpreters (their session), and those that follow one line of
+thought or one project. All others are shared until they ask a client something.
 """
 
 import re
@@ -60,3 +61,18 @@ def is_stateful(command: str, args: Iterable[str]) -> bool:
         if found is not None and found.group(1).lower() in STATEFUL:
             return True
     return False
+
+
+_RELATIVE = re.compile(
+    r"(?:--?[\w-]+=)?(?:\.{1,2}(?:[\\/].*)?|[^\\/@:=-][^:=]*\.(?:py|js|mjs|cjs|ts|sh|jar|json|toml|ya?ml))",
+    re.DOTALL,
+)
+
+
+def has_relative_path(command: str, args: Iterable[str]) -> bool:
+    """Whether one of these words names a file or folder relative to the working folder, as far as its form
+    says so: ``.``, ``../data``, ``--root=.``, ``build/index.js``.
+    """
+    if re.match(r"\.{1,2}[\\/]", command):
+        return True
+    return any(_RELATIVE.fullmatch(word[:1000]) is not None for word in args)

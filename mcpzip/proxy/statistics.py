@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 CLIENTS_AT_MOST = 50
 """Clients that are told apart; the rest isn't listed."""
+CLIENT_INFO_SIZE = 4096
+"""Bytes of a client's `Implementation`; a longer one isn't kept."""
 
 
 @dataclass(slots=True)
@@ -61,5 +63,5 @@ class Statistics:
 
     def saw_client(self, info: bytes) -> None:
         """Remembers the client with the `Implementation` ``info``, JSON text."""
-        if info not in self.clients and len(self.clients) < CLIENTS_AT_MOST and len(info) <= 4096:
+        if info not in self.clients and len(self.clients) < CLIENTS_AT_MOST and len(info) <= CLIENT_INFO_SIZE:
             self.clients[info] = ClientSeen(info, time.time())

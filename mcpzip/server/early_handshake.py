@@ -161,8 +161,19 @@ def answer_early(
     return loaded, handshake.answered, handshake.rest(), ended
 
 
-def main(explicit_config: "str | None") -> int:
-    """`mcpzip serve` over stdio. Returns the exit code."""
+class Unserved:
+    """What a client has sent before it is served here: ``answered``, the lines that were answered, ``rest``,
+    what comes after them, and whether its input has ``ended``.
+    """
+
+    def __init__(self, answered: bytes, rest: bytes, ended: bool) -> None:
+        self.answered, self.rest, self.ended = answered, rest, ended
+
+
+def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> int:
+    """`mcpzip serve` over stdio, without a daemon. unserved: of a client that was served otherwise before.
+    Returns the exit code.
+    """
     gc.disable()  # nothing is garbage while all that is made is modules; `app.run` switches it on
     sys.setswitchinterval(SWITCH_INTERVAL)
     config, project = config_path(explicit_config, os.environ), find_project(os.environ)
@@ -177,7 +188,11 @@ def main(explicit_config: "str | None") -> int:
         return prepare(config, project, required=is_named(explicit_config, os.environ))
 
     try:
-        prepared, answered, rest, ended = answer_early(config, project, load)
+        if unserved is None or not (unserved.answered or unserved.rest or unserved.ended):
+            prepared, answered, rest, ended = answer_early(config, project, load)
+        else:
+            prepared = load()
+            answered, rest, ended = unserved.answered, unserved.rest, unserved.ended
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:  # the client left before any response

@@ -25,6 +25,7 @@ from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.proxy.statistics import CLIENT_INFO_SIZE
 from mcpzip.wire import (
     CLIENT_INFO_KEY,
     INTERNAL_ERROR,
@@ -158,7 +159,8 @@ class Endpoint:
         """
         modern = exchange.client.era is Era.MODERN
         info = exchange.meta_fields.get(CLIENT_INFO_KEY) if modern else exchange.fields.get("clientInfo")
-        if info is not None:
+        if info is not None and exchange.client.info != info:
+            exchange.client.info = info if len(info) <= CLIENT_INFO_SIZE else b""
             self._proxy.statistics.saw_client(info)
         if method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
             raise JsonRpcError(

@@ -10,6 +10,7 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange
+from mcpzip.proxy.workers import Requester
 from mcpzip.server.batch import NOT_IN_A_BATCH, BatchResponse
 from mcpzip.server.client_requests import CLIENT_STALLED, ClientRequests
 from mcpzip.server.endpoint import BUSY, Endpoint
@@ -45,7 +46,9 @@ LETTING_GO = 0.5
 
 
 class Session:
-    """A client's connection, from its first byte to its last. client: what is known of it so far."""
+    """A client's connection, from its first byte to its last. client: what is known of it so far. calls: the
+    number of its tool calls.
+    """
 
     def __init__(
         self,
@@ -55,19 +58,31 @@ class Session:
         full: Callable[[], bool] = lambda: False,
         *,
         is_only_client: bool = True,
+        first_id: int = 1,
+        folder: str | None = None,
     ) -> None:
         """send: sends a frame to the client. tell: the same for notifications, which may be dropped (default:
         ``send``). full: whether so much waits for the client that it is sent no requests. is_only_client:
-        whether the proxy serves nobody else.
+        whether the proxy serves nobody else. first_id: of the requests to the client. folder: see `Client`.
         """
         self._endpoint, self._send, self._full = endpoint, send, full
         self._send_if_room = tell or send
-        self._peer = Peer(role=Role.SERVER)
+        self._peer = Peer(role=Role.SERVER, first_id=first_id)
         self._client_requests = ClientRequests(self._peer)
-        self.client = Client(notify=self._tell, request=self._ask, is_only_client=is_only_client)
+        self.client = Client(
+            notify=self._tell, request=self._ask, is_only_client=is_only_client, folder=folder
+        )
+        self._requester = None if is_only_client else Requester(self)
+        self.calls = 0
+        self._lasting: set[asyncio.Task[None]] = set()
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
         self._opened = asyncio.Event()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way, apart from those that last as long as the session."""
+        return len(self._calls) > len(self._lasting)
 
     async def opened(self, patience: float) -> None:
         """Waits for the client's first request, ``patience`` seconds at most."""
@@ -155,10 +170,15 @@ class Session:
             self._settled(id, send, failure.error)
             return
         self._opened.set()
-        task = self._tasks.run(request.method, exchange, partial(self._settled, id, send))
+        self.calls += request.method == "tools/call"
+        settled = partial(self._settled, id, send)
+        task = self._tasks.run(request.method, exchange, settled, self._requester)
         if task is not None:
             self._calls[id] = task
             task.add_done_callback(partial(self._done, id))
+            if request.method == "subscriptions/listen":
+                self._lasting.add(task)
+                task.add_done_callback(self._lasting.discard)
 
     def _settled(self, id: bytes, send: Callable[[bytes], None], outcome: Outcome) -> None:
         if isinstance(outcome, bytes):

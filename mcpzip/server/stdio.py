@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcpzip.catalog import Catalog, snapshot
@@ -44,13 +45,15 @@ class Prepared:
     project: str = ""
 
 
-def prepare(config_path: str, project: str = "", *, required: bool = True) -> Prepared:
+def prepare(
+    config_path: str, project: str = "", *, required: bool = True, env: Mapping[str, str] = os.environ
+) -> Prepared:
     """Reads config and snapshot. project: the path of the project's file, or "". required: see
-    `WatchedFile.load`. Raises ConfigError.
+    `WatchedFile.load`. env: values for the variables in the config. Raises ConfigError.
     """
     # The stamp is taken first: it must not be newer than what is read.
     stamp = handshake_cache.stamp(config_path, project)
-    file = WatchedFile(config_path, os.environ, project)
+    file = WatchedFile(config_path, env, project)
     config = file.load(required=required)
     catalog, warnings = snapshot.load_for(config)
     strange = foreign_files(paths.cache_folder(config.path))
@@ -103,7 +106,7 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
 
         reader = None if ended else read_lines_from(0, session.receive, end, at_once=limits.TURN, first=rest)
         output.reader = reader
-        _write_handshake_cache(prepared, endpoint, stamp)
+        write_handshake_cache(prepared, endpoint, stamp)
         if reader is None:
             session.receive(rest)
             end()
@@ -128,10 +131,10 @@ async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) 
         if run_file is not None:
             run_file.close()
         await proxy.close()
-        _write_handshake_cache(prepared, endpoint, stamp)
+        write_handshake_cache(prepared, endpoint, stamp)
 
 
-def _write_handshake_cache(prepared: Prepared, endpoint: Endpoint, stamp: list[object] | None) -> None:
+def write_handshake_cache(prepared: Prepared, endpoint: Endpoint, stamp: list[object] | None) -> None:
     """Keeps the results that the early handshake is to answer with at the next start. stamp: of the config
     in use.
     """

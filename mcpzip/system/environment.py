@@ -50,6 +50,12 @@ PASSED_ON: Mapping[str, tuple[str, ...]] = {
 CREDENTIALS = ("*TOKEN*", "*PASSWORD*", "*SECRET*", "*API_KEY*", "*_AUTH", "*_AUTH_*", "*:*")
 """What of it stays here all the same, such as ``UV_PUBLISH_TOKEN`` and ``npm_config_//host/:_authToken``."""
 _OURS = ("MCPZIP_*",)
+PER_TERMINAL = (
+    *("_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "TERM*", "WINDOWID", "TMUX*", "STY", "WINDOW"),
+    *("SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "XDG_SESSION_*", "XDG_VTNR", "GPG_TTY", "*_SESSION_ID"),
+    *("VSCODE_*", "CURSOR_*", "CLAUDE_CODE_*", "CLAUDECODE", "MCPZIP_*"),
+)
+"""What differs between two terminals or clients of one user without a meaning for servers."""
 
 
 def server_environment(
@@ -87,6 +93,19 @@ def server_environment(
         if wanted and not value.startswith("()"):
             found[name] = value
     return found | dict(extra)
+
+
+def environment_key(
+    own: Mapping[str, str], names: Collection[str], globs: Iterable[str]
+) -> tuple[tuple[str, str | None], ...]:
+    """What differs between two environments in which the same config means something else.
+
+    names: the variables to which the config refers. globs: those that servers inherit (``inheritEnv``),
+    without `PER_TERMINAL`.
+    """
+    patterns = list(globs)
+    inherited = {name for name in own if _among(name, patterns) and not _among(name, PER_TERMINAL)}
+    return tuple((name, own.get(name)) for name in sorted({*names, *inherited}))
 
 
 def _among(name: str, patterns: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ begins, and later messages wait until it is done.
 """
 
 import os
+import sys
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def open_if_closed(fd: int) -> None:
         os.fstat(fd)
     except OSError:
         os.open(os.devnull, os.O_RDWR)
+
+
+def make_nonblocking(fd: int) -> None:
+    """Makes ``fd`` non-blocking, as far as the system can: POSIX."""
+    if sys.platform != "win32":
+        os.set_blocking(fd, False)
 
 
 def answer_while(work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":

@@ -122,7 +122,8 @@ class Origin:
     era: the client's; the upstream is spoken to in the same era if it can be. owner: identifies the client
     among the senders of open requests. capabilities, log_level: the client's, sent to modern upstreams.
     modern: params members for modern upstreams only. on_notice: called with notifications that belong to the
-    request, as far as can be determined.
+    request, as far as can be determined. folder: the client's working folder, in which a server is started
+    whose config names none; None for ours.
     """
 
     era: Era | None = None
@@ -132,6 +133,7 @@ class Origin:
     log_level: str | None = None
     modern: Mapping[str, bytes] = field(default_factory=dict)
     on_notice: Callable[[str, bytes | None], None] | None = None
+    folder: str | None = None
 
 
 NOBODY = Origin()

@@ -7,7 +7,7 @@ after it has ended, a new one is made.
 
 import asyncio
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Protocol
@@ -106,9 +106,12 @@ class Connection:
         sure: bool = False,
         bound_client: BoundClient | None = None,
         sign_ins: SignIns | None = None,
+        environment: Mapping[str, str] = os.environ,
+        folder: str | None = None,
     ) -> None:
         """first, sure: see `shake_hands`. bound_client: the client that owns it if it turns out to be legacy;
-        None for a connection that all clients share. sign_ins: sign its requests over HTTP.
+        None for a connection that all clients share. sign_ins: sign its requests over HTTP. environment: of
+        which a process inherits a part. folder: where it runs if its config names none; None for ours.
         """
         self.server = server
         self.server_info: ServerInfo | None = None
@@ -120,6 +123,7 @@ class Connection:
         )
         self._listener, self._reaper = listener, reaper
         self._first, self._sure, self._sign_ins = first, sure, sign_ins
+        self._env, self._folder = environment, folder
         self._subscribed: frozenset[str] = frozenset()
         self._subscribing = asyncio.Lock()
         self._origins: list[Origin] = []
@@ -375,17 +379,20 @@ class Connection:
         server, incoming = self.server, _IncomingHandler(self)
         if server.transport != "stdio":
             return await opened(server, self._sign_ins, incoming)
-        env = server_environment(os.environ, server.env, server.inherit_env, server.withheld_env)
         return open_stdio(
             [server.command or "", *server.args],
-            env,
-            server.cwd,
+            server_environment(self._env, server.env, server.inherit_env, server.withheld_env),
+            self._working_folder(),
             incoming,
             self._reaper,
             grace=lambda: self.grace,
             started=self._process_started,
             output=partial(note_output, server.name),
         )
+
+    def _working_folder(self) -> str | None:
+        # The client's may have been deleted.
+        return self.server.cwd or (self._folder if os.path.isdir(self._folder or "") else None)
 
     def _process_started(self, pid: int) -> None:
         self.activity.follow(pid)

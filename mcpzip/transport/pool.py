@@ -7,6 +7,7 @@ and run concurrently.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -36,8 +37,7 @@ from mcpzip.transport.server_state import (
     PoolEntry,
     PoolKey,
     ServerState,
-    least_recently_used,
-    too_many_exclusive,
+    make_room,
 )
 from mcpzip.transport.server_states import ServerStates
 from mcpzip.transport.start_queue import StartQueue
@@ -70,9 +70,13 @@ class Pool:
         on_resource_updated: Callable[
             [str, BoundClient | None, bytes], None
         ] = lambda server, bound_client, params: None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
-        each server spoke last time, by name. sign_ins: sign the requests over HTTP."""
+        each server spoke last time, by name. sign_ins: sign the requests over HTTP. environment: of which
+        processes inherit a part.
+        """
+        self._environment = environment
         self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
@@ -386,8 +390,9 @@ class Pool:
         if not force:
             state.check_usable(time.monotonic())
         if entry.connecting is None:
-            if origin.bound_client is not None and origin.bound_client.key is not None:
-                self._make_room(state, entry)
+            own = origin.bound_client is not None and origin.bound_client.key is not None
+            if own and (idle := make_room(self._states.values(), state, entry)) is not None:
+                self._closing.begin(idle, QUICK_GRACE)
             connecting = self._connect(state, entry, origin, requested=not force)
             entry.connecting = asyncio.create_task(connecting, name=f"connect-{server.name}")
             entry.connecting.add_done_callback(retrieve_exception)
@@ -395,13 +400,6 @@ class Pool:
             self.starts.prioritize(server.name)
         # Shielded, because a caller that gives up must not cancel the attempt that others wait for.
         return await asyncio.shield(entry.connecting)
-
-    def _make_room(self, state: ServerState, entry: PoolEntry) -> None:
-        """Closes an idle connection of a bound_client if ``entry`` is one too many."""
-        if too_many_exclusive(self._states.values()):
-            other, idle_entry, connection = least_recently_used(self._states.values(), state, entry)
-            other.remove(idle_entry)
-            self._closing.begin(connection, QUICK_GRACE)
 
     async def _connect(
         self, state: ServerState, entry: PoolEntry, origin: Origin, *, requested: bool
@@ -416,6 +414,8 @@ class Pool:
             sure=sure,
             bound_client=origin.bound_client,
             sign_ins=self._sign_ins,
+            environment=self._environment,
+            folder=origin.folder,
         )
         try:
             if old is not None:

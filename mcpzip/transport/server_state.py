@@ -6,7 +6,7 @@ made for a bound_client is used by that bound_client alone.
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from contextlib import nullcontext
 
 from mcpzip.config import ServerConfig
@@ -195,17 +195,13 @@ class ServerState:
         return [entry for (_, owner), entry in self.entries.items() if owner is not None]
 
 
-def too_many_exclusive(states: Iterable[ServerState]) -> bool:
-    """Whether clients hold more connections of their own than allowed, not counting one for each server."""
-    return sum(max(0, len(state.exclusive_entries()) - 1) for state in states) > limits.OWN_CONNECTIONS
-
-
-def least_recently_used(
-    states: Iterable[ServerState], wanting: ServerState, entry: PoolEntry
-) -> tuple[ServerState, PoolEntry, Connection]:
-    """The least recently used of the exclusive connections that are idle. When all are in use, removes
-    ``entry`` of ``wanting``, which is one too many, and raises UpstreamUnavailableError.
+def make_room(states: Collection[ServerState], wanting: ServerState, entry: PoolEntry) -> Connection | None:
+    """The connection to close because clients hold more of their own than allowed, not counting one for each
+    server: the least recently used of those that are idle. None if there is room. When all are in use,
+    removes ``entry`` of ``wanting``, which is one too many, and raises UpstreamUnavailableError.
     """
+    if sum(max(0, len(state.exclusive_entries()) - 1) for state in states) <= limits.OWN_CONNECTIONS:
+        return None
     idle = [
         (state, entry, entry.connection)
         for state in states
@@ -217,4 +213,6 @@ def least_recently_used(
         wanting.remove(entry)
         why = "too many clients have connections of their own in use"
         raise UpstreamUnavailableError(wanting.server.name, why, "Try again later.")
-    return min(idle, key=lambda found: found[1].used_at)
+    state, unused, connection = min(idle, key=lambda found: found[1].used_at)
+    state.remove(unused)
+    return connection

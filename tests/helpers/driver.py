@@ -245,6 +245,8 @@ def write_config(folder: Path, *fakes: FakeServer, others: Mapping[str, Json] = 
     """``config.json`` in ``folder`` with these fakes, ``others`` by name, and any other key of a config."""
     servers = {fake.name: fake.config for fake in fakes} | dict(others)
     config = folder / "config.json"
+    if "MCPZIP_TEST_THROUGH_DAEMON" in os.environ:
+        keys.setdefault("daemon", {"idle_minutes": 0})
     config.write_text(json.dumps({"mcpServers": servers, **keys}), "utf-8")
     return config
 

@@ -163,7 +163,7 @@ OTHER_CONFIG: dict[str, Any] = {
 }
 
 
-NOT_SETTINGS = {"path", "servers", "search", "warnings", "notes", "project", "project_servers"}
+NOT_SETTINGS = {"path", "servers", "search", "warnings", "notes", "project", "project_servers", "variables"}
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_the_originals_config_is_read_unchanged(tmp_path):
         search=SearchConfig(default_limit=7, model="gemini-flash-lite-latest"),
         idle_timeout=600.0,
         call_timeout=60.0,
+        variables=frozenset({"GEMINI_API_KEY"}),
     )
     assert list(config.servers) == ["slack", "todoist", "github", "linear", "plain", "remote"]
 

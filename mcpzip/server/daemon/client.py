@@ -1,0 +1,131 @@
+"""One `mcpzip serve` that the daemon serves, and so one agent."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mcpzip.model import limits, sanitize
+from mcpzip.model.redaction import redact
+from mcpzip.server.daemon import protocol
+from mcpzip.server.daemon.proxies import SharedProxy
+from mcpzip.server.session import Session
+from mcpzip.server.stdio import FINISH_TIMEOUT, FLUSH_TIMEOUT
+from mcpzip.server.stdio_output import StdioOutput
+from mcpzip.system.line_reader import read_lines_from
+from mcpzip.system.pipes import write_to
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a `mcpzip serve` says of itself. pid, folder, environment: of its process, whose client is its
+    parent. replay: the bytes of the messages that were answered before, which follow. version: of mcpzip
+    there.
+    """
+
+    pid: int
+    folder: str
+    environment: Mapping[str, str]
+    replay: int
+    version: str
+    continued: bool
+
+    @classmethod
+    def of(cls, said: Mapping[str, object]) -> "Greeting":
+        """From the JSON object. Raises ValueError."""
+        environment, pid, replay = said.get("environment"), said.get("pid"), said.get("replay")
+        if not (isinstance(environment, dict) and isinstance(pid, int) and isinstance(replay, int)):
+            raise ValueError("no greeting")
+        if not 0 <= replay <= limits.GREETING or not all(isinstance(v, str) for v in environment.values()):
+            raise ValueError("no greeting")
+        return cls(
+            pid,
+            str(said.get("folder")),
+            environment,
+            replay,
+            str(said.get("version")),
+            said.get("continued") is True,
+        )
+
+
+class DaemonClient:
+    """The session of a `mcpzip serve`. since: when it began (Unix time)."""
+
+    def __init__(self, connection: socket.socket, greeting: Greeting, shared: SharedProxy) -> None:
+        """connection: non-blocking; it is closed at the end."""
+        self.greeting, self.shared, self.since = greeting, shared, time.time()
+        self._connection = connection
+        self._writer = write_to(connection.fileno())
+        self._output = StdioOutput(self._writer)
+        # Ids that no other daemon uses for the same client: a late response must not meet another question.
+        first_id = int.from_bytes(os.urandom(4)) << 20 | 1
+        self.session = Session(
+            shared.endpoint,
+            self._output.send,
+            self._output.send_if_room,
+            lambda: self._output.full,
+            is_only_client=False,
+            first_id=first_id,
+            folder=greeting.folder or None,
+        )
+        self._processed = 0
+        self._ended = asyncio.Event()
+        self._handed_over = False
+
+    def accept(self, replay: bytes, rest: bytes) -> None:
+        """Begins to serve it. rest: what it sent after ``replay``."""
+        transparent = self.shared.proxy.exposure.transparent_server is not None
+        self._writer.write(protocol.notice(protocol.ACCEPTED, {"names_are_ours": not transparent}))
+        for warning in self.shared.warnings:
+            self._warn(warning)
+        self.shared.warned.add(self._warn)
+        self.session.replay(replay)
+        self._reader = read_lines_from(
+            self._connection.fileno(), self._receive, self._input_ended, at_once=limits.TURN, first=rest
+        )
+        self._output.reader = self._reader
+
+    async def serve(self) -> None:
+        """Serves it until it leaves, or `hand_over` or `end` was called."""
+        await self._ended.wait()
+        patience = 0.0 if self._reader.hung_up() else FINISH_TIMEOUT
+        self._reader.close()
+        self._output.close()
+        if not self._handed_over:
+            await self.session.finish(patience)
+        try:
+            async with asyncio.timeout(FLUSH_TIMEOUT):
+                await self._writer.drain()
+        except TimeoutError:
+            pass  # it doesn't read any more
+
+    async def close(self) -> None:
+        """Closes the connection, and ends what was kept for the client."""
+        self.shared.warned.discard(self._warn)
+        self._writer.close()
+        self._connection.close()
+        await self.session.finish(0)
+        await self.shared.endpoint.left(self.session.client)
+
+    def pause(self) -> None:
+        """Processes nothing more that it sends."""
+        self._reader.close()
+
+    def hand_over(self, to: str) -> None:
+        """Tells it to go on with another daemon. to: the version of that, "" for none as yet."""
+        self._writer.write(protocol.notice(protocol.HANDOVER, {"read": self._processed, "to": to}))
+        self._handed_over = True
+        self._ended.set()
+
+    def _warn(self, sentence: str) -> None:
+        self._output.send_if_room(protocol.notice(protocol.WARNING, sanitize.one_line(redact(sentence))))
+
+    def _receive(self, data: bytes) -> None:
+        self._processed += len(data)
+        self.session.receive(data)
+
+    def _input_ended(self) -> None:
+        self.session.end()
+        self._ended.set()

@@ -1,0 +1,114 @@
+"""Connects `mcpzip serve` and commands to the daemon of a config; starts one if there is none.
+
+`server.shim` imports this module at every start, so it imports only small modules of the standard library.
+"""
+
+import json
+import math
+import os
+import sys
+
+from mcpzip.config.paths import expand_home
+from mcpzip.model import limits
+from mcpzip.server.daemon import protocol
+from mcpzip.system import local_socket
+from mcpzip.system.detached import start_detached
+from mcpzip.system.startup_io import make_nonblocking
+
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    import socket
+
+START_TIMEOUT = 30.0
+"""Seconds in which a daemon that was started has to listen. It takes a hundredth of that on a quiet machine.
+"""
+_RETRY = 0.02
+"""Seconds between two attempts to connect to a daemon that another process starts."""
+
+
+class UnavailableError(Exception):
+    """There is no daemon, and none can be started."""
+
+
+class Connector:
+    """The search for a daemon. output: the descriptor that is readable when there is news of a daemon that
+    was started, -1 while none is being started. wake_at: when to `proceed` without news (monotonic s).
+    """
+
+    def __init__(self, config: str, project: str, explicit_config: "str | None") -> None:
+        """config, project: the paths of the files. explicit_config: the option of the command line."""
+        self._config, self._explicit = config, explicit_config
+        self._path = protocol.socket_and_lock(config, project)[0]
+        self.output = -1
+        self.wake_at = math.inf
+        self._start_at = self._give_up_at = 0.0
+
+    def begin(self, now: float, start_at: float = 0.0) -> "socket.socket | None":
+        """Begins to look for a daemon; see `proceed`. start_at: until then none is started here."""
+        self._start_at = start_at
+        return self.proceed(now)
+
+    def connect(self) -> "socket.socket | None":
+        """A connection to the daemon, if one listens now. Raises OSError."""
+        return local_socket.connect(self._path)
+
+    def proceed(self, now: float) -> "socket.socket | None":
+        """A connection to the daemon; None if it is not there yet. Raises UnavailableError."""
+        try:
+            connection = self.connect()
+            if connection is None and self.output >= 0:
+                connection = self._hear(now)
+            elif connection is None and now < self._start_at:
+                self.wake_at = now + _RETRY
+            elif connection is None:
+                self._start(now)
+        except OSError as error:
+            self.close()
+            raise UnavailableError(str(error)) from error
+        if connection is not None:
+            self.close()
+        return connection
+
+    def close(self) -> None:
+        """Ends the search."""
+        if self.output >= 0:
+            os.close(self.output)
+        self.output, self.wake_at = -1, math.inf
+
+    def _start(self, now: float) -> None:
+        if not may_be_shared(self._config):
+            raise UnavailableError("the config does not want a daemon")
+        named = [] if self._explicit is None else ["--config", self._config]
+        home = expand_home("~", os.environ)
+        self.output = start_detached([sys.executable, "-P", "-m", "mcpzip", "daemon", "run", *named], home)
+        make_nonblocking(self.output)
+        self._give_up_at = self.wake_at = now + START_TIMEOUT
+
+    def _hear(self, now: float) -> "socket.socket | None":
+        """What comes of a daemon that was started."""
+        try:
+            said = os.read(self.output, 100)
+        except BlockingIOError:
+            if now >= self._give_up_at:
+                raise UnavailableError("the daemon does not start") from None
+            return None
+        if said.strip() in (protocol.LISTENING, protocol.HELD):
+            connection = self.connect()
+            if connection is not None:
+                return connection
+        self.close()
+        raise UnavailableError("the daemon can't be started")
+
+
+def may_be_shared(config: str) -> bool:
+    """Whether the config is a file that may be read twice, and doesn't refuse the daemon. A file that can't
+    be used is reported by whoever serves the client.
+    """
+    try:
+        if not os.path.isfile(config):
+            return False
+        with open(config, "rb") as file:
+            found = json.loads(file.read(limits.CONFIG))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("shared") is not False

@@ -1,0 +1,264 @@
+"""The daemon: takes connections of `mcpzip serve` and of commands, and ends when nobody needs it any more."""
+
+import asyncio
+import gc
+import json
+import os
+import socket
+
+from mcpzip.model import limits
+from mcpzip.model.errors import ConfigError
+from mcpzip.server.daemon import protocol
+from mcpzip.server.daemon.client import DaemonClient, Greeting
+from mcpzip.server.daemon.commands import COMMANDS
+from mcpzip.server.daemon.proxies import SharedProxies
+from mcpzip.server.log import log_kept
+from mcpzip.server.stderr import sanitize_logs, warn
+from mcpzip.server.stdio import FINISH_TIMEOUT, OPENING, Prepared
+from mcpzip.system import local_socket
+from mcpzip.system.allocator import keep_buffers
+from mcpzip.system.descriptors import raise_descriptor_limit
+from mcpzip.system.event_log import note
+from mcpzip.system.signals import stop_on_signals
+from mcpzip.system.tasks import retrieve_exception
+
+GREETING_TIMEOUT = 10.0
+"""Seconds in which a process that connects has to say what it wants."""
+FIRST_CLIENT = 10.0
+"""Seconds that a daemon waits for its first client, however short ``daemon.idle_minutes`` is."""
+_LOOK = 0.05
+"""Seconds between two looks whether calls are under way, while a newer daemon waits."""
+
+
+class Daemon:
+    """The daemon of one config. clients: those that it serves. started_at: Unix time."""
+
+    def __init__(self, prepared: Prepared, listening: socket.socket, path: str) -> None:
+        """listening: at ``path``; it is closed at the end."""
+        self.clients: set[DaemonClient] = set()
+        self.prepared, self.path = prepared, path
+        self._listening = listening
+        self._identity = local_socket.identity(path)
+        self._welcoming: set[asyncio.Task[None]] = set()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._had_clients = self._closing = False
+        self._successor = ""
+
+    def run(self) -> int:
+        """Serves until the end. Returns the exit code."""
+        config = self.prepared.config
+        with log_kept(config.path, config.log_level):
+            for warning in self.prepared.warnings:
+                warn(warning)
+            gc.freeze()  # what is loaded by now lives as long as we do
+            gc.enable()
+            keep_buffers()
+            sanitize_logs()
+            asyncio.run(self._serve())
+        return 0
+
+    async def _serve(self) -> None:
+        self._done = asyncio.Event()
+        stop_on_signals(self._done)
+        raise_descriptor_limit(limits.DAEMON_CLIENTS)
+        self.proxies = SharedProxies(self.prepared, os.environ)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._listening.fileno(), self._accept)
+        self._wait_for_clients()
+        try:
+            await self._done.wait()
+        finally:
+            self._stop_listening()
+            await self._end_clients()
+            await self.proxies.close()
+
+    # --- connections
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:  # there is no more
+                return
+            connection.setblocking(False)
+            task = asyncio.create_task(self._welcome(connection), name="daemon-client")
+            self._welcoming.add(task)
+            task.add_done_callback(self._welcoming.discard)
+            task.add_done_callback(retrieve_exception)
+
+    async def _welcome(self, connection: socket.socket) -> None:
+        try:
+            local_socket.check_peer(connection)
+            async with asyncio.timeout(GREETING_TIMEOUT):
+                line, rest = await _read_line(connection)
+                said = json.loads(line)
+                kind = said.get("kind") if isinstance(said, dict) else None
+                if kind == "client":
+                    greeting = Greeting.of(said)
+                    while len(rest) < greeting.replay:
+                        rest += await _read(connection)
+            if kind == "client":
+                await self._serve_client(connection, greeting, rest)
+            elif kind in COMMANDS:
+                answer = await COMMANDS[kind](self, said)
+                await _send(connection, protocol.notice(protocol.ANSWER, answer))
+        except (OSError, ValueError, TimeoutError):  # it left, or said what no mcpzip says
+            pass
+        finally:
+            connection.close()
+
+    async def _serve_client(self, connection: socket.socket, greeting: Greeting, rest: bytes) -> None:
+        shared = None
+        if len(self.clients) < limits.DAEMON_CLIENTS and self.prepared.config.shared:
+            try:
+                shared = await self.proxies.acquire(greeting.environment, greeting.folder or None)
+            except ConfigError as error:
+                note("warning", "", "daemon", f"a client is served without the daemon: {error}")
+        if shared is None or self._closing or not shared.proxy.config.shared:
+            if shared is not None:
+                self.proxies.release(shared)
+            await _send(connection, protocol.notice(protocol.REFUSED))
+            return
+        client = DaemonClient(connection, greeting, shared)
+        self.clients.add(client)
+        self._had_clients = True
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        try:
+            client.accept(rest[: greeting.replay], rest[greeting.replay :])
+            if protocol.is_newer(greeting.version) and not greeting.continued and not self._successor:
+                self.retire(greeting.version)
+            await client.session.opened(OPENING)
+            shared.begin()
+            await client.serve()
+        finally:
+            self.clients.discard(client)
+            await client.close()
+            self.proxies.release(shared)
+            self._wait_for_clients()
+
+    # --- the end
+
+    def stop(self) -> None:
+        """Ends the daemon now. Its clients go on with another one, when they need it."""
+        self._done.set()
+
+    def retire(self, successor: str) -> None:
+        """Ends the daemon as soon as no call is under way. successor: the version that follows."""
+        self._successor = successor
+        note("info", "", "daemon", f"version {shown(successor)} takes over when no call is under way")
+        task = asyncio.create_task(self._retire(), name="retire")
+        self._welcoming.add(task)
+        task.add_done_callback(self._welcoming.discard)
+
+    async def _retire(self) -> None:
+        while self._is_busy:  # noqa: ASYNC110 - calls end in many ways, of which none says so here
+            await asyncio.sleep(_LOOK)
+        self._done.set()
+
+    @property
+    def _is_busy(self) -> bool:
+        parked = any(shared.proxy.has_parked_calls for shared in self.proxies)
+        return parked or any(client.session.busy for client in self.clients)
+
+    @property
+    def idle_time(self) -> float:
+        """Seconds that the daemon stays without clients."""
+        configs = [shared.proxy.config for shared in self.proxies] or [self.prepared.config]
+        if not all(config.shared for config in configs) or self._is_replaced:
+            return 0.0
+        return min(config.daemon_idle for config in configs)
+
+    @property
+    def _is_replaced(self) -> bool:
+        """Whether no new client can find this daemon, because its socket was removed or replaced."""
+        return local_socket.identity(self.path) != self._identity
+
+    def _wait_for_clients(self) -> None:
+        """Ends the daemon later if no client comes."""
+        if self.clients or self._done.is_set():
+            return
+        seconds = self.idle_time if self._had_clients else max(self.idle_time, FIRST_CLIENT)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if seconds:
+            self._idle_timer = asyncio.get_running_loop().call_later(seconds, self._end_if_unused)
+        else:
+            self._end_if_unused()
+
+    def _end_if_unused(self) -> None:
+        if not self.clients:
+            note("info", "", "daemon", "no client is left")
+            self._done.set()
+
+    def _stop_listening(self) -> None:
+        """From now on processes that connect find no daemon, and start another, which waits for our end."""
+        self._closing = True
+        if not self._is_replaced:
+            try:
+                os.unlink(self.path)
+            except OSError:
+                pass
+        asyncio.get_running_loop().remove_reader(self._listening.fileno())
+        self._listening.close()
+
+    async def _end_clients(self) -> None:
+        """Hands the clients over, after their calls have had a moment to end."""
+        for client in self.clients:
+            client.pause()
+        until = asyncio.get_running_loop().time() + FINISH_TIMEOUT
+        while self._is_busy and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_LOOK / 5)
+        for client in self.clients:
+            client.hand_over(self._successor)
+        left = list(self._welcoming)
+        if left:
+            await asyncio.wait(left, timeout=FINISH_TIMEOUT)
+        for task in left:
+            task.cancel()
+
+
+def refuse(listening: socket.socket, path: str) -> None:
+    """Sends away the clients that have connected so far, of a daemon that can't use its config."""
+    listening.setblocking(False)
+    os.unlink(path)
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            break
+        connection.setblocking(False)
+        try:
+            connection.send(protocol.notice(protocol.REFUSED))
+        except OSError:
+            pass
+        connection.close()
+    listening.close()
+
+
+def shown(version: str) -> str:
+    """The version of another mcpzip, which said it itself."""
+    return "".join(c for c in version[:20] if c.isascii() and c.isprintable())
+
+
+async def _read_line(connection: socket.socket) -> tuple[bytes, bytes]:
+    """The first line, and what came after it. Raises ValueError if there is none."""
+    data = b""
+    while b"\n" not in data:
+        data += await _read(connection)
+        if len(data) > limits.GREETING:
+            raise ValueError("the greeting is too long")
+    line, _, rest = data.partition(b"\n")
+    return line, rest
+
+
+async def _read(connection: socket.socket) -> bytes:
+    data = await asyncio.get_running_loop().sock_recv(connection, 1 << 18)
+    if not data:
+        raise ValueError("it has left")
+    return data
+
+
+async def _send(connection: socket.socket, data: bytes) -> None:
+    async with asyncio.timeout(GREETING_TIMEOUT):
+        await asyncio.get_running_loop().sock_sendall(connection, data)

@@ -1,0 +1,156 @@
+"""The proxies of a daemon: one for each environment in which the config means something else.
+
+The rule: clients share a proxy, and so the processes of servers, if every variable that the config refers to
+has the same value for them. The rest of a server's environment is that of the client that came first.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+
+from mcpzip.config import Config
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server import handshake_cache
+from mcpzip.server.config_watcher import ConfigWatcher
+from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.run_file import RunFile
+from mcpzip.server.stderr import warn
+from mcpzip.server.stdio import Prepared, prepare, write_handshake_cache
+from mcpzip.system.environment import environment_key
+from mcpzip.system.threads import in_thread
+
+ENVIRONMENTS = 8
+"""Proxies that a daemon runs at once; clients beyond are served without a daemon."""
+
+
+class SharedProxy:
+    """A proxy, and the clients with its environment. users: how many there are. unused_at: when the last one
+    left (monotonic s). warned: what tells each client of a warning.
+    """
+
+    def __init__(self, prepared: Prepared, environment: Mapping[str, str], folder: str | None) -> None:
+        """folder: the working folder of the first client."""
+        self.prepared, self.environment = prepared, environment
+        self.warned: set[Callable[[str], None]] = set()
+        self.proxy = Proxy(prepared.config, prepared.catalog, self._warn, environment)
+        self.endpoint = Endpoint(self.proxy)
+        self.users = 0
+        self.unused_at = asyncio.get_running_loop().time()
+        self._folder, self._stamp = folder, prepared.stamp
+        self._has_begun = False
+        self._stack = AsyncExitStack()
+
+    def begin(self) -> None:
+        """Begins to list servers, now that there is a client, or that there may be none."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.proxy.start(folder=self._folder)
+
+    async def start(self) -> None:
+        """Begins to watch the config."""
+        self._write_handshake_cache()
+        self.run_file = RunFile(self.proxy)
+        watcher = ConfigWatcher(self.prepared.file, self.proxy, self._warn, self._edited)
+        await self._stack.enter_async_context(watcher.running())
+
+    async def close(self) -> None:
+        """Ends the servers, and saves what was learnt."""
+        self.run_file.close()
+        await self._stack.aclose()
+        await self.proxy.close()
+        self._write_handshake_cache()
+
+    def _warn(self, sentence: str) -> None:
+        warn(sentence)
+        for tell in self.warned:
+            tell(sentence)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What every client is told on stderr."""
+        return self.prepared.warnings
+
+    def fits(self, environment: Mapping[str, str]) -> bool:
+        """Whether the config means the same in ``environment``."""
+        return _key(self.proxy.config, environment) == _key(self.proxy.config, self.environment)
+
+    def _edited(self, data: bytes) -> None:
+        config = self.prepared.config
+        self._stamp = None if config.project else handshake_cache.stamp_of(data, config.path)
+        self._write_handshake_cache()
+
+    def _write_handshake_cache(self) -> None:
+        write_handshake_cache(self.prepared, self.endpoint, self._stamp)
+
+
+class SharedProxies:
+    """The proxies of a daemon."""
+
+    def __init__(self, first: Prepared, environment: Mapping[str, str]) -> None:
+        """first: of the daemon's own environment, ``environment``."""
+        self._first: Prepared | None = first
+        self._config = first.config
+        self._project = first.project
+        self._environment = environment
+        self._proxies: list[SharedProxy] = []
+        self._preparing = asyncio.Lock()
+
+    def __iter__(self) -> Iterator[SharedProxy]:
+        return iter(self._proxies)
+
+    async def acquire(self, environment: Mapping[str, str], folder: str | None) -> SharedProxy | None:
+        """The proxy for a client with ``environment`` in ``folder``, which it has to `release`; None if there
+        are too many. Raises ConfigError.
+        """
+        async with self._preparing:
+            found = next((one for one in self._proxies if one.fits(environment)), None)
+            if found is None:
+                found = await self._make(environment, folder)
+            if found is not None:
+                found.users += 1
+            return found
+
+    def release(self, proxy: SharedProxy) -> None:
+        """A client has left."""
+        proxy.users -= 1
+        proxy.unused_at = asyncio.get_running_loop().time()
+
+    async def default(self) -> SharedProxy:
+        """The proxy for the daemon's own environment."""
+        found = await self.acquire(self._environment, None)
+        assert found is not None, "the first one always fits"
+        return found
+
+    async def close_unused(self, now: float, idle: float) -> None:
+        """Closes those without clients for ``idle`` seconds, but for the last one."""
+        for proxy in list(self._proxies):
+            if not proxy.users and now - proxy.unused_at >= idle and len(self._proxies) > 1:
+                self._proxies.remove(proxy)
+                await proxy.close()
+
+    async def close(self) -> None:
+        """Closes all."""
+        proxies, self._proxies = self._proxies, []
+        await asyncio.gather(*(proxy.close() for proxy in proxies))
+
+    async def _make(self, environment: Mapping[str, str], folder: str | None) -> SharedProxy | None:
+        prepared = self._first
+        if prepared is not None and _key(prepared.config, environment) == _key(
+            prepared.config, self._environment
+        ):
+            self._first = None
+        else:
+            if len(self._proxies) >= ENVIRONMENTS:
+                return None
+            again = partial(prepare, self._config.path, self._project, required=False, env=environment)
+            prepared = await in_thread(again, "prepare")
+        made = SharedProxy(prepared, environment, folder)
+        self._proxies.append(made)
+        await made.start()
+        return made
+
+
+def _key(config: Config, environment: Mapping[str, str]) -> object:
+    globs = frozenset(glob for server in config.servers.values() for glob in server.inherit_env)
+    return environment_key(environment, config.variables, globs)

@@ -1,0 +1,295 @@
+"""What `mcpzip serve` remembers of the session that a daemon serves, so that another one can go on with it
+(pure).
+
+The rules:
+
+1. A request that may have run is never sent again, unless it can do no harm: only `tools/call` can, and of
+   mcpzip's own tools only `execute_tool`.
+2. Every request gets one response, from the daemon or from here.
+3. The client is not asked to begin again: what it said at the beginning, and its settings, are replayed.
+4. Only whole lines reach the client.
+
+`server.shim` imports this module at every start, so it imports only small modules of the standard library.
+"""
+
+import json
+
+from mcpzip.model import limits
+
+KEPT = 16 << 20
+"""Bytes of open requests that are kept, to send them again. A request beyond is answered with an error
+instead.
+"""
+SETTINGS = 1_000
+"""Settings of a client (log level, subscriptions) that are kept for a replay; more are not replayed."""
+LOST = "mcpzip's daemon ended during the call, so the tool may have run: check before calling it again."
+NOT_SENT_AGAIN = "mcpzip's daemon ended during the request; send it again."
+
+_HARMLESS_TOOLS = ("search_tools", "describe_tool", "proxy_status")
+_RESPONSE_HEAD = b'{"jsonrpc":"2.0","id":'
+_ERROR = -32603  # JSON-RPC 2.0, 5.1: internal error
+_MODERN = "io.modelcontextprotocol/protocolVersion"
+_FIRST = (("initialize", None), ("notifications/initialized", None))
+"""The settings that are replayed before all others, in this order."""
+_OPENINGS = ("server/discover", "tools/list")
+"""The requests with which a modern client begins, and which can be replayed to tell that it is one."""
+
+
+class OpenRequest:
+    """A request of the client that has no response yet.
+
+    line: None if it is not sent again. end: the number of bytes from the client up to its end. harmful:
+    whether running it twice may do harm. setting: what it sets for the rest of the session, None for nothing.
+    """
+
+    __slots__ = ("end", "harmful", "id", "line", "method", "modern", "setting")
+
+    def __init__(self, message: "dict[str, object]", line: "bytes | None", end: int) -> None:
+        self.id, self.line, self.end = message["id"], line, end
+        self.method = str(message["method"])
+        given = message.get("params")
+        params: dict[str, object] = given if isinstance(given, dict) else {}
+        meta = params.get("_meta")
+        self.modern = isinstance(meta, dict) and _MODERN in meta
+        self.harmful = self.method == "tools/call" and params.get("name") not in _HARMLESS_TOOLS
+        self.setting: tuple[str, object] | None = None
+        if self.method in ("initialize", "logging/setLevel"):
+            self.setting = self.method, None
+        elif self.modern and self.method in _OPENINGS:
+            self.setting = "era", None
+        elif self.method in ("resources/subscribe", "resources/unsubscribe"):
+            self.setting = "resources/subscribe", str(params.get("uri"))
+
+    def failure(self) -> bytes:
+        """The response that says that it may have run."""
+        response: dict[str, object] = {"jsonrpc": "2.0", "id": self.id}
+        if self.method == "tools/call":
+            result: dict[str, object] = {"content": [{"type": "text", "text": LOST}], "isError": True}
+            if self.modern:
+                result["resultType"] = "complete"
+            response["result"] = result
+        else:
+            response["error"] = {"code": _ERROR, "message": NOT_SENT_AGAIN}
+        return json.dumps(response, separators=(",", ":")).encode() + b"\n"
+
+
+class Continuation:
+    """How a session goes on with another daemon. to_client: what the client is sent. replay: the lines that
+    were answered before. to_daemon: the lines that are sent again, and what comes after them.
+    """
+
+    __slots__ = ("replay", "to_client", "to_daemon")
+
+    def __init__(self, to_client: bytes, replay: bytes, to_daemon: bytes) -> None:
+        self.to_client, self.replay, self.to_daemon = to_client, replay, to_daemon
+
+
+class SessionRecord:
+    """The record of one session. names_are_ours: whether `search_tools` and the like are mcpzip's, which they
+    aren't for a client that is shown one server unchanged.
+    """
+
+    def __init__(self, answered: bytes = b"") -> None:
+        """answered: the lines that the early handshake has answered."""
+        self._open: dict[object, OpenRequest] = {}
+        self._kept = 0
+        self._settings: dict[tuple[str, object], bytes] = {}
+        self._asked: dict[object, bytes] = {}
+        self.names_are_ours = True
+        self._line: list[bytes] = []  # of the client, not complete yet
+        self._line_size = 0
+        self._reply: list[bytes] = []  # of the daemon, not complete yet
+        self._end = 0
+        for line in answered.split(b"\n"):
+            message = _object(line)
+            if message.get("method") == "notifications/initialized":
+                self._settings["notifications/initialized", None] = line
+            elif "id" in message and (setting := OpenRequest(message, line, 0).setting):
+                self._settings[setting] = line
+
+    @property
+    def end(self) -> int:
+        """The number of bytes from the client since the beginning or the last loss."""
+        return self._end
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request has no response yet."""
+        return bool(self._open)
+
+    @property
+    def replay(self) -> bytes:
+        """The lines that tell a daemon what was agreed and set so far."""
+        first = [key for key in _FIRST if key in self._settings]
+        order = [*first, *(key for key in self._settings if key not in _FIRST)]
+        return b"".join(self._settings[key] + b"\n" for key in order)
+
+    # --- what passes
+
+    def client_sent(self, data: bytes) -> None:
+        """Takes note of bytes that go to the daemon."""
+        start = 0
+        while end := data.find(b"\n", start) + 1:
+            self._keep(data[start:end])
+            self._client_line(b"".join(self._line), self._end)
+            self._line, self._line_size = [], 0
+            start = end
+        if start < len(data):
+            self._keep(data[start:])
+
+    def _keep(self, part: bytes) -> None:
+        """Keeps a part of a line, unless the line is so long that the daemon refuses it."""
+        self._end += len(part)
+        self._line_size += len(part)
+        if self._line_size <= limits.MESSAGE:
+            self._line.append(part)
+        else:
+            self._line.clear()
+
+    def daemon_sent(self, data: bytes) -> "tuple[bytes, list[bytes]]":
+        """Takes note of bytes from the daemon. Returns the whole lines for the client, and the notices."""
+        end = data.rfind(b"\n") + 1
+        if not end:
+            self._reply.append(data)
+            return b"", []
+        complete = b"".join((*self._reply, data[:end]))
+        self._reply = [data[end:]] if end < len(data) else []
+        notices: list[bytes] = []
+        for line in complete.split(b"\n")[:-1]:
+            if line.startswith(b"!"):
+                notices.append(line)
+            else:
+                self._daemon_line(line)
+        if notices:
+            kept = (line for line in complete.split(b"\n")[:-1] if not line.startswith(b"!"))
+            complete = b"".join(line + b"\n" for line in kept)
+        return complete, notices
+
+    def lost(self, read: int) -> Continuation:
+        """The daemon has gone. read: the bytes from the client that it may have processed, from the beginning
+        or the last loss on; what comes after them can't have run.
+        """
+        answers, again = [], []
+        for id in self._asked.values():
+            params = b'{"requestId":%b,"reason":"mcpzip\'s daemon ended"}' % id
+            answers.append(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params)
+        for request in list(self._open.values()):
+            may_have_run = request.end <= read
+            harmful = request.harmful or (request.method == "tools/call" and not self.names_are_ours)
+            if request.line is None or (may_have_run and harmful):
+                answers.append(request.failure())
+            else:
+                again.append(request.line)
+        rest = b"".join(self._line)
+        continuation = Continuation(b"".join(answers), self.replay, b"".join(again) + rest)
+        self._asked.clear()
+        self._open.clear()
+        self._line, self._reply = [], []
+        self._line_size = self._end = self._kept = 0
+        return continuation
+
+    # --- single lines
+
+    def _client_line(self, line: bytes, end: int) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return  # the daemon says so
+        if isinstance(message, dict):
+            self._client_message(message, line, line if self._kept + len(line) <= KEPT else None, end)
+        elif isinstance(message, list):
+            for each in message:
+                if isinstance(each, dict):
+                    self._client_message(each, line, None, end)
+
+    def _client_message(
+        self, message: "dict[str, object]", line: bytes, kept: "bytes | None", end: int
+    ) -> None:
+        method, id = message.get("method"), message.get("id")
+        if isinstance(method, str) and isinstance(id, (str, int, float)):
+            request = OpenRequest(message, kept, end)
+            self._kept += len(kept or b"")
+            if (before := self._open.pop(_key(id), None)) is not None:
+                self._close(before)
+            self._open[_key(id)] = request
+        elif method == "notifications/initialized":
+            self._settings["notifications/initialized", None] = line.rstrip(b"\n")
+        elif method == "notifications/cancelled":
+            params = message.get("params")
+            if isinstance(params, dict) and (found := self._open.get(_key(params.get("requestId")))):
+                self._close(found)  # which gets no response
+        elif method is None:
+            self._asked.pop(_key(id), None)
+
+    def _daemon_line(self, line: bytes) -> None:
+        if line.startswith(b"["):
+            try:
+                batch = json.loads(line)
+            except (ValueError, RecursionError):
+                return
+            for each in batch:
+                if isinstance(each, dict):
+                    self._answered(each.get("id"), failed="error" in each)
+            return
+        if not line.startswith(_RESPONSE_HEAD):
+            return
+        start = len(_RESPONSE_HEAD)
+        end = _end_of_id(line, start)
+        raw = line[start:end]
+        try:
+            id = json.loads(raw)
+        except ValueError:
+            return
+        if line.startswith(b',"method"', end):
+            self._asked[_key(id)] = raw
+        else:
+            self._answered(id, failed=line.startswith(b',"error"', end))
+
+    def _answered(self, id: object, *, failed: bool) -> None:
+        request = self._open.get(_key(id))
+        if request is None:
+            return
+        self._close(request)
+        setting = request.setting
+        if failed or setting is None or request.line is None:
+            return
+        if request.method == "resources/unsubscribe":
+            self._settings.pop(setting, None)
+        elif setting in self._settings or len(self._settings) < SETTINGS:
+            self._settings[setting] = request.line.rstrip(b"\n")
+
+    def _close(self, request: OpenRequest) -> None:
+        if self._open.get(_key(request.id)) is request:
+            del self._open[_key(request.id)]
+        if request.line is not None:
+            self._kept -= len(request.line)
+
+
+def _key(id: object) -> object:
+    """1, 1.0 and "1" are three ids."""
+    return (type(id), id if isinstance(id, (str, int, float)) else None)
+
+
+def _end_of_id(line: bytes, start: int) -> int:
+    """Where the id that begins at ``start`` ends."""
+    if line[start : start + 1] != b'"':
+        return line.find(b",", start)
+    end = line.find(b'"', start + 1)
+    while end > 0 and _is_escaped(line, end):
+        end = line.find(b'"', end + 1)
+    return end + 1
+
+
+def _is_escaped(line: bytes, at: int) -> bool:
+    slashes = 0
+    while line[at - 1 - slashes : at - slashes] == b"\\":
+        slashes += 1
+    return slashes % 2 == 1
+
+
+def _object(line: bytes) -> "dict[str, object]":
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}

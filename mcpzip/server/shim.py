@@ -1,0 +1,370 @@
+"""`mcpzip serve` over stdio, while the daemon does the work: copies bytes between its client and the daemon.
+
+The rules:
+
+1. It needs no event loop and no thread, and imports only small modules of the standard library, because there
+   is one for each agent, and a client waits for it to start.
+2. While a daemon is being started, it answers the handshake. If no daemon can be had, it serves its client
+   itself, as `early_handshake` does.
+3. If the daemon ends, the session goes on with another (`session_record`).
+4. After the end of the client's input, SIGTERM or SIGINT it ends within `LEAVING` seconds.
+"""
+
+import math
+import os
+import select
+import signal
+import stat
+import time
+
+from mcpzip.config.paths import config_path, find_project
+from mcpzip.server import early_handshake, handshake_cache
+from mcpzip.server.daemon import protocol
+from mcpzip.server.daemon.connector import Connector, UnavailableError
+from mcpzip.server.session_record import SessionRecord
+from mcpzip.system import local_socket
+from mcpzip.system.startup_io import make_nonblocking, open_if_closed
+
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from types import FrameType
+
+SWITCH = "MCPZIP_DAEMON"
+"""The environment variable that, set to ``off``, has `mcpzip serve` serve its client without a daemon."""
+ACCEPT_TIMEOUT = 5.0
+"""Seconds in which a daemon that was there before has to accept a client. One that is suspended doesn't."""
+LOAD_TIMEOUT = 30.0
+"""The same for one that was just started."""
+SILENCE, PROBE_TIMEOUT = 10.0, 10.0
+"""Seconds of silence, while requests are open, after which the daemon is asked whether it runs; and in which
+it has to say so.
+"""
+LEAVING = 0.8
+"""Seconds that the daemon has for the last responses after the end of the client's input."""
+LOSSES, LOSSES_WITHIN = 3, 60.0
+"""After so many lost daemons in so many seconds, the client is served without one."""
+REFUSALS, REFUSAL_PAUSE = 20, 0.1
+"""How often a daemon may end before it has accepted the client; and the seconds after that in which none is
+started here.
+"""
+HANDOVER_PAUSE = 1.5
+"""Seconds after a handover in which a newer mcpzip may start its daemon, and this one starts none."""
+_CHUNK = 1 << 16
+_FULL = 1 << 20
+"""Bytes that wait for one side, with which nothing more is read from the other."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def main(explicit_config: "str | None", *, alone: bool = False) -> int:
+    """`mcpzip serve` over stdio. alone: without a daemon. Returns the exit code."""
+    if alone or not local_socket.AVAILABLE or os.environ.get(SWITCH) == "off":
+        return early_handshake.main(explicit_config)
+    for number in range(3):
+        open_if_closed(number)
+    shim = Shim(config_path(explicit_config, os.environ), find_project(os.environ), explicit_config)
+    try:
+        code = shim.run()
+    except BrokenPipeError:  # the client has left
+        code = 0
+    finally:
+        shim.close()
+    return early_handshake.main(explicit_config, shim.unserved()) if code is None else code
+
+
+class _Link:
+    """A connection to a daemon. accept_until: when it has to have accepted the client (monotonic s), infinity
+    once it has. waiting: the bytes that it has not taken yet.
+    """
+
+    def __init__(self, connection: "socket.socket", first: bytes, accept_until: float) -> None:
+        connection.setblocking(False)
+        self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
+        self.half_closed = False
+
+    @property
+    def accepted(self) -> bool:
+        return self.accept_until == math.inf
+
+    def send(self) -> None:
+        """Sends what it takes."""
+        try:
+            del self.waiting[: self.connection.send(self.waiting)]
+        except BlockingIOError:
+            pass
+        except OSError:  # it has ended; what it said last is still to be read
+            self.waiting.clear()
+
+    def receive(self) -> "bytes | None":
+        """What it says; b"" at the end, None for nothing."""
+        try:
+            return self.connection.recv(_CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def half_close(self) -> None:
+        """Says that the client sends no more."""
+        self.half_closed = True
+        try:
+            self.connection.shutdown(1)  # SHUT_WR
+        except OSError:
+            pass
+
+
+class Shim:
+    """One client, and the daemon that serves it at the moment."""
+
+    def __init__(self, config: str, project: str, explicit_config: "str | None") -> None:
+        """config, project: the paths of the files. explicit_config: the option of the command line."""
+        self._config, self._project = config, project
+        self._connector = Connector(config, project, explicit_config)
+        self._record = SessionRecord()
+        self._early: early_handshake.EarlyHandshake | None = None
+        self._link: _Link | None = None
+        self._probe: socket.socket | None = None
+        self._unsent = bytearray()
+        """From the client, for the next daemon."""
+        self._to_client = bytearray()
+        self._probe_at = self._probe_until = self._leave_at = math.inf
+        self._losses: list[float] = []
+        self._refusals = 0
+        self._has_begun = self._ended = self._signalled = self._alone = self._done = False
+        self._wakeup, wakeup = os.pipe()
+        self._descriptors = [self._wakeup, wakeup]
+        make_nonblocking(wakeup)
+        self._before = [signal.signal(number, _note_signal) for number in _SIGNALS]
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        if stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK):
+            make_nonblocking(1)
+
+    def run(self) -> "int | None":
+        """Serves until the client or we are told to leave. Returns the exit code; None if the client is to be
+        served without a daemon from now on. Raises BrokenPipeError if the client has left.
+        """
+        self._look(lambda now: self._connector.begin(now))
+        while not (self._alone or self._done):
+            self._turn()
+        while self._to_client and select.select((), (1,), (), LEAVING)[1]:
+            self._write()
+        return None if self._alone else 0
+
+    def close(self) -> None:
+        """Closes what is open, and gives the signals back."""
+        signal.set_wakeup_fd(-1)
+        for number, handler in zip(_SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._connector.close()
+        self._end_probe()
+        if self._link is not None:
+            self._link.connection.close()
+
+    def unserved(self) -> "early_handshake.Unserved":
+        """What the client has sent so far: the messages that were answered, and those that were not."""
+        if self._early is not None:
+            return early_handshake.Unserved(self._early.answered, self._early.rest(), self._ended)
+        return early_handshake.Unserved(self._record.replay, bytes(self._unsent), self._ended)
+
+    # --- the loop
+
+    def _turn(self) -> None:
+        """Waits until something happens, and handles it."""
+        link, connector, probe = self._link, self._connector, self._probe
+        waiting = len(self._unsent) if link is None else len(link.waiting)
+        reads: list[int | socket.socket] = [self._wakeup]
+        writes: list[int | socket.socket] = [1] if self._to_client else []
+        if not self._ended and waiting < _FULL and not (self._early is not None and self._early.sated):
+            reads.append(0)
+        if link is not None and len(self._to_client) < _FULL:
+            reads.append(link.connection)
+        if link is not None and link.waiting:
+            writes.append(link.connection)
+        if connector.output >= 0:
+            reads.append(connector.output)
+        if probe is not None:
+            reads.append(probe)
+        accept_until = math.inf if link is None else link.accept_until
+        at = min(connector.wake_at, accept_until, self._probe_at, self._probe_until, self._leave_at)
+        timeout = None if at == math.inf else max(0.0, at - time.monotonic())
+        readable, writable, _ = select.select(reads, writes, (), timeout)
+        if self._wakeup in readable:
+            os.read(self._wakeup, _CHUNK)
+            self._signalled = self._ended = True
+            self._leave_at = min(self._leave_at, time.monotonic() + LEAVING)
+        if 0 in readable:
+            self._read_client()
+        if link is not None and link.connection in readable:
+            self._read_daemon(link)
+        if 1 in writable:
+            self._write()
+        if self._link is link and link is not None and link.waiting:
+            link.send()
+        if link is not None and self._ended and not link.waiting and not link.half_closed and link.accepted:
+            link.half_close()
+            self._leave_at = min(self._leave_at, time.monotonic() + LEAVING)
+        if self._link is None and not self._alone:
+            self._look(connector.proceed)
+        if probe is not None and probe in readable:
+            self._end_probe()
+        self._watch_time()
+
+    def _watch_time(self) -> None:
+        now = time.monotonic()
+        link = self._link
+        if now >= self._leave_at or (self._signalled and (link is None or not link.accepted)):
+            self._done = True
+        elif link is not None and now >= link.accept_until:
+            self._lose(read=0, alone=True)
+        elif now >= self._probe_until:
+            self._lose(alone=True)
+        elif now >= self._probe_at:
+            self._begin_probe(now)
+
+    # --- the client
+
+    def _read_client(self) -> None:
+        data = os.read(0, _CHUNK)
+        if not data:
+            self._ended = True
+        elif self._link is not None:
+            self._record.client_sent(data)
+            self._link.waiting += data
+            self._expect(time.monotonic())
+        elif self._early is not None:
+            self._to_client += self._early.receive(data)
+        else:
+            self._unsent += data
+
+    def _write(self) -> None:
+        try:
+            del self._to_client[: os.write(1, self._to_client)]
+        except BlockingIOError:
+            pass
+
+    # --- the daemon
+
+    def _look(self, look: "Callable[[float], socket.socket | None]") -> None:
+        """Looks for a daemon, or goes on with that."""
+        try:
+            starting = self._connector.output >= 0
+            connection = look(time.monotonic())
+        except UnavailableError:
+            self._alone = True
+            return
+        if connection is not None:
+            self._attach(connection, LOAD_TIMEOUT if starting else ACCEPT_TIMEOUT)
+        elif not self._has_begun and self._early is None and self._connector.output >= 0:
+            cache = handshake_cache.read(self._config, self._project)
+            if cache is not None:
+                self._early = early_handshake.EarlyHandshake(cache)
+                self._to_client += self._early.receive(bytes(self._unsent))
+                self._unsent.clear()
+
+    def _attach(self, connection: "socket.socket", timeout: float) -> None:
+        self._has_begun = True
+        if self._early is not None:
+            self._record = SessionRecord(self._early.answered)
+            self._unsent += self._early.rest()
+            self._early = None
+        greeting = protocol.client_greeting(
+            self._record.replay, os.environ, _folder(), continued=bool(self._losses)
+        )
+        self._record.client_sent(bytes(self._unsent))
+        self._link = _Link(connection, greeting + self._unsent, time.monotonic() + timeout)
+        self._unsent.clear()
+        self._link.send()
+
+    def _read_daemon(self, link: _Link) -> None:
+        data = link.receive()
+        if data is None:
+            return
+        if not data:
+            if self._ended and link.half_closed:
+                self._done = True
+            else:
+                self._lose(read=None if link.accepted else 0)
+            return
+        complete, notices = self._record.daemon_sent(data)
+        self._to_client += complete
+        self._expect(time.monotonic())
+        for line in notices:
+            self._noticed(link, *protocol.read_notice(line))
+
+    def _noticed(self, link: _Link, name: bytes, value: object) -> None:
+        said = value if isinstance(value, dict) else {}
+        if name == protocol.ACCEPTED:
+            link.accept_until = math.inf
+            self._expect(time.monotonic())
+            self._record.names_are_ours = said.get("names_are_ours") is not False
+        elif name == protocol.REFUSED:
+            self._lose(read=0, alone=True)
+        elif name == protocol.WARNING and isinstance(value, str):
+            os.write(2, f"mcpzip: {value}\n".encode("utf-8", "replace"))
+        elif name == protocol.HANDOVER and isinstance(said.get("read"), int):
+            newer = protocol.is_newer(str(said.get("to")))
+            self._lose(read=said["read"], pause=HANDOVER_PAUSE if newer else 0.0)
+
+    def _lose(self, *, read: "int | None" = None, alone: bool = False, pause: float = 0.0) -> None:
+        """The daemon has gone, or is no use any more: the session goes on with another, or without. read: see
+        `SessionRecord.lost`; None for all that was sent.
+        """
+        assert self._link is not None
+        accepted = self._link.accepted
+        sent = max(0, self._record.end - len(self._link.waiting))
+        self._link.connection.close()
+        self._link = None
+        self._end_probe()
+        left = self._record.lost(sent if read is None else read)
+        self._to_client += left.to_client
+        self._unsent[:0] = left.to_daemon
+        now = time.monotonic()
+        self._losses = [at for at in self._losses if at > now - LOSSES_WITHIN]
+        if accepted:
+            self._losses.append(now)
+        else:  # it was ending when we connected
+            self._refusals += 1
+            pause = max(pause, REFUSAL_PAUSE)
+        self._alone = alone or len(self._losses) >= LOSSES or self._refusals > REFUSALS
+        if not self._alone:
+            self._look(lambda now: self._connector.begin(now, now + pause))
+
+    # --- whether the daemon runs
+
+    def _expect(self, now: float) -> None:
+        """From now on the silence of a daemon that has accepted the client is counted."""
+        counts = self._record.waits and self._link is not None and self._link.accepted
+        self._probe_at = now + SILENCE if counts else math.inf
+
+    def _begin_probe(self, now: float) -> None:
+        self._probe_at = math.inf
+        if not self._record.waits:
+            return
+        try:
+            self._probe = self._connector.connect()
+            if self._probe is not None:
+                self._probe.send(protocol.greeting("ping", {}))
+        except OSError:
+            pass
+        self._probe_until = now + PROBE_TIMEOUT
+
+    def _end_probe(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+        self._probe = None
+        self._probe_until = math.inf
+        self._expect(time.monotonic())
+
+
+def _note_signal(number: int, frame: "FrameType | None") -> None:
+    """The number of the signal is in the wake-up pipe."""
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""

@@ -1,0 +1,173 @@
+"""Sockets to which only processes of the same user on the same machine can connect.
+
+The rules:
+
+1. POSIX: a Unix domain socket in a folder that only its owner can enter. Folder and socket must belong to
+   this user, and each end checks the user of the other end.
+2. A kernel lock decides who listens. It ends with the process that holds it, however that ends, so a socket
+   whose lock is free is left over from a process that was killed.
+3. Windows has no such socket in Python: `AVAILABLE` is False there.
+
+`server.shim` imports this module at every start, so it imports only small modules of the standard library.
+"""
+
+import errno
+import os
+import socket
+import stat
+import sys
+
+AVAILABLE = sys.platform != "win32" and hasattr(socket, "AF_UNIX")
+"""Whether this system has such sockets."""
+LONGEST_PATH = 100
+"""Bytes of a socket's path that every system takes: Linux 107, macOS 103 (unix(7), unix(4))."""
+BACKLOG = 128
+
+
+def connect(path: str) -> "socket.socket | None":
+    """A non-blocking connection to the process that listens at ``path``; None if none does.
+
+    Raises PermissionError if folder, socket or process belong to another user; OSError if the system refuses
+    a socket. In a folder that others can enter, nobody of ours listens.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        if not _is_private(os.path.dirname(path)):
+            return None
+        _check_socket(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(
+        False
+    )  # a process that is suspended takes no more connections than fit its backlog
+    try:
+        connection.connect(path)
+        check_peer(connection)
+    except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def listen(path: str) -> socket.socket:
+    """Listens at ``path``, in place of whatever socket or symbolic link is there. Only for the holder of the
+    lock. Makes the folder. Raises OSError.
+    """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOSYS, "there are no such sockets on this system", path)
+    _make_folder(os.path.dirname(path))
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(path)
+        os.chmod(path, 0o600)
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def identity(path: str) -> "tuple[int, int] | None":
+    """What tells the socket at ``path`` from one that another process made there; None if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def take_lock(path: str) -> int | None:
+    """Takes the lock of the file ``path``, which is made with its folder. Returns the descriptor that holds
+    it until it is closed; None if another process has it. Raises OSError.
+    """
+    if sys.platform == "win32":  # nothing listens there
+        raise OSError(errno.ENOSYS, "there are no such locks on this system", path)
+    import fcntl
+
+    _make_folder(os.path.dirname(path))
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(lock, path):
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)  # the file was replaced in the meantime
+
+
+def check_peer(connection: socket.socket) -> None:
+    """Raises PermissionError if the process at the other end is another user's, OSError if it has gone."""
+    user = _peer_user(connection)
+    if sys.platform != "win32" and user is not None and user != os.geteuid():
+        raise PermissionError(errno.EPERM, "the process at the other end belongs to another user")
+
+
+def _peer_user(connection: socket.socket) -> int | None:
+    """The user id of the process at the other end; None if the system doesn't tell, so that only the folder
+    keeps others out.
+    """
+    # Linux: struct ucred (unix(7)): process, user and group. macOS and BSD: struct xucred (LOCAL_PEERCRED at
+    # level SOL_LOCAL, unix(4)): a version, then the user. All are ints.
+    level, option, size = socket.SOL_SOCKET, getattr(socket, "SO_PEERCRED", None), 12
+    if option is None:
+        level, option, size = 0, 1, 76
+    try:
+        found = connection.getsockopt(level, option, size)
+    except OSError:
+        return None
+    return int.from_bytes(found[4:8], sys.byteorder) if len(found) >= 8 else None
+
+
+def _make_folder(folder: str) -> None:
+    """Makes ``folder`` for its owner only, or closes it to others. Raises OSError."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if sys.platform != "win32":
+        found = os.lstat(folder)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & 0o077:
+            os.chmod(folder, 0o700)
+    if not _is_private(folder):
+        raise PermissionError(errno.EPERM, "other users can enter the folder", folder)
+
+
+def _is_private(folder: str) -> bool:
+    """Whether only this user can enter ``folder``. Raises PermissionError if it is another user's, OSError if
+    it is no folder.
+    """
+    found = os.lstat(folder)
+    if sys.platform == "win32":
+        return True
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "not a folder", folder)
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the folder belongs to another user", folder)
+    return not found.st_mode & 0o077
+
+
+def _check_socket(path: str) -> None:
+    found = os.lstat(path)
+    if not stat.S_ISSOCK(found.st_mode):
+        raise FileNotFoundError(errno.ENOENT, "not a socket", path)
+    if sys.platform != "win32" and found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the socket belongs to another user", path)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
