@@ -12,6 +12,7 @@ With its secrets elsewhere it has ``"keyring":{"slot":"a","parts":1,"check":"…
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -63,6 +64,7 @@ def normalized(url: str) -> str:
     return _DEFAULT_PORT.sub(r"\1\2", canonical(url))
 
 
+@lru_cache(maxsize=64)  # each request asks
 def key(url: str) -> str:
     """The name under which a server's grant is kept: the first half of the SHA-256 of `canonical`, in hex."""
     return hashlib.sha256(canonical(url).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -11,7 +11,7 @@ from io import BytesIO
 import httpx
 
 from mcpzip.model.limits import MESSAGE, REFUSAL, REFUSAL_TIME
-from mcpzip.wire.content_coding import ContentCodingError, decoder
+from mcpzip.wire.content_coding import PIECE, ContentCodingError, decoder
 
 _TURN = 16
 """Pieces after which other tasks run. A body in chunks of one byte arrives 64 KiB at a time."""
@@ -58,7 +58,8 @@ async def whole(response: httpx.Response, most: int) -> bytes:
             body.write(piece)
     finally:
         await response.aclose()
-    await asyncio.sleep(0)
+    if body.tell() > PIECE:
+        await asyncio.sleep(0)
     return body.getvalue()
 
 

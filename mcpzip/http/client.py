@@ -88,11 +88,20 @@ class Client:
         content: bytes | None,
         check_peer: CheckPeer | None,
     ) -> httpx.Request:
-        fields = [*(pair for pair in headers if pair[0].lower() not in _OWN_HEADERS), _ACCEPT_ENCODING]
+        body = content or b""
+        fields = [pair for pair in headers if pair[0].lower() not in _OWN_HEADERS]
+        if url.host and not any(name.lower() == b"host" for name, _ in fields):
+            fields.insert(0, (b"Host", url.netloc))
+        fields.append(_ACCEPT_ENCODING)
+        if body or method == "POST":  # RFC 9110, 8.6
+            fields.append((b"Content-Length", b"%d" % len(body)))
         extensions: dict[str, Any] = {"timeout": _TIMEOUTS}
         if check_peer is not None:
             extensions[CHECK_PEER] = check_peer
-        request = httpx.Request(method, url, headers=fields, content=content, extensions=extensions)
+        # Given ``content`` instead, httpx adds the same fields in three times the time.
+        stream = httpx.ByteStream(body)
+        request = httpx.Request(method, url, headers=fields, stream=stream, extensions=extensions)
+        request.read()
         if url.userinfo and "authorization" not in request.headers:  # RFC 9110, 11.7.1; RFC 7617
             credentials = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
             request.headers["Authorization"] = f"Basic {credentials}"
@@ -121,7 +130,7 @@ class Client:
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         response = await self._connections.handle_async_request(request)
-        if len(response.headers.raw) > HEADERS:
+        if len(response.headers) > HEADERS:
             await response.aclose()
             raise ContentCodingError(f"its answer has more than {HEADERS} header fields")
         return response

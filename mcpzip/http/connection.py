@@ -96,30 +96,32 @@ class Connection:
         """The head of the response. Interim responses (1xx; RFC 9110, 15.2) are skipped."""
         read = 0
         while True:
-            event = self._event()
-            if isinstance(event, h11.Response):
-                return event
-            if event is h11.NEED_DATA:
-                if read >= HEAD:
-                    raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
-                if read:
-                    await asyncio.sleep(0)  # other tasks run between interim responses
-                data = await self.stream.read(_HEAD_READ, timeout)
-                if not data:
-                    raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
-                read += len(data)
-                self._h11.receive_data(data)
+            data = await self.stream.read(_HEAD_READ, timeout)
+            if not data:
+                raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+            read += len(data)
+            self._h11.receive_data(data)
+            while (event := self._event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.Response):
+                    return event
+            if read >= HEAD:
+                raise HeadTooLongError(f"its answer has not begun after {HEAD:,} bytes")
+            await asyncio.sleep(0)  # other tasks run between interim responses
 
     async def body(self, timeout: float | None) -> AsyncIterator[bytes]:
-        """The chunks of the body as they are received."""
-        while True:
-            event = self._event()
-            if isinstance(event, h11.Data):
-                yield bytes(event.data)
-            elif event is h11.NEED_DATA:
-                self._h11.receive_data(await self.stream.read(_BODY_READ, timeout))
-            else:
-                return
+        """The chunks of the body as they are received. An error ends the exchange."""
+        try:
+            while True:
+                event = self._event()
+                if isinstance(event, h11.Data):
+                    yield bytes(event.data)
+                elif event is h11.NEED_DATA:
+                    self._h11.receive_data(await self.stream.read(_BODY_READ, timeout))
+                else:
+                    return
+        except BaseException:
+            self.finish()
+            raise
 
     def _event(self) -> object:
         try:
@@ -134,13 +136,8 @@ class _Body(httpx.AsyncByteStream):
     def __init__(self, connection: Connection, timeout: float | None) -> None:
         self._connection, self._timeout = connection, timeout
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._connection.body(self._timeout):
-                yield chunk
-        except BaseException:
-            self._connection.finish()
-            raise
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._connection.body(self._timeout)
 
     async def aclose(self) -> None:
         self._connection.finish()

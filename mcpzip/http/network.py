@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from mcpzip.system.network import is_socket_readable
+from mcpzip.system.timer import Timer
 
 _NEXT_ADDRESS = 0.25
 """Seconds before the next address of a host is tried in parallel (RFC 8305, 5)."""
@@ -114,6 +115,7 @@ class Stream(asyncio.Protocol):
         self._ended = self._paused = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
+        self._read_timer = Timer()
         self._writer: asyncio.Future[None] | None = None
 
     @property
@@ -138,11 +140,12 @@ class Stream(asyncio.Protocol):
         """Up to ``most`` bytes, b"" at the end. Raises httpx.ReadError, httpx.ReadTimeout."""
         if not self._received and not self._ended:
             self._reader = asyncio.get_running_loop().create_future()
+            if timeout is not None:
+                self._read_timer.set(timeout, self._read_late)
             try:
-                async with asyncio.timeout(timeout):
-                    await self._reader
-            except TimeoutError as error:
-                raise httpx.ReadTimeout(str(error)) from error
+                await self._reader
+            finally:
+                self._read_timer.clear()
         data = bytes(self._received[:most])
         del self._received[:most]
         if self._paused and len(self._received) <= _READ_BUFFER // 2:
@@ -190,6 +193,10 @@ class Stream(asyncio.Protocol):
         else:
             self._transport.close()
 
+    def _read_late(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_exception(httpx.ReadTimeout("nothing was received in time"))
+
     # ---- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -209,6 +216,7 @@ class Stream(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ended, self._error = True, error or self._error
+        self._read_timer.close()
         _wake(self._reader)
         _wake(self._writer)
         self._writer = None

@@ -58,7 +58,7 @@ class Client:
     @property
     def is_interactive(self) -> bool:
         """Whether it declared that it can be asked anything."""
-        return any(key in members(self.capabilities) for key in _INTERACTIVE)
+        return not members(self.capabilities).keys().isdisjoint(_INTERACTIVE)
 
 
 @dataclass(eq=False, slots=True)

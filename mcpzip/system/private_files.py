@@ -38,7 +38,7 @@ def read_private(path: str, limit: int) -> PrivateFile:
     OSError: also for more than ``limit`` bytes, for anything but a regular file, and for a file of another
     user.
     """
-    target = os.path.realpath(path) if os.path.islink(path) else None
+    target = os.path.realpath(path) if stat.S_ISLNK(os.lstat(path).st_mode) else None
     handle, state = open_regular(path, getattr(os, "O_NOFOLLOW", 0) if target is None else 0)
     try:
         _check_owner(state, path)

@@ -53,7 +53,6 @@ LINGER = 2.0
 response was read to the end."""
 _LARGE = 1 << 20
 """Bytes of a message from which on it is parsed in a thread."""
-_USER_AGENT = b"mcpzip/" + __version__.encode()
 
 
 class HttpChannel(ABC):
@@ -67,6 +66,8 @@ class HttpChannel(ABC):
         self._rpc = JsonRpcConnection(incoming, self._post_message, full=lambda: self._full)
         self._tasks: set[asyncio.Task[None]] = set()
         self._posting: dict[asyncio.Task[None], int] = {}
+        if not any(name.lower() == "user-agent" for name in headers):
+            headers = {**headers, "User-Agent": f"mcpzip/{__version__}"}
         self._config_headers = tuple((_encoded(name), _encoded(value)) for name, value in headers.items())
 
     async def request(
@@ -168,8 +169,6 @@ class HttpChannel(ABC):
         own = [*headers, *self._headers()]
         ours = {name.lower() for name, _ in own}
         others = [each for each in self._config_headers if each[0].lower() not in ours]
-        if not any(name.lower() == b"user-agent" for name, _ in others):
-            others.append((b"User-Agent", _USER_AGENT))
         return await self._client.send(method, url, [*own, *others], content)
 
     async def _post_request(self, number: int, method: str, message: bytes, headers: RawHeaders) -> None:

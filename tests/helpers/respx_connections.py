@@ -17,13 +17,15 @@ class ConnectionsMocker(AbstractRequestMocker):
     def to_httpx_request(cls, **kwargs: Any) -> httpx.Request:
         """A copy, as the request is when it is sent: signing it again changes its headers."""
         request: httpx.Request = kwargs["request"]
-        return httpx.Request(
+        copy = httpx.Request(
             request.method,
             request.url,
             headers=request.headers.raw,
-            content=request.content,
+            stream=httpx.ByteStream(request.content),  # with ``content``, httpx would add headers
             extensions=request.extensions,
         )
+        copy.read()
+        return copy
 
     @classmethod
     async def from_async_httpx_response(

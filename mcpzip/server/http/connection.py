@@ -18,6 +18,7 @@ from mcpzip.server.http.connections import Connections
 from mcpzip.server.http.limits import Limits
 from mcpzip.server.http.request import HttpRequest
 from mcpzip.server.http.response import Header, HttpResponse, Refusal
+from mcpzip.system.timer import Timer
 from mcpzip.wire import INTERNAL_ERROR
 
 LINES = 128
@@ -70,8 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._counted = 0  # bytes of it that are counted in `Connections.bodies`
         self._rest = b""  # what arrived and waits for its turn
         self._held_back = 0  # bytes of the response that wait for the client to read what was sent before
-        self._timer: asyncio.TimerHandle | None = None
-        self._late: Callable[[], None] | None = None  # what the timer calls
+        self._timer = Timer()
         self._unread_timer: asyncio.TimerHandle | None = None
 
     # The transport's events
@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
+        self._timer.close()
         self._resume()
         self._connections.remove(self)
         self._end_body()
@@ -214,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
 
     def _begin(self, head: h11.Request) -> None:
-        self._forget()
+        self._timer.clear()
         target = head.target.decode("latin-1")
         self._request = HttpRequest(head.method.decode("ascii"), target, head.headers, self._address)
         self._response = response = HttpResponse(self)
@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self) -> None:
         """The request is complete."""
-        self._forget()
+        self._timer.clear()
         response = self._response
         if response is None:  # it was refused
             self.transport.close()
@@ -350,15 +350,9 @@ class Connection(asyncio.BufferedProtocol):
     # Time limits
 
     def _expect(self, seconds: float, late: Callable[[], None]) -> None:
-        """Calls ``late`` after so many seconds, unless `_forget` is called or something else is expected."""
-        if self._late != late:
-            self._forget()
-            self._late, self._timer = late, self._loop.call_later(seconds, late)
-
-    def _forget(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = self._late = None
+        """Calls ``late`` after so many seconds, unless the timer is cleared or something else is expected."""
+        if self._timer.callback != late:
+            self._timer.set(seconds, late)
 
     def _head_late(self) -> None:
         if not self.transport.is_closing():
@@ -366,7 +360,6 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.close()
 
     def _body_late(self) -> None:
-        self._late = None
         self._end_body()
         if self._response is not None:
             self._response.refuse(_BODY_LATE)

@@ -271,6 +271,30 @@ async def test_what_is_accepted_is_ours_to_say(server: respx.MockRouter) -> None
     await client.aclose()
 
 
+@pytest.mark.parametrize(
+    ("method", "body", "length"),
+    [("POST", b"12", ["2"]), ("POST", b"", ["0"]), ("GET", b"", []), ("GET", None, []), ("DELETE", None, [])],
+)
+async def test_a_request_names_its_host_and_the_length_of_its_body(
+    server: respx.MockRouter, method: str, body: bytes | None, length: list[str]
+) -> None:
+    server.route().respond(200)
+    client = Client("https://mcp.example:8443/mcp")
+    await (await client.send(method, client.url, (), body)).aclose()
+    headers = server.calls.last.request.headers
+    assert headers.get_list("host") == ["mcp.example:8443"]
+    assert headers.get_list("content-length") == length
+    await client.aclose()
+
+
+async def test_a_host_that_is_given_takes_the_place_of_the_address_s(server: respx.MockRouter) -> None:
+    server.route().respond(200)
+    client = Client(URL)
+    await sent(client, "POST", (b"hOst", b"inner.example"))
+    assert server.calls.last.request.headers.get_list("host") == ["inner.example"]
+    await client.aclose()
+
+
 async def test_headers_go_out_as_the_bytes_they_are(server: respx.MockRouter) -> None:
     server.route().respond(200, headers=[(b"X-Back", b"\xff\xe9")])
     client = Client(URL)
