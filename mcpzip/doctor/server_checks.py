@@ -1,6 +1,7 @@
 """Checks of servers: whether each one answers, and what is odd about its tools."""
 
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mcpzip.catalog import Failed
+from mcpzip.config.paths import logs_folder
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.model.durations import age
@@ -17,6 +19,7 @@ from mcpzip.model.names import folded, join
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system import event_log
 from mcpzip.system.event_log import Level, Stream
+from mcpzip.system.log_files import LogReader
 
 SLOW = 10.0
 """Seconds that a server may take to start and list its tools."""
@@ -80,6 +83,9 @@ def _took(one: Tried, begin: float, task: object) -> None:
 
 def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
     """Whether the servers that were tried answered."""
+    failed = any(one.failure for one in tried.values())
+    reader = LogReader(logs_folder(setup.path), os.path.basename(setup.path))
+    logged = {entry.server for entry in reader.read()} if failed else set()
     for name, one in tried.items():
         server = setup.servers.get(name)
         if server is None or server.problem:  # told by `check_config`
@@ -97,8 +103,10 @@ def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
                 name,
                 f"It can't be used: {one.failure}.",
                 evidence,
-                "Mend what it says; its log may have more.",
-                setup.mcpzip("logs", name),
+                "Mend what it says; its log may have more."
+                if name in logged
+                else "Mend what it says, and ask again.",
+                setup.mcpzip("logs" if name in logged else "servers", name),
             )
         elif one.seconds > SLOW:
             yield Finding(
