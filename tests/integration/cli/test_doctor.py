@@ -624,6 +624,29 @@ def test_the_log_is_named_where_it_has_something(place: Place) -> None:
 
 
 @posix_only
+def test_the_tools_of_one_server_are_one_finding_whose_command_works(place: Place) -> None:
+    """Each tool was a finding of its own, and a name that ended in _ was proposed, which rename refuses."""
+    servers = {"git-hub": greets(place), "github": greets(place), "my_long_server": greets(place)}
+    place.write(servers, expose="direct")
+    place.known({"name": "run"}, {"name": "stop"}, {"name": LONG}, {"name": f"{LONG}_too"})
+    found = {
+        (each["check"], each["subject"]): each
+        for each in place.doctor("--offline")
+        if each["check"] in ("tools.clash", "tools.long-name")
+    }
+    assert set(found) == {
+        ("tools.clash", "github"),
+        *(("tools.long-name", server) for server in servers),
+    }
+    assert "4 tools differ from another server's" in found["tools.clash", "github"]["problem"]
+    long = found["tools.long-name", "my_long_server"]
+    assert len(long["evidence"]) == 2
+    assert found["tools.long-name", "github"]["command"] == ""  # its name is short already
+    assert long["command"] == "mcpzip rename my_long_server my_long"
+    place.shell(long["command"])
+
+
+@posix_only
 def test_fix_mends_what_is_marked(place: Place) -> None:
     sign_in(place)
     leftover(place)
