@@ -140,7 +140,7 @@ def _login_server(proxy: Proxy, name: str) -> ServerConfig:
         remedy = f'what it needs goes into its "env" in {where}'
         raise McpzipError(f"{name} runs on this machine and is not signed in to; {remedy}.")
     if server.problem:
-        raise McpzipError(server.problem)
+        raise McpzipError(f"{name}: {server.problem}")
     if server.disabled:
         raise McpzipError(f'{name} is disabled; remove "disabled" from it in {where} first.')
     if server.headers_command:

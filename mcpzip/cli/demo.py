@@ -22,7 +22,7 @@ import click
 from mcpzip.catalog import snapshot
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples
-from mcpzip.cli.token_counter import token_counter
+from mcpzip.cli.token_counter import as_model_reads, token_counter
 from mcpzip.config import snapshot_path
 from mcpzip.model.errors import McpzipError
 from mcpzip.proxy.metatools import DESCRIBE, EXECUTE, REFRESH, SEARCH
@@ -132,7 +132,7 @@ class Agent:
         )
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools = cast(list[Json], self.ask("tools/list", {})["tools"])
-        self.standing = [cast(str, hello["instructions"]), *map(_compact, tools)]
+        self.standing = [cast(str, hello["instructions"]), *map(as_model_reads, tools)]
 
     def use(self, tool: str, arguments: Json) -> str:
         """Calls a meta-tool, and prints and records the call and the text that the model reads."""
@@ -168,14 +168,14 @@ def _run_tasks(agent: Agent) -> None:
 
 
 def _all_tools(config: Path) -> list[str]:
-    """The definitions of all tools, which the model would read without mcpzip. They are read from the
-    snapshot that `mcpzip serve` wrote, which holds them byte for byte.
+    """What the model would read of each tool without mcpzip, counted as in `mcpzip tokens`. The tools are
+    read from the snapshot that `mcpzip serve` wrote.
     """
     path = snapshot_path(str(config))
     catalog, warnings = snapshot.load(path, str(config))
     if warnings or len(catalog.servers) < len(SERVERS):
         raise McpzipError(f"The demo failed: {warnings or catalog}.")
-    return [entry.raw.decode() for entry in catalog.entries]
+    return [as_model_reads(entry.definition() | {"name": entry.name}) for entry in catalog.entries]
 
 
 def _show_costs(agent: Agent, tools: list[str]) -> None:

@@ -128,6 +128,8 @@ def _show(findings: list[Finding], setup: Setup, *, offline: bool) -> None:
     )
     if any(finding.fix for finding in findings):
         console.say("mcpzip doctor --fix mends what is marked with *.")
+    if findings:
+        console.say(f"The log is in {logs_folder(setup.path)}: mcpzip logs")
 
 
 def _show_finding(finding: Finding) -> None:

@@ -192,8 +192,13 @@ def edit(config: str | None) -> int:
     loaded = load(path, os.environ)
     for warning in loaded.warnings:
         console.warn(warning)
+    problems = {name: server.problem for name, server in loaded.servers.items() if server.problem}
+    for name, problem in problems.items():
+        console.warn(f"{name} can't be used: {problem}")
     count = len(loaded.servers)
-    console.say(f"{path} is valid: {count} {'server' if count == 1 else 'servers'}. {_USED}")
+    servers = f"{count} {'server' if count == 1 else 'servers'}"
+    unusable = f", {len(problems)} of them unusable" if problems else ""
+    console.say(f"{path} is valid: {servers}{unusable}. {_USED}")
     return 0
 
 

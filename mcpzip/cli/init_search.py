@@ -71,7 +71,9 @@ class SearchSettings:
             return False
         problem = asyncio.run(_problem(config, gemini="gemini_api_key" in values)) if self._check else ""
         if problem:
-            console.warn(f"{what} does not answer: {problem}.")
+            missing = problem.startswith("pip install")
+            why = f"needs an extra: {problem}" if missing else f"does not answer: {problem}"
+            console.warn(f"{what} {why}{'' if why.endswith('?') else '.'}")
             if not self._questions.ask or not self._questions.confirm("Use it all the same?", default=False):
                 return False
         write(change)

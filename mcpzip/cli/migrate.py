@@ -13,8 +13,8 @@ from mcpzip.cli.parameters import client_names, examples, json_option
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import Change, Plan, Stay
 from mcpzip.clients.plan import plan
+from mcpzip.clients.record import Outcome, plan_undo, rewritten, undo
 from mcpzip.clients.record import migrate as make
-from mcpzip.clients.record import rewritten, undo
 from mcpzip.config.paths import CONFIG_VARIABLE, DEFAULT, PROJECT_FILE, config_path
 from mcpzip.doctor.shell import command_line
 from mcpzip.model.redaction import redact
@@ -51,9 +51,11 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
     type=click.Path(exists=True, file_okay=False),
     help="Also move this project's servers, to its .mcpzip.json; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Show the change of every file and change none.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the change of every file and make none; also with --undo."
+)
 @click.option("--undo", "back", is_flag=True, help="Take the last migration back.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask; without a terminal it never asks.")
 @json_option
 def migrate(
     names: tuple[str, ...],
@@ -73,7 +75,9 @@ def migrate(
     """
     path = config_path(config, os.environ)
     if back:
-        return _undo(path, as_json=as_json)
+        if names or claude_config or projects:
+            raise click.UsageError("--undo takes the last migration back as a whole: leave the others out.")
+        return _undo(path, dry_run=dry_run, as_json=as_json)
     clients = _chosen(names, claude_config)
     command, arguments = ourselves(config, path)
     folders = _folders(projects)
@@ -166,7 +170,7 @@ def show_moves(found: Plan, path: str) -> None:
         console.say(
             "There is nothing to move."
             if not found.stays
-            else "There is nothing else to move. Add a server to mcpzip's config by hand: " + path
+            else "There is nothing else to move. To add a server: mcpzip add NAME -- COMMAND"
         )
 
 
@@ -187,19 +191,29 @@ def _show_changes(changes: Sequence[Change]) -> None:
             console.say(redact(line), _STYLES.get(line[:1], ""))
 
 
-def _undo(path: str, *, as_json: bool) -> int:
-    words = {
-        "restored": "is as it was",
-        "merged": "had changed since: its servers are back, the rest is as it is now",
-        "removed": "is gone: it was made by the migration",
-        "unchanged": "was left as it is",
-    }
-    outcomes = undo(path)
+_DONE: dict[Outcome, str] = {
+    "restored": "is as it was",
+    "merged": "had changed since: its servers are back, the rest is as it is now",
+    "removed": "is gone: it was made by the migration",
+    "unchanged": "was left as it is",
+}
+_WOULD_BE: dict[Outcome, str] = {
+    "restored": "would be as it was",
+    "merged": "has changed since: its servers would come back, the rest would stay as it is now",
+    "removed": "would go: it was made by the migration",
+    "unchanged": "would be left as it is",
+}
+
+
+def _undo(path: str, *, dry_run: bool, as_json: bool) -> int:
+    restorations = plan_undo(path) if dry_run else undo(path)
     if as_json:
-        console.data([{"file": file, "outcome": outcome} for file, outcome in outcomes])
+        console.data([{"file": each.path, "outcome": each.outcome} for each in restorations])
         return 0
-    for file, outcome in outcomes:
-        console.say(f"{file} {words[outcome]}.")
+    for each in restorations:
+        console.say(f"{each.path} {(_WOULD_BE if dry_run else _DONE)[each.outcome]}.")
+    if dry_run:
+        console.say("Nothing was changed. Without --dry-run it will be.")
     return 0
 
 

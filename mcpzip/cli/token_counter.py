@@ -21,7 +21,7 @@ def token_counter() -> tuple[Counter, str]:
 
             encoding = bpe_openai.get_encoding(_ENCODING)
     except ImportError:
-        return estimate, "tokens, estimated"
+        return estimate, "tokens (estimated)"
     return lambda text: len(encoding.encode(text)), f"tokens ({_ENCODING})"
 
 

@@ -80,7 +80,7 @@ class _Json:
 
 
 class _Toml:
-    """A config of Codex. `raw` gives JSON, because the parts of a TOML table can be in several places."""
+    """A config of Codex. `raw` gives JSON for an entry that isn't written as tables of its own."""
 
     def __init__(self, mark: bytes, text: str) -> None:
         self._mark, self._text = mark, text
@@ -98,11 +98,13 @@ class _Toml:
         return found
 
     def raw(self, path: Sequence[str], name: str) -> str:
-        return json.dumps(self.servers(path).get(name, {}), ensure_ascii=False, default=str)
+        written = toml.entry_text(self._text, path, name)
+        return written or json.dumps(self.servers(path).get(name, {}), ensure_ascii=False, default=str)
 
     def edited(self, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Entry | str]) -> bytes:
         entries = {
-            name: json.loads(entry) if isinstance(entry, str) else entry for name, entry in add.items()
+            name: json.loads(entry) if isinstance(entry, str) and entry.startswith("{") else entry
+            for name, entry in add.items()
         }
         try:
             text = toml.edited(self._text, path, remove, entries)

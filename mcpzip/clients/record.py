@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -83,12 +83,29 @@ def write_record(changes: Iterable[Change], config_path: str, now: float | None 
     return folder
 
 
-def undo(config_path: str) -> list[tuple[str, Outcome]]:
-    """Undoes the last migration that isn't undone yet, the clients' files first. Returns the outcome of each
-    file. Raises MigrationError; files restored before stay restored, and the next `undo` continues.
+class Restoration(NamedTuple):
+    """What undoing does to a file. after: its bytes then; None for no file."""
+
+    path: str
+    outcome: Outcome
+    after: bytes | None
+
+
+def plan_undo(config_path: str) -> list[Restoration]:
+    """What `undo` would do now. Changes nothing. Raises MigrationError."""
+    folder, record = _last_record(config_path)
+    return [_restoration(file, folder) for file in reversed(record.files)]
+
+
+def undo(config_path: str) -> list[Restoration]:
+    """Undoes the last migration that isn't undone yet, the clients' files first. Raises MigrationError; files
+    restored before stay restored, and the next `undo` continues.
     """
     folder, record = _last_record(config_path)
-    outcomes = [(file.path, _restored(file, folder)) for file in reversed(record.files)]
+    outcomes = []
+    for file in reversed(record.files):
+        outcomes.append(_restoration(file, folder))
+        _restore(file, outcomes[-1])
     try:
         _write(folder, msgspec.structs.replace(record, undone=True))
     except OSError as error:
@@ -118,21 +135,23 @@ def _last_record(config_path: str) -> tuple[str, _Record]:
     raise MigrationError("There is no migration to undo.")
 
 
-def _restored(file: _File, folder: str) -> Outcome:
+def _restoration(file: _File, folder: str) -> Restoration:
     old = read_file(os.path.join(folder, file.backup)) if file.backup else None
     now = read_file(file.path)
-    if now == old:
-        return "unchanged"
-    if now is not None and digest(now) == file.after:
-        if old is None:
-            remove_file(file.path)
-            return "removed"
-        _write_file(file, old)
-        return "restored"
-    if now is None:
-        return "unchanged"  # the user removed the file
-    _write_file(file, _merged(file, now))
-    return "merged"
+    if now == old or now is None:  # None: the user removed the file
+        return Restoration(file.path, "unchanged", now)
+    if digest(now) == file.after:
+        return Restoration(file.path, "removed" if old is None else "restored", old)
+    return Restoration(file.path, "merged", _merged(file, now))
+
+
+def _restore(file: _File, restoration: Restoration) -> None:
+    if restoration.outcome == "unchanged":
+        return
+    if restoration.after is None:
+        remove_file(file.path)
+    else:
+        _write_file(file, restoration.after)
 
 
 def _merged(file: _File, now: bytes) -> bytes:

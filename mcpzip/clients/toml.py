@@ -35,11 +35,32 @@ class _Section:
     end: int
 
 
+def entry_text(text: str, path: Sequence[str], name: str) -> str:
+    """The table ``name`` of the table at ``path`` as it is written: its header, comments and subtables, for
+    `edited`. "" if it isn't written as a table of its own. Raises TomlEditError.
+    """
+    lines = text.splitlines(keepends=True)
+    whole = (*path, name)
+    parts = [section for section in _sections(lines) if section.path[: len(whole)] == whole]
+    found = "".join(line for part in parts for line in lines[part.start : part.end])
+    try:
+        same = _at(tomllib.loads(found), whole) == _at(_parsed(text), whole)
+    except tomllib.TOMLDecodeError:
+        same = False
+    return found if same else ""
+
+
+def _at(data: object, path: Sequence[str]) -> object:
+    for key in path:
+        data = data.get(key, {}) if isinstance(data, dict) else {}
+    return data
+
+
 def edited(
-    text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Mapping[str, object]]
+    text: str, path: Sequence[str], remove: Sequence[str], add: Mapping[str, Mapping[str, object] | str]
 ) -> str:
     """``text`` without the tables ``remove`` of the table at ``path``, and with the tables ``add`` in it,
-    which replace others of their names. Raises TomlEditError.
+    which replace others of their names: data, or what `entry_text` returned. Raises TomlEditError.
     """
     wanted = _parsed(text)
     table: dict[str, object] = wanted
@@ -50,7 +71,8 @@ def edited(
     removed = {*remove, *add}
     for name in removed:
         table.pop(name, None)
-    table.update(add)
+    for name, entry in add.items():
+        table[name] = _at(_parsed(entry), (*path, name)) if isinstance(entry, str) else entry
     lines = text.splitlines(keepends=True)
     newline = "\r\n" if "\r\n" in text else "\n"
     depth = len(path)
@@ -61,7 +83,15 @@ def edited(
         and section.path[depth : depth + 1]
         and section.path[depth] in removed
     ]
-    added = [line for name, entry in add.items() for line in _table((*path, name), entry, newline)]
+    added: list[str] = []
+    for name, entry in add.items():
+        if added and added[-1].strip():
+            added.append(newline)
+        if isinstance(entry, str):
+            added += entry.splitlines(keepends=True)
+            added[-1] = added[-1].rstrip("\r\n") + newline
+        else:
+            added += _table((*path, name), entry, newline)
     position = cut[0].start if cut else len(lines)
     out: list[str] = []
     for number, line in enumerate([*lines, ""]):
@@ -72,7 +102,8 @@ def edited(
                 if out[-1].strip():
                     out.append(newline)
             out += added
-            if cut and number < len(lines) and any(rest.strip() for rest in lines[cut[0].end :]):
+            more = number < len(lines) and any(rest.strip() for rest in lines[cut[0].end :]) if cut else False
+            if more and out[-1].strip():
                 out.append(newline)
         if not any(section.start <= number < section.end for section in cut):
             out.append(line)
@@ -81,9 +112,7 @@ def edited(
         found = tomllib.loads(result)
     except tomllib.TOMLDecodeError:
         found = {}
-    here: object = found
-    for key in path:
-        here = here.get(key, {}) if isinstance(here, dict) else {}
+    here = _at(found, path)
     names_left = here.keys() if isinstance(here, dict) else ()
     if names_left != table.keys() or _without_empty(found) != _without_empty(wanted):
         raise TomlEditError("it can't be changed without changing other parts of it")

@@ -25,15 +25,15 @@ class Source:
     """The state of reading one file.
 
     project: for the file of a project, its folder, else "". warnings: sentences about the file. faults:
-    sentences about values that can't be used, because of the environment or their form; those of a server
-    become its `ServerConfig.problem`. unset: the variables that are referred to and not set.
+    values that can't be used, because of the environment or their form; those of a server become its
+    `ServerConfig.problem`. unset: the variables that are referred to and not set.
     """
 
     file: str
     env: Mapping[str, str]
     project: str = ""
     warnings: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    faults: list[ConfigError] = field(default_factory=list)
     unset: list[str] = field(default_factory=list)
 
 
@@ -55,7 +55,7 @@ class Node:
 
     def fault(self, found: str, remedy: str) -> None:
         """Adds a fault: only the server or setting that is being read becomes unusable."""
-        self.source.faults.append(str(self.error(found, remedy)))
+        self.source.faults.append(self.error(found, remedy))
 
     def get(self, key: str) -> "Node | None":
         """The member ``key``; None when it is absent or null."""

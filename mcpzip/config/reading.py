@@ -120,7 +120,7 @@ def parse(
         ),
     )
     # Faults outside of a server disable one setting only, so they are warnings.
-    warnings = (*source.warnings, *source.faults)
+    warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:
         own = frozenset(name for name, each in _entries(project).items() if name in servers)
         warnings = (*warnings, *project.source.warnings)

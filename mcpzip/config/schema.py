@@ -97,7 +97,8 @@ class ServerConfig:
     connection to it: see `proxy.sharing`.
     inherit_env: globs over the variables of mcpzip's environment that the server inherits besides
     `system.environment.PASSED_ON`. withheld_env: variables to which only other servers refer; no glob matches
-    them. problem: why the server can't be used and what to do, as a sentence; None if it can be used.
+    them. problem: why the server can't be used and what to do, as a sentence without its name; None if it can
+    be used.
     unset: the variables to which it refers and which are not set. written: the settings of the connection as
     they are in the file, as JSON text, if they refer to variables; else "".
     """

@@ -76,8 +76,16 @@ def unusable_server(name: str, node: Node, error: ConfigError) -> ServerConfig:
         name=name,
         transport="stdio" if node.get("command") else "http",
         disabled=disabled is not None and disabled.value is True,
-        problem=str(error),
+        problem=_problem(node, error),
     )
+
+
+def _problem(node: Node, error: ConfigError) -> str:
+    """What is wrong with the entry ``node``, for a reader who knows the server's name. The file is named only
+    if it is that of a project.
+    """
+    sentence = error.within(node.path)
+    return f"{os.path.basename(node.source.file)}: {sentence}" if node.source.project else sentence
 
 
 def read_server(name: str, node: Node) -> ServerConfig:
@@ -108,7 +116,10 @@ def read_server(name: str, node: Node) -> ServerConfig:
     own = faults[before:]
     del faults[before:]
     return replace(
-        server, problem=own[0] if own else None, unset=tuple(dict.fromkeys(unset)), written=_written(node)
+        server,
+        problem=_problem(node, own[0]) if own else None,
+        unset=tuple(dict.fromkeys(unset)),
+        written=_written(node),
     )
 
 

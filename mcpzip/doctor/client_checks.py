@@ -4,13 +4,14 @@ import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from mcpzip import __version__
 from mcpzip.clients.documents import DocumentError, read
-from mcpzip.clients.entries import is_built_in, is_mcpzip
+from mcpzip.clients.entries import NotMovable, is_built_in, is_mcpzip, moved
 from mcpzip.clients.known import Client, known_clients
 from mcpzip.clients.migration import MigrationError, read_file
 from mcpzip.config import Config
@@ -19,9 +20,14 @@ from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.doctor.shell import end_processes
 from mcpzip.model.quoting import names as named
+from mcpzip.model.sanitize import one_line
 from mcpzip.server.run_file import running
-from mcpzip.system.orphans import can_see_environments, find_left
+from mcpzip.system.orphans import OrphanProcess, can_see_environments, find_left
 
+SETTLED = 2.0
+"""Seconds after which all processes of a mcpzip that ended are ended too: see `system.reaper`."""
+_LONGEST_COMMAND = 90
+"""Characters of a command that is shown."""
 _EXTRAS = {
     "gemini": ("google.genai", "gemini_api_key is set"),
     "semantic": ("onnxruntime", '"search.semantic" is "onnx"'),
@@ -34,6 +40,7 @@ _EXTRAS = {
 def check_clients(setup: Setup) -> Iterator[Finding]:
     """The clients that have a config file here."""
     serving = 0
+    movable = False
     for client in known_clients(setup.env):
         for path in client.files:
             try:
@@ -50,6 +57,7 @@ def check_clients(setup: Setup) -> Iterator[Finding]:
                 continue
             ours = any(map(is_mcpzip, servers.values()))
             serving += ours
+            movable |= any(not is_built_in(entry) for entry in servers.values())
             if ours and client.name == "gemini":
                 yield from _check_trust(client)
             yield from _check_client(setup, client, path, servers)
@@ -59,8 +67,8 @@ def check_clients(setup: Setup) -> Iterator[Finding]:
             "clients.none",
             "",
             "No client that mcpzip knows starts it.",
-            remedy="Move the clients' servers to mcpzip, or see docs/clients.md.",
-            command=setup.mcpzip("migrate"),
+            remedy="Move the clients' servers to mcpzip." if movable else "Register mcpzip with yours.",
+            command=setup.mcpzip("migrate" if movable else "init"),
         )
 
 
@@ -73,14 +81,23 @@ def _check_client(
         for name in servers
         if name not in ours and not (_is_off(servers[name]) or is_built_in(servers[name]))
     ]
-    if ours and others:
+    staying = {name: reason for name in others if (reason := _why_not_movable(client, servers[name]))}
+    if ours and (direct := [name for name in others if name not in staying]):
         yield Finding(
             "warning",
             "clients.direct",
             path,
-            f"{client.title} starts {named(others)} itself, beside mcpzip.",
+            f"{client.title} starts {named(direct)} itself, beside mcpzip.",
             remedy="Their tools are in its context, and they run twice if mcpzip has them too. Move them.",
             command=setup.mcpzip("migrate", "--from", client.name),
+        )
+    for name, reason in staying.items() if ours else ():
+        yield Finding(
+            "note",
+            "clients.direct",
+            path,
+            f"{client.title} starts {name} itself, beside mcpzip: {reason}.",
+            remedy="It can stay there. To move it, write values instead, and run mcpzip migrate.",
         )
     if len(ours) > 1:
         yield Finding(
@@ -111,6 +128,15 @@ def _check_client(
                 (command,),
                 f"Write {here or 'the path that `command -v mcpzip` prints'} instead into {path}.",
             )
+
+
+def _why_not_movable(client: Client, entry: object) -> str:
+    """Why `mcpzip migrate` leaves the entry where it is; "" if it moves it."""
+    try:
+        moved(entry, client.dialect)
+    except NotMovable as error:
+        return str(error)
+    return ""
 
 
 def _is_off(entry: object) -> bool:
@@ -213,16 +239,25 @@ def _json_object(path: str) -> dict[str, object]:
     return found
 
 
+def _left() -> list[OrphanProcess]:
+    """The processes that were left behind. A mcpzip that ended just now is ending its own."""
+    left = find_left()
+    if left:
+        time.sleep(SETTLED)
+        left = [one for one in left if one.alive]
+    return left
+
+
 def check_processes(setup: Setup) -> Iterator[Finding]:
     """The processes that serve agents now, and those that ended ones left behind."""
-    left = find_left() if can_see_environments() else []
+    left = _left() if can_see_environments() else []
     if left:
         yield Finding(
             "warning",
             "processes.leftover",
             ", ".join(str(one.pid) for one in left),
             "Processes of servers are left whose mcpzip has ended.",
-            tuple(f"{one.pid}: {one.command}" for one in left[:5]),
+            tuple(one_line(f"{one.pid}: {one.command}", _LONGEST_COMMAND) for one in left[:5]),
             "End them, unless they are meant to stay.",
             end_processes(one.pid for one in left),
         )

@@ -47,17 +47,15 @@ _VERSION_TIMEOUT = 10.0
 def check_config(setup: Setup) -> Iterator[Finding]:
     """The file itself, and what reading it brought."""
     if setup.config is None:
-        missing = not os.path.lexists(setup.path)
-        yield Finding(
-            "error",
-            "config.missing" if missing else "config.unusable",
-            setup.path,
-            setup.error,
-            remedy="Move your clients' servers here, or add one with mcpzip add."
-            if missing
-            else "Correct it.",
-            command=setup.mcpzip("migrate") if missing else setup.mcpzip("edit"),
-        )
+        if os.path.lexists(setup.path):
+            remedy, command = "Correct it.", setup.mcpzip("edit")
+            yield Finding("error", "config.unusable", setup.path, setup.error, (), remedy, command)
+        else:
+            remedy = "Let mcpzip init move your clients' servers there, and add others."
+            command = setup.mcpzip("init")
+            yield Finding(
+                "error", "config.missing", setup.path, "There is no config yet.", (), remedy, command
+            )
         return
     for warning in setup.config.warnings:
         if setup.project and warning.startswith(setup.project) and "mcpzip trust" in warning:

@@ -1,6 +1,7 @@
 """Checks of servers: whether each one answers, and what is odd about its tools."""
 
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mcpzip.catalog import Failed
+from mcpzip.config.paths import logs_folder
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.model.durations import age
@@ -17,6 +19,7 @@ from mcpzip.model.names import folded, join
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system import event_log
 from mcpzip.system.event_log import Level, Stream
+from mcpzip.system.log_files import LogReader
 
 SLOW = 10.0
 """Seconds that a server may take to start and list its tools."""
@@ -80,6 +83,9 @@ def _took(one: Tried, begin: float, task: object) -> None:
 
 def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
     """Whether the servers that were tried answered."""
+    failed = any(one.failure for one in tried.values())
+    reader = LogReader(logs_folder(setup.path), os.path.basename(setup.path))
+    logged = {entry.server for entry in reader.read()} if failed else set()
     for name, one in tried.items():
         server = setup.servers.get(name)
         if server is None or server.problem:  # told by `check_config`
@@ -97,8 +103,10 @@ def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
                 name,
                 f"It can't be used: {one.failure}.",
                 evidence,
-                "Mend what it says; its log may have more.",
-                setup.mcpzip("logs", name),
+                "Mend what it says; its log may have more."
+                if name in logged
+                else "Mend what it says, and ask again.",
+                setup.mcpzip("logs" if name in logged else "servers", name),
             )
         elif one.seconds > SLOW:
             yield Finding(
@@ -141,20 +149,9 @@ def check_tools(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
             remedy = "Nothing, if that is meant; its documentation says what it needs to offer some."
             yield Finding("note", "tools.none", one.name, "It offers no tools.", remedy=remedy)
     yield from _check_clashes(setup, proxy)
-    direct = proxy.config.expose == "direct"
+    yield from _check_long_names(setup, proxy)
     for entry in proxy.catalog.entries:
-        shown = direct or bool(setup.servers[entry.server].pin)
         name = join(entry.server, entry.tool)
-        if shown and len(name) > LONG_NAME:
-            yield Finding(
-                "warning",
-                "tools.long-name",
-                entry.server,
-                f"A tool that is shown has a name of {len(name)} characters; some clients take {LONG_NAME}.",
-                (name,),
-                "mcpzip shows it under a shorter name. A shorter name of the server would keep it whole.",
-                setup.mcpzip("rename", entry.server, entry.server[:8]),
-            )
         if not _has_object_schema(entry):
             yield Finding(
                 "warning",
@@ -176,18 +173,57 @@ def check_tools(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
 def _check_clashes(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
     """Tools of two servers whose names are the same but for case and separators."""
     named: dict[str, Entry] = {}
+    clashes: dict[str, list[str]] = defaultdict(list)
     for entry in sorted(proxy.catalog.entries, key=lambda entry: entry.name):
         other = named.setdefault(folded(entry.name), entry)
         if other.server != entry.server:
-            yield Finding(
-                "warning",
-                "tools.clash",
-                entry.server,
-                "A tool differs from another server's only in case or separators, which models confuse.",
-                (other.name, entry.name),
-                "Give the server another name.",
-                setup.mcpzip("rename", entry.server, f"{entry.server}-2"),
-            )
+            clashes[entry.server].append(f"{other.name}, {entry.name}")
+    for server, pairs in clashes.items():
+        yield Finding(
+            "warning",
+            "tools.clash",
+            server,
+            f"{_tools(len(pairs))} another server's only in case or separators, which models confuse.",
+            tuple(pairs[:_EVIDENCE]),
+            "Give the server another name.",
+            setup.mcpzip("rename", server, _free(setup, f"{server}-2")),
+        )
+
+
+def _tools(count: int) -> str:
+    return "A tool differs from" if count == 1 else f"{count} tools differ from"
+
+
+def _check_long_names(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
+    """Tools that are shown directly under names that some clients refuse."""
+    long: dict[str, list[str]] = defaultdict(list)
+    for entry in proxy.catalog.entries:
+        shown = proxy.config.expose == "direct" or bool(setup.servers[entry.server].pin)
+        name = join(entry.server, entry.tool)
+        if shown and len(name) > LONG_NAME:
+            long[entry.server].append(name)
+    for server, found in long.items():
+        most, short = max(map(len, found)), server[:8].rstrip("_.-")
+        yield Finding(
+            "warning",
+            "tools.long-name",
+            server,
+            f"Some tools that are shown have names of up to {most} characters; some clients take {LONG_NAME}."
+            if len(found) > 1
+            else f"A tool that is shown has a name of {most} characters; some clients take {LONG_NAME}.",
+            tuple(found[:_EVIDENCE]),
+            "mcpzip shows it under a shorter name."
+            + (" A shorter name of the server would keep it whole." if short != server else ""),
+            setup.mcpzip("rename", server, _free(setup, short)) if short != server else "",
+        )
+
+
+def _free(setup: Setup, name: str) -> str:
+    """``name``, or with a number if there is such a server."""
+    free, number = name, 2
+    while setup.config is not None and free in setup.config.servers:
+        free, number = f"{name}-{number}", number + 1
+    return free
 
 
 def _has_object_schema(entry: Entry) -> bool:

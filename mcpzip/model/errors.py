@@ -59,6 +59,13 @@ class ConfigError(McpzipError):
         where = f"{file}: {path}" if path else file
         super().__init__(f"{where}: {found}; {remedy}.")
 
+    def within(self, path: str) -> str:
+        """The sentence for a reader who knows that it is about the object at the key path ``path``: without
+        the file, and with the rest of the key path.
+        """
+        rest = self.path.removeprefix(path).lstrip(".")
+        return f"{rest}{': ' if rest else ''}{self.found}; {self.remedy}."
+
 
 class InvalidToolError(McpzipError):
     """An item of a `tools/list` result that is no valid tool."""

@@ -16,6 +16,7 @@ from mcpzip.proxy.proxy import Proxy
 from mcpzip.system.tasks import cancel
 from mcpzip.system.threads import in_thread
 
+_STAYS = "The config as it was before stays in use"
 INTERVAL = 0.5
 """Seconds between two looks at the file."""
 
@@ -55,7 +56,9 @@ class ConfigWatcher:
             try:
                 edited = await in_thread(self._next_edit, "config")
             except ConfigError as error:
-                self._note(f"{error} The config as it was before stays in use.")
+                is_other = error.file != self._file.path  # there is none at that of `self._file`
+                stays = "Until then mcpzip runs without servers" if is_other else _STAYS
+                self._note(f"{error} {stays}.")
             else:
                 if edited is not None:
                     self._use(edited)

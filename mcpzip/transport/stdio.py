@@ -69,6 +69,12 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, s
     if isinstance(error, FileNotFoundError) and cwd is not None and not os.path.isdir(cwd):
         return f"the working directory {cwd!r} does not exist", "Make it, or mend 'cwd' in the config."
     if isinstance(error, FileNotFoundError):
+        first, *rest = command.split()
+        if rest and not os.path.dirname(first):
+            return (
+                f"the command {command!r} was not found",
+                f"Put {first!r} into 'command', the rest into 'args'.",
+            )
         return f"the command {command!r} was not found", "Install it, or mend 'command' in the config."
     if isinstance(error, PermissionError):
         return (

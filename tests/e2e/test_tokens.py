@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 
-from helpers.driver import command, environment
+from helpers.driver import ROOT, command, environment
 from helpers.tokenizer import tokens
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -26,7 +27,7 @@ async def listed(module: str) -> list[dict[str, object]]:
 async def run(*words: str, config: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *command(*words),
-        env=environment(MCPZIP_CONFIG=str(config)),
+        env=environment(MCPZIP_CONFIG=str(config), COLUMNS="200"),
         stdout=asyncio.subprocess.PIPE,
     )
     out, _ = await process.communicate()
@@ -52,3 +53,19 @@ async def test_the_tokens_of_real_servers_are_counted_to_the_token(tmp_path: Pat
     shown = await run("tokens", config=config)
     assert f"In every message: {found['all']:,} tokens (o200k_base) with all tools listed" in shown
     assert "git_log" in await run("tokens", "git", config=config)
+
+
+async def test_readme_and_tutorial_have_the_figures_of_the_demo(tmp_path: Path) -> None:
+    """The demo counted the annotations and output schemas too: README and tutorial had two figures for the
+    same servers.
+    """
+    said = await run("demo", config=tmp_path / "none.json")
+    (row,) = re.findall(r"every message +([\d,]+) +([\d,]+) +(\d+)%", said)
+    everything, ours, saved = row
+    (whole,) = re.findall(r"the whole conversation above.* (\d+)%", said)
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"53 tools, {everything} tokens in every message become {ours} ({saved} % less)" in readme
+    assert f"costs {whole} % less" in readme
+    assert f"the {everything} grow; the {ours} hardly do" in readme
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    assert f"{everything} tokens with all tools listed, {ours} with mcpzip" in tutorial

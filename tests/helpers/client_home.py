@@ -138,7 +138,7 @@ class Home:
         return servers
 
     def undo(self) -> dict[str, str]:
-        return {Path(path).name: outcome for path, outcome in undo(str(self.config))}
+        return {Path(each.path).name: each.outcome for each in undo(str(self.config))}
 
     def is_as_it_was(self) -> bool:
         return all(path.read_bytes() == data for path, data in self.was.items()) and not self.config.exists()

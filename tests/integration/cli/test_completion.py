@@ -11,6 +11,9 @@ import pytest
 from helpers.driver import environment, run, write_config
 from mcpzip_fakes.launch import FakeServer
 
+from mcpzip.cli import completion
+from mcpzip.cli.commands import run as main
+
 Fake = Callable[..., FakeServer]
 
 _BASH = (
@@ -28,6 +31,17 @@ def _fish(*words: str) -> list[str]:
     return ["fish", "-c", _FISH, *words]
 
 
+_POWERSHELL = (
+    "mcpzip completion powershell | Out-String | Invoke-Expression; "
+    "(TabExpansion2 -inputScript $args[0] -cursorColumn $args[0].Length).CompletionMatches.CompletionText"
+)
+
+
+def _powershell(*words: str) -> list[str]:
+    line = " ".join(words).replace("'", "''")
+    return ["pwsh", "-NoProfile", "-Command", f"& {{ {_POWERSHELL} }} '{line}'"]
+
+
 @pytest.fixture
 def config(fake_mcp: Fake, tmp_path: Path) -> Path:
     """Two servers that were listed; one of them calls a tool what no shell should read."""
@@ -38,7 +52,7 @@ def config(fake_mcp: Fake, tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="these shells are those of POSIX systems")
-@pytest.mark.parametrize("shell", [_bash, _fish])
+@pytest.mark.parametrize("shell", [_bash, _fish, _powershell])
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -55,8 +69,8 @@ def test_a_shell_offers(
     shell: Callable[..., list[str]], words: list[str], offered: list[str], config: Path
 ) -> None:
     command = shell(*words)
-    if command[0] == "fish" and shutil.which("fish") is None:
-        pytest.skip("fish is not installed")
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
     bin_ = str(Path(sys.executable).parent)
     done = subprocess.run(
         command,
@@ -78,3 +92,21 @@ def test_without_a_usable_config_nothing_is_offered(tmp_path: Path) -> None:
     asked = {"COMP_WORDS": "mcpzip describe s", "COMP_CWORD": "2", "_MCPZIP_COMPLETE": "bash_complete"}
     done = run(MCPZIP_CONFIG=str(broken), **asked)
     assert (done.stdout.strip(), done.stderr) == (b"", b"")
+
+
+def test_powershell_is_answered_as_its_script_expects(config: Path) -> None:
+    """No PowerShell is needed: the script reads three lines for each name."""
+    script = run("completion", "powershell")
+    assert script.returncode == 0, script.stderr
+    assert b"Register-ArgumentCompleter -Native -CommandName mcpzip" in script.stdout
+    asked = {"COMP_WORDS": "mcpzip describe shop__", "COMP_CWORD": "2"}
+    done = run(MCPZIP_CONFIG=str(config), _MCPZIP_COMPLETE="powershell_complete", **asked)
+    kinds, names, _ = (done.stdout.decode().splitlines()[at::3] for at in range(3))
+    assert set(kinds) == {"plain"}
+    assert names == ["shop__pay_invoice", "shop__send"]
+
+
+def test_an_old_click_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(completion, "get_completion_class", lambda shell: None)
+    assert main(["completion", "powershell"]) == 2
+    assert "Install click 8.5 or newer." in capsys.readouterr().err

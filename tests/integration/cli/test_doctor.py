@@ -24,6 +24,7 @@ from mcpzip.doctor import client_checks
 from mcpzip.doctor.file_checks import LEAST_ROOM
 from mcpzip.doctor.finding import GROUPS
 from mcpzip.model.entry import Entry
+from mcpzip.system.log_writer import LogWriter
 from mcpzip.system.orphans import MARK_VARIABLE, OrphanProcess, can_see_environments, find_left
 
 GOOD = {"command": sys.executable, "args": ["-c", "pass"]}
@@ -96,6 +97,7 @@ def place(isolated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     (tools / "mcpzip").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MCPZIP_PROJECT", "off")
+    monkeypatch.setattr(client_checks, "SETTLED", 0.0)
     monkeypatch.setattr(client_checks, "find_left", list)  # another test may have killed a mcpzip
     for name in (
         "HTTP_PROXY",
@@ -215,7 +217,7 @@ LONG = "a_tool_with_a_name_that_is_longer_than_some_clients_of_mcp_accept"
 BIG = {"name": "big", "description": "x" * 30_000, "inputSchema": {"type": "object"}}
 
 FAULTS = [
-    Fault("config.missing", lambda place: None, rewrite({"a": GOOD}), "there is no such file"),
+    Fault("config.missing", lambda place: None, rewrite({"a": GOOD}), "no config yet"),
     Fault("config.unusable", lambda place: place.config.write_text("{,"), rewrite({"a": GOOD}), "not JSON"),
     Fault("config.unusable", lambda place: place.write([]), rewrite({"a": GOOD}), "mcpServers"),
     Fault(
@@ -509,7 +511,7 @@ def test_a_process_that_a_killed_mcpzip_left_is_named_and_can_be_ended(place: Pl
     owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = Path(f"/proc/{owner.pid}/stat").read_text().rpartition(")")[2].split()[19]
     mark = f"{owner.pid}-{started}-{'a1' * 16}"
-    command = [sys.executable, "-c", "print('up', flush=True); input()", "left-behind"]
+    command = [sys.executable, "-c", "print('up', flush=True)\ninput()", "left-behind"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, MARK_VARIABLE: mark}
     ) as server:
@@ -525,10 +527,19 @@ def test_a_process_that_a_killed_mcpzip_left_is_named_and_can_be_ended(place: Pl
         owner.communicate(b"\n")
         (found,) = [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
         assert found["evidence"][0].startswith(f"{server.pid}: ")
-        assert "left-behind" in found["evidence"][0]
+        assert "input() left-behind" in found["evidence"][0]  # on one line
         place.shell(found["command"])
         server.wait(10)
         assert not [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
+
+
+@pytest.mark.skipif(not can_see_environments(), reason="this system hides the environments of processes")
+def test_what_a_mcpzip_that_ended_just_now_is_ending_is_not_left(place: Place) -> None:
+    """doctor named the servers of a mcpzip that was just about to end them."""
+    place.write({"a": GOOD})
+    ended = OrphanProcess(os.getpid(), os.getpid(), started="0")
+    place.patch.setattr(client_checks, "find_left", lambda: [ended])
+    assert not [each for each in place.doctor("--offline") if each["check"] == "processes.leftover"]
 
 
 @posix_only
@@ -567,6 +578,72 @@ def test_nothing_is_wrong(place: Place) -> None:
     assert said.splitlines()[:-2] == [f"{title}: fine" for title in GROUPS.values()]
     assert said.endswith("nothing is wrong.\n")
     assert place.doctor() == []
+
+
+@posix_only
+def test_an_entry_that_only_its_client_can_fill_in_is_noted_without_a_command(place: Place) -> None:
+    """doctor said to migrate what migrate leaves where it is."""
+    place.write({"a": greets(place)})
+    stays = {"command": "node", "args": ["${workspaceFolder}/serve.js"]}
+    mcpzip = {"command": "mcpzip", "args": ["serve"]}
+    place.client({"mcpzip": mcpzip, "ws": stays, "b": {"command": "b"}}, ".cursor/mcp.json")
+    direct = [each for each in place.doctor("--offline") if each["check"] == "clients.direct"]
+    assert [(each["level"], each["command"]) for each in direct] == [
+        ("warning", "mcpzip migrate --from cursor"),
+        ("note", ""),
+    ]
+    assert "starts b itself" in direct[0]["problem"]
+    assert (
+        "starts ws itself, beside mcpzip: only the client can replace ${workspaceFolder}"
+        in (direct[1]["problem"])
+    )
+
+
+@posix_only
+def test_without_servers_to_move_it_says_how_to_register(place: Place) -> None:
+    place.write({"a": greets(place)})
+    place.client({})
+    (none,) = [each for each in place.doctor("--offline") if each["check"] == "clients.none"]
+    assert none["command"] == "mcpzip init"
+
+
+@posix_only
+def test_the_log_is_named_where_it_has_something(place: Place) -> None:
+    """doctor sent people to a log that was empty, and did not say where it lies."""
+    place.write({"b": {"command": "sh", "args": ["-c", "exit 3"]}})
+    (failing,) = [each for each in place.doctor() if each["check"] == "servers.failing"]
+    assert failing["command"] == "mcpzip servers b"
+    folder = place.config.parent / "logs"
+    writer = LogWriter(str(folder), "config.json", "info", str)
+    writer.note("error", "b", "failed", "it exited with code 3")
+    writer.close(10.0)
+    (failing,) = [each for each in place.doctor() if each["check"] == "servers.failing"]
+    assert failing["command"] == "mcpzip logs b"
+    run(["doctor"])
+    assert place.capsys.readouterr().out.endswith(f"The log is in {folder}: mcpzip logs\n")
+
+
+@posix_only
+def test_the_tools_of_one_server_are_one_finding_whose_command_works(place: Place) -> None:
+    """Each tool was a finding of its own, and a name that ended in _ was proposed, which rename refuses."""
+    servers = {"git-hub": greets(place), "github": greets(place), "my_long_server": greets(place)}
+    place.write(servers, expose="direct")
+    place.known({"name": "run"}, {"name": "stop"}, {"name": LONG}, {"name": f"{LONG}_too"})
+    found = {
+        (each["check"], each["subject"]): each
+        for each in place.doctor("--offline")
+        if each["check"] in ("tools.clash", "tools.long-name")
+    }
+    assert set(found) == {
+        ("tools.clash", "github"),
+        *(("tools.long-name", server) for server in servers),
+    }
+    assert "4 tools differ from another server's" in found["tools.clash", "github"]["problem"]
+    long = found["tools.long-name", "my_long_server"]
+    assert len(long["evidence"]) == 2
+    assert found["tools.long-name", "github"]["command"] == ""  # its name is short already
+    assert long["command"] == "mcpzip rename my_long_server my_long"
+    place.shell(long["command"])
 
 
 @posix_only

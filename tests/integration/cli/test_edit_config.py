@@ -84,7 +84,13 @@ def test_an_option_of_the_servers_command_needs_two_dashes_before_it(shell: Shel
 
 
 def test_an_edited_config_is_checked(shell: Shell, tmp_path: Path) -> None:
-    for text, code, said in (('{"mcpServers": {}}', 0, "is valid: 0 servers"), ("{", 2, str(shell.config))):
+    mistyped = '{"mcpServers": {"a": {"comand": "x"}, "b": {"command": "x"}}}'
+    for text, code, said in (
+        ('{"mcpServers": {}}', 0, "is valid: 0 servers"),
+        (mistyped, 0, "is valid: 2 servers, 1 of them unusable"),  # it said nothing of that
+        (mistyped, 0, "a can't be used: neither a command nor a url"),
+        ("{", 2, str(shell.config)),
+    ):
         editor = tmp_path / "editor.py"
         editor.write_text(f"import sys; open(sys.argv[1], 'w').write({text!r})", "utf-8")
         assert said in shell("edit", VISUAL=f'"{sys.executable}" "{editor}"', code=code)

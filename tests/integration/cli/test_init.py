@@ -301,7 +301,7 @@ def test_a_script_sets_how_tools_are_found_by_meaning(
     with fake_embeddings() as meaning:
         assert run_here([*words, "--semantic", meaning.url]) == 0
     assert run_here([*words, "--semantic", meaning.url]) == 1
-    assert "does not answer" in capsys.readouterr().err
+    assert "does not answer: it can't be reached: is it running?\n" in capsys.readouterr().err
     assert config_of(home)["search"] == {"semantic": meaning.url}
 
 

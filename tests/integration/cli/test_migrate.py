@@ -325,6 +325,14 @@ def test_the_command_shows_changes_and_takes_back(home: Home) -> None:
     assert home.servers()["docs"]["headers"] == {"Authorization": "Bearer sk-7d1e0c55aa"}
     again = json.loads(run_migrate(home, "--json").stdout)
     assert (again["moved"], again["changed"]) == ([], False)
+    moved = path.read_bytes()
+    back = run_migrate(home, "--undo", "--dry-run")  # it took the migration back for real
+    assert back.stdout.endswith("Nothing was changed. Without --dry-run it will be.\n")
+    assert f"{path} would be as it was." in back.stdout
+    assert path.read_bytes() == moved
+    partly = run_migrate(home, "--undo", "--from", "vscode")
+    assert (partly.returncode, path.read_bytes()) == (2, moved)
+    assert "takes the last migration back as a whole" in partly.stderr
     assert f"{path} is as it was." in run_migrate(home, "--undo").stdout
     assert home.is_as_it_was()
     assert run_migrate(home, "--undo").stderr == "mcpzip: There is no migration to undo.\n"

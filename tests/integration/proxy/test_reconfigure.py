@@ -177,8 +177,8 @@ async def test_a_mistake_in_an_entry_is_made_and_mended(fake_mcp: Fake, tmp_path
     shop, bank = fake_mcp(name="shop", tools=["pay"]), fake_mcp(name="bank", tools=["transfer"])
     async with proxy_of(tmp_path, shop, bank) as proxy:
         edit(proxy, tmp_path, shop, others={"bank": {"command": 7}})
-        await comes_true(lambda: "bank.command" in (proxy.catalog.servers["bank"].error or ""))
-        assert "mcpServers.bank.command" in await status(proxy)
+        await comes_true(lambda: "command: found a number" in (proxy.catalog.servers["bank"].error or ""))
+        assert "; command: found a number" in await status(proxy)
         assert (await executed(proxy, "bank__transfer"))["isError"]
         edit(proxy, tmp_path, shop, bank)
         assert not (await executed(proxy, "bank__transfer")).get("isError")

@@ -21,6 +21,7 @@ PAY: Json = {"name": "pay_invoice", "description": "Pay an invoice", "result": {
 
 WRONG = {
     "missing": ("the command 'no-such-command-anywhere' was not found", "Install it, or mend 'command'"),
+    "joined": ("the command 'no-such -y shop' was not found", "Put 'no-such' into 'command', the rest into"),
     "exits": ("it exited with code 3, saying “no token, giving up”", "Run its command by hand"),
     "refused": ("nothing accepts connections at http://127.0.0.1:", "Start the server, or mend 'url'"),
     "error500": ("it answered HTTP 500", "its own log"),
@@ -33,7 +34,7 @@ WRONG = {
 
 @dataclass
 class Town:
-    """Two good servers, one that talks too much, one that never answers, and seven that fail."""
+    """Two good servers, one that talks too much, one that never answers, and eight that fail."""
 
     good: list[FakeServer]
     chatty: FakeServer
@@ -72,6 +73,7 @@ def town(fake_mcp: Fake, tmp_path: Path, taken: int) -> Town:
         refusing("lost", 404),
         others={
             "missing": {"command": "no-such-command-anywhere"},
+            "joined": {"command": "no-such -y shop"},
             "refused": {"url": f"http://127.0.0.1:{taken}/mcp"},
         },
     )

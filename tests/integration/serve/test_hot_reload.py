@@ -151,6 +151,27 @@ def test_a_config_appears_after_the_start(
         assert client.leave() == 0
 
 
+def test_a_config_in_the_other_folder_is_named(fake_mcp: Fake, isolated: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpzip", "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    with ended(process):
+        client = Client(process).begin()
+        assert client.status().startswith("0 servers")
+        other = isolated / ".config" / "mcpzip"
+        other.mkdir(parents=True)
+        write_config(other, fake_mcp(name="shop", tools=["pay"]))
+        said = until(lambda: text if "restart your client" in (text := client.status()) else "")
+        assert str(other / "config.json") in said
+        assert "Until then mcpzip runs without servers." in said
+        assert "stays in use" not in said  # there was none
+        assert client.leave() == 0
+
+
 def test_the_stored_handshake_is_that_of_the_edited_config(fake_mcp: Fake, tmp_path: Path) -> None:
     shop, bank = fake_mcp(name="shop", tools=["pay"]), fake_mcp(name="bank", tools=["transfer"])
     with serving(tmp_path, shop) as client:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.clients.toml import TomlEditError, edited
+from mcpzip.clients.toml import TomlEditError, edited, entry_text
 
 CODEX = '''\
 # mine
@@ -42,6 +42,23 @@ def test_what_is_added_stands_in_the_place_of_what_went() -> None:
     after = edited(CODEX, ["mcp_servers"], ["time", "li near"], {"mcpzip": entry})
     assert tomllib.loads(after)["mcp_servers"] == {"mcpzip": entry}
     assert after.index("[mcp_servers.mcpzip]") < after.index("# the rest")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_what_was_taken_out_comes_back_with_its_comments(newline: str) -> None:
+    """An undone migration of a file that had changed lost the comments in Codex's entries."""
+    text = CODEX.replace("\n", newline)
+    taken = {name: entry_text(text, ["mcp_servers"], name) for name in ("time", "li near")}
+    after = edited(text, ["mcp_servers"], list(taken), {"mcpzip": {"command": "mcpzip"}})
+    back = edited(after, ["mcp_servers"], ["mcpzip"], taken)
+    assert tomllib.loads(back) == tomllib.loads(text)
+    assert "# the clock" + newline + "[mcp_servers.time] # local" + newline in back
+    assert back.count("\n") == back.count(newline)
+
+
+def test_an_entry_that_is_no_table_has_no_text() -> None:
+    assert entry_text('[mcp_servers]\ntime = {command = "uvx"}\n', ["mcp_servers"], "time") == ""
+    assert entry_text(CODEX, ["mcp_servers"], "none") == ""
 
 
 def test_a_file_without_servers_gets_them_at_its_end() -> None:

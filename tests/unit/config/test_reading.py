@@ -368,7 +368,7 @@ def test_a_server_that_is_this_proxy_again_is_not_started(keys, itself):
     found = server({"MCPZIP_CONFIG": FILE}, **keys)
     assert (found.problem is not None) == itself
     if found.problem is not None:
-        assert found.problem.startswith(f"{FILE}: mcpServers.it: this is mcpzip itself")
+        assert found.problem.startswith("this is mcpzip itself")
 
 
 JSON = st.recursive(
@@ -405,12 +405,14 @@ def test_any_json_is_a_config_or_one_sentence(document):
     try:
         config = read(document)
     except ConfigError as error:
-        sentences = [str(error)]
+        of_file, of_servers = [str(error)], []
     else:
-        sentences = [*config.warnings, *(each.problem for each in config.servers.values() if each.problem)]
+        of_file = list(config.warnings)
+        of_servers = [each.problem for each in config.servers.values() if each.problem]
         assert all(each.command or each.url or each.problem for each in config.servers.values())
-    for sentence in sentences:
-        assert sentence.startswith(f"{FILE}: ")
+    assert all(sentence.startswith(f"{FILE}: ") for sentence in of_file)
+    assert not [sentence for sentence in of_servers if FILE in sentence]
+    for sentence in (*of_file, *of_servers):
         assert sentence.endswith(".")
         assert "; " in sentence
 
