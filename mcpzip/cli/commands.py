@@ -35,6 +35,9 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "For agents": {
         "serve": "Serve an agent: the command for its MCP settings.",
+        "daemon": "Start, stop or see the process that serves all agents.",
+        "stop": "End the processes of servers.",
+        "restart": "End the processes of servers, and start them again.",
     },
     "Use tools yourself": {
         "search": "Find tools by what you want to do.",
@@ -45,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "See what is going on": {
         "servers": "Ask every server for its tools; also: list.",
         "status": "Show the agents that are served now.",
+        "ps": "Show agents, servers and their processes.",
         "doctor": "Find what is wrong, and what mends it.",
         "logs": "Show what servers wrote to stderr.",
         "tokens": "Show what tools cost in a model's context.",
@@ -61,6 +65,7 @@ _OF_CONFIG = ("add", "add-json", "disable", "edit", "enable", "remove", "rename"
 COMMANDS: Mapping[str, str] = {
     **{name: name for name in _SENTENCES},
     **dict.fromkeys(_OF_CONFIG, "edit_config"),
+    **dict.fromkeys(("stop", "restart"), "server_processes"),
     "list": "servers",
 }
 """The module of each command, which is imported when the command is used."""

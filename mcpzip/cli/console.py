@@ -107,6 +107,14 @@ def usage_error(error: click.ClickException) -> None:
     note(message.getvalue().rstrip("\n"))
 
 
+def clear() -> None:
+    """Clears a terminal, before what is shown again; on a pipe writes an empty line."""
+    if _out.is_terminal:
+        _out.clear()
+    else:
+        say("")
+
+
 # ---- tables and frames
 
 Cell = str | Text

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import wraps
@@ -122,10 +122,15 @@ async def find_tool(proxy: Proxy, name: str) -> Entry:
 def known_server(proxy: Proxy, name: str) -> str:
     """``name`` if it is a configured server. Raises McpzipError."""
     if name not in proxy.config.servers:
-        from difflib import get_close_matches  # slow to import, and needed for typing mistakes only
-
-        known = sorted(proxy.config.servers)
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"The nearest: {', '.join(near)}." if near else f"Configured: {', '.join(known) or 'none'}."
-        raise McpzipError(f"There is no server {name!r} in {proxy.config.path}. {hint}")
+        raise unknown_server(name, proxy.config.servers, proxy.config.path)
     return name
+
+
+def unknown_server(name: str, servers: Iterable[str], config: str) -> McpzipError:
+    """The error for a ``name`` that is none of ``servers``, those of the file ``config``."""
+    from difflib import get_close_matches  # slow to import, and needed for typing mistakes only
+
+    known = sorted(servers)
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"The nearest: {', '.join(near)}." if near else f"Configured: {', '.join(known) or 'none'}."
+    return McpzipError(f"There is no server {name!r} in {config}. {hint}")

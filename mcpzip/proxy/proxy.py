@@ -27,6 +27,7 @@ from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
 from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.pipeline import CallPipeline
+from mcpzip.proxy.processes import OpenConnection, open_connections
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
@@ -209,6 +210,27 @@ class Proxy:
             if name in self._enabled and (self._first_listings.is_unlisted(name) or records[name].stale):
                 self._refresher.start(name)
         return diff
+
+    def disconnect(self, server: str, *, again: bool) -> None:
+        """Ends the connections to ``server``, which is configured, and its processes. again: whether it is
+        connected and listed anew at once, instead of when it is needed.
+        """
+        servers = self.config.servers.values()
+        self._refresher.reconfigure(servers, (server,))
+        self._pool.reconfigure(
+            servers,
+            idle_timeout=self.config.idle_timeout,
+            disconnected=(server,),
+            protocols=self._protocols(),
+            watched=self.notifier.shared_watches,
+            drain=0.0,
+        )
+        if again:
+            self._refresher.start(server)
+
+    def open_connections(self) -> list[OpenConnection]:
+        """The connections to servers that are usable now."""
+        return open_connections(self._pool, iter(self.config.servers))
 
     def _protocols(self) -> dict[str, str]:
         """The protocol version that each server spoke last, by name."""

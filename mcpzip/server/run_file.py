@@ -82,11 +82,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunFile:
-    """Keeps the file of a serving proxy up to date."""
+    """Keeps the file of a serving proxy up to date. address: the URL at which it serves over HTTP, or ""."""
 
     def __init__(self, proxy: Proxy, address: str = "") -> None:
         """address: the URL with --http. Must be called on the event loop."""
-        self._proxy, self._address = proxy, address
+        self._proxy, self.address = proxy, address
         self._path = os.path.join(run_folder(proxy.config.path), f"{os.getpid()}-{os.urandom(4).hex()}")
         self._release: Callable[[], None] | None = None
         self._written: Run | None = None
@@ -142,7 +142,7 @@ class RunFile:
             started_at=counted.started_at,
             config=proxy.config.path,
             project=proxy.config.project,
-            address=self._address,
+            address=self.address,
             searches=counted.searches,
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
@@ -178,13 +178,18 @@ def running(config_path: str) -> list[Run]:
 
 
 def _client(seen: ClientSeen) -> RunClient:
+    return RunClient(*name_and_version(seen.info), seen.since)
+
+
+def name_and_version(info: bytes) -> tuple[str, str]:
+    """Those in a client's `Implementation`, JSON text, shortened."""
     try:
-        info = json.loads(seen.info)
-    except ValueError:
-        info = None
-    fields = info if isinstance(info, dict) else {}
+        found = json.loads(info)
+    except (ValueError, RecursionError):
+        found = None
+    fields = found if isinstance(found, dict) else {}
     name, version = (shortened(str(fields.get(key) or ""), _NAME) for key in ("name", "version"))
-    return RunClient(name or "unnamed client", version, seen.since)
+    return name or "unnamed client", version
 
 
 def _remove(path: str) -> None:

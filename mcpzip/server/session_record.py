@@ -74,14 +74,15 @@ class OpenRequest:
 
 
 class Continuation:
-    """How a session goes on with another daemon. to_client: what the client is sent. replay: the lines that
-    were answered before. to_daemon: the lines that are sent again, and what comes after them.
+    """How a session goes on with another daemon. to_client: what the client is sent. to_daemon: the lines
+    that are sent again, and what comes after them. is_awaited: whether the client waits for a response to
+    them, and not only for changes (`subscriptions/listen`).
     """
 
-    __slots__ = ("replay", "to_client", "to_daemon")
+    __slots__ = ("is_awaited", "to_client", "to_daemon")
 
-    def __init__(self, to_client: bytes, replay: bytes, to_daemon: bytes) -> None:
-        self.to_client, self.replay, self.to_daemon = to_client, replay, to_daemon
+    def __init__(self, to_client: bytes, to_daemon: bytes, is_awaited: bool) -> None:
+        self.to_client, self.to_daemon, self.is_awaited = to_client, to_daemon, is_awaited
 
 
 class SessionRecord:
@@ -169,7 +170,7 @@ class SessionRecord:
         """The daemon has gone. read: the bytes from the client that it may have processed, from the beginning
         or the last loss on; what comes after them can't have run.
         """
-        answers, again = [], []
+        answers, again, is_awaited = [], [], False
         for id in self._asked.values():
             params = b'{"requestId":%b,"reason":"mcpzip\'s daemon ended"}' % id
             answers.append(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params)
@@ -180,8 +181,9 @@ class SessionRecord:
                 answers.append(request.failure())
             else:
                 again.append(request.line)
+                is_awaited = is_awaited or request.method != "subscriptions/listen"
         rest = b"".join(self._line)
-        continuation = Continuation(b"".join(answers), self.replay, b"".join(again) + rest)
+        continuation = Continuation(b"".join(answers), b"".join(again) + rest, is_awaited or bool(rest))
         self._asked.clear()
         self._open.clear()
         self._line, self._reply = [], []

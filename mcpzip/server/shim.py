@@ -132,6 +132,7 @@ class Shim:
         self._losses: list[float] = []
         self._refusals = 0
         self._has_begun = self._ended = self._signalled = self._alone = self._done = False
+        self._sleeps = False
         self._wakeup, wakeup = os.pipe()
         self._descriptors = [self._wakeup, wakeup]
         make_nonblocking(wakeup)
@@ -206,7 +207,7 @@ class Shim:
         if link is not None and self._ended and not link.waiting and not link.half_closed and link.accepted:
             link.half_close()
             self._leave_at = min(self._leave_at, time.monotonic() + LEAVING)
-        if self._link is None and not self._alone:
+        if self._link is None and not self._alone and not self._sleeps:
             self._look(connector.proceed)
         if probe is not None and probe in readable:
             self._end_probe()
@@ -215,7 +216,8 @@ class Shim:
     def _watch_time(self) -> None:
         now = time.monotonic()
         link = self._link
-        if now >= self._leave_at or (self._signalled and (link is None or not link.accepted)):
+        leaves = self._signalled or (self._ended and self._sleeps)
+        if now >= self._leave_at or (leaves and (link is None or not link.accepted)):
             self._done = True
         elif link is not None and now >= link.accept_until:
             self._lose(read=0, alone=True)
@@ -238,6 +240,7 @@ class Shim:
             self._to_client += self._early.receive(data)
         else:
             self._unsent += data
+            self._sleeps = False
 
     def _write(self) -> None:
         try:
@@ -306,11 +309,21 @@ class Shim:
             os.write(2, f"mcpzip: {value}\n".encode("utf-8", "replace"))
         elif name == protocol.HANDOVER and isinstance(said.get("read"), int):
             newer = protocol.is_newer(str(said.get("to")))
-            self._lose(read=said["read"], pause=HANDOVER_PAUSE if newer else 0.0)
+            self._lose(
+                read=said["read"], pause=HANDOVER_PAUSE if newer else 0.0, was_stopped=not said.get("to")
+            )
 
-    def _lose(self, *, read: "int | None" = None, alone: bool = False, pause: float = 0.0) -> None:
+    def _lose(
+        self,
+        *,
+        read: "int | None" = None,
+        alone: bool = False,
+        pause: float = 0.0,
+        was_stopped: bool = False,
+    ) -> None:
         """The daemon has gone, or is no use any more: the session goes on with another, or without. read: see
-        `SessionRecord.lost`; None for all that was sent.
+        `SessionRecord.lost`; None for all that was sent. pause: seconds in which no daemon is started here.
+        was_stopped: whether a person stopped it, so that the client's next request starts another one.
         """
         assert self._link is not None
         accepted = self._link.accepted
@@ -329,7 +342,8 @@ class Shim:
             self._refusals += 1
             pause = max(pause, REFUSAL_PAUSE)
         self._alone = alone or len(self._losses) >= LOSSES or self._refusals > REFUSALS
-        if not self._alone:
+        self._sleeps = was_stopped and not left.is_awaited
+        if not (self._alone or self._sleeps):
             self._look(lambda now: self._connector.begin(now, now + pause))
 
     # --- whether the daemon runs

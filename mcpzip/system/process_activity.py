@@ -14,26 +14,26 @@ _IDLE_TICKS = 1
 
 
 class ProcessActivity:
-    """Observes a process and all its descendants."""
+    """Observes a process and all its descendants. pid: of that process, None before `follow`."""
 
     def __init__(self, proc: Path = _PROC) -> None:
         """proc: the folder of the proc file system."""
         self._proc = proc
-        self._pid: int | None = None
+        self.pid: int | None = None
         self._ticks: int | None = None
 
     def follow(self, pid: int) -> None:
         """Observes the process ``pid`` from now on."""
-        self._pid, self._ticks = pid, None
+        self.pid, self._ticks = pid, None
 
     def resting(self) -> bool:
         """Whether the processes used almost no processor time since the last call, and none works now. False
         at the first call.
         """
         before, self._ticks, working = self._ticks, None, False
-        if self._pid is None:
+        if self.pid is None:
             return False
-        ticks, pids = 0, [self._pid]
+        ticks, pids = 0, [self.pid]
         try:
             while pids:
                 folder = self._proc / str(pids.pop())

@@ -99,16 +99,17 @@ class Pool:
         disconnected: Collection[str],
         protocols: Mapping[str, str],
         watched: Callable[[str], Collection[str]],
+        drain: float = DRAIN_TIMEOUT,
     ) -> None:
         """Uses ``servers`` from now on. disconnected: those that were removed, or have another connection
-        now; their connections are closed when the open requests have ended, or after DRAIN_TIMEOUT. watched:
-        the resources that clients without connections of their own subscribed to, by server.
+        now; their connections are closed when the open requests have ended, or after ``drain`` seconds.
+        watched: the resources that clients without connections of their own subscribed to, by server.
         """
         self._idle_timeout = idle_timeout
         for state in self._states.replace(servers, protocols, disconnected, watched):
-            self._retire(state)
+            self._retire(state, drain)
 
-    def _retire(self, state: ServerState) -> None:
+    def _retire(self, state: ServerState, drain: float) -> None:
         """Closes the connections of ``state``, which is no longer used."""
         state.login.close()
         now = self._states.get(state.server.name)
@@ -119,7 +120,7 @@ class Pool:
                 continue
             watched = state.has_subscriptions(connection)
             connection.retire()
-            closing = self._closing.begin(connection, GRACE, drain=True, timeout=DRAIN_TIMEOUT)
+            closing = self._closing.begin(connection, GRACE, drain=True, timeout=drain)
             if now is not None and not connection.open_requests:
                 now.predecessors.append(closing)
             if watched and now is not None and now.server.problem is None and not now.server.disabled:
@@ -179,12 +180,9 @@ class Pool:
             return
         for key in {state.key(Origin(era, bound_client)) for era in Era}:
             entry = state.entries.get(key)
-            if (
-                entry is not None
-                and entry.connection is not None
-                and entry.connection.bound_client is bound_client
-            ):
-                await entry.connection.notify(method, params)
+            connection = None if entry is None else entry.connection
+            if connection is not None and connection.bound_client is bound_client:
+                await connection.notify(method, params)
 
     async def set_level(
         self, bound_client: BoundClient, params: bytes, timeout: float, to: Callable[[str], bool]
@@ -192,8 +190,8 @@ class Pool:
         """Sends `logging/setLevel` on the client's legacy connections to servers that log. to: whether to
         send it to the server of this name. Errors are ignored.
         """
-        connections = [one for name, state in self._states.items() if to(name) for one in state.connections()]
-        own = [one for one in connections if one.bound_client is bound_client and one.logs]
+        wanted = (one for name, state in self._states.items() if to(name) for one in state.connections())
+        own = [one for one in wanted if one.bound_client is bound_client and one.logs]
         requests = (connection.request("logging/setLevel", params, timeout=timeout) for connection in own)
         for outcome in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, UpstreamError):
@@ -264,12 +262,11 @@ class Pool:
         """All pages of the server's tools. timeout: seconds for all of it, from the start of the server on,
         which may have to wait for its turn.
 
-        Ignores an open circuit, so that a listing shows the server's present state. Raises UpstreamError and
-        its subclasses.
+        Ignores an open circuit, to show the server's present state. Raises UpstreamError and its subclasses.
         """
         connection = partial(self._connection, server, origin, force=True, keep=self._linger)
-        connect_started = partial(self.connect_started, server)
-        listing = await listed_tools(server, connection, connect_started, timeout, origin)
+        started = partial(self.connect_started, server)
+        listing = await listed_tools(server, connection, started, timeout, origin)
         state = self._states.configured(server)
         state.login.end()
         state.listed = True
@@ -295,10 +292,13 @@ class Pool:
         """The present state of ``server``."""
         return self._states[server].health(time.monotonic())
 
+    def connections(self, server: str) -> list[Connection]:
+        """The usable connections to ``server``."""
+        return self._states[server].connections()
+
     def login_is_over(self, server: str) -> bool:
         """Whether somebody has signed in to, or out of, ``server`` since it was found to need a login."""
-        state = self._states.get(server)
-        return state is not None and state.login.over
+        return (state := self._states.get(server)) is not None and state.login.over
 
     async def close(self) -> None:
         """Closes every connection, because mcpzip is about to exit. Processes that don't exit soon after the

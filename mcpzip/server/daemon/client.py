@@ -20,12 +20,15 @@ from mcpzip.system.pipes import write_to
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a `mcpzip serve` says of itself. pid, folder, environment: of its process, whose client is its
-    parent. replay: the bytes of the messages that were answered before, which follow. version: of mcpzip
-    there.
+    """What a `mcpzip serve` says of itself.
+
+    pid, folder, environment: of its process. agent: the process that has started it, usually its client.
+    replay: the bytes of the messages that were answered before, which follow. version: of mcpzip there.
+    continued: whether another daemon has served it before.
     """
 
     pid: int
+    agent: int
     folder: str
     environment: Mapping[str, str]
     replay: int
@@ -35,13 +38,14 @@ class Greeting:
     @classmethod
     def of(cls, said: Mapping[str, object]) -> "Greeting":
         """From the JSON object. Raises ValueError."""
-        environment, pid, replay = said.get("environment"), said.get("pid"), said.get("replay")
+        environment, pid, replay, agent = map(said.get, ("environment", "pid", "replay", "agent"))
         if not (isinstance(environment, dict) and isinstance(pid, int) and isinstance(replay, int)):
             raise ValueError("no greeting")
         if not 0 <= replay <= limits.GREETING or not all(isinstance(v, str) for v in environment.values()):
             raise ValueError("no greeting")
         return cls(
             pid,
+            agent if isinstance(agent, int) else 0,
             str(said.get("folder")),
             environment,
             replay,

@@ -1,23 +1,38 @@
 """What commands such as `mcpzip ps` ask of the daemon, and its answers as JSON values."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
+import msgspec
+
 from mcpzip import __version__
+from mcpzip.proxy.proxy import Proxy
+from mcpzip.server.daemon.report import DaemonReport
 
 
 class Daemon(Protocol):
     """What the commands need of it."""
 
+    def report(self) -> DaemonReport: ...
+
     def stop(self) -> None: ...
 
     def retire(self, successor: str) -> None: ...
+
+    def running(self) -> Iterable[Proxy]:
+        """The proxies."""
+        ...
 
 
 async def ping(daemon: Daemon, said: Mapping[str, object]) -> object:
     """Whether it runs."""
     return {"pid": os.getpid(), "version": __version__}
+
+
+async def report(daemon: Daemon, said: Mapping[str, object]) -> object:
+    """Its clients and servers."""
+    return msgspec.to_builtins(daemon.report())
 
 
 async def stop(daemon: Daemon, said: Mapping[str, object]) -> object:
@@ -26,14 +41,20 @@ async def stop(daemon: Daemon, said: Mapping[str, object]) -> object:
     return {"pid": os.getpid()}
 
 
-async def retire(daemon: Daemon, said: Mapping[str, object]) -> object:
-    """Ends the daemon when no call is under way, for another version."""
-    daemon.retire(str(said.get("version")))
-    return {"pid": os.getpid()}
+async def disconnect(daemon: Daemon, said: Mapping[str, object]) -> object:
+    """Ends the processes of the server ``server`` for all clients; ``again``: and connects to it anew."""
+    server, again = said.get("server"), said.get("again") is True
+    found = [proxy for proxy in daemon.running() if server in proxy.config.servers]
+    closed = sum(one.server == server for proxy in found for one in proxy.open_connections())
+    for proxy in found:
+        proxy.disconnect(str(server), again=again)
+    servers = sorted({name for proxy in daemon.running() for name in proxy.config.servers})
+    return {"known": bool(found), "closed": closed, "servers": servers}
 
 
 COMMANDS: Mapping[object, Callable[[Daemon, Mapping[str, object]], Awaitable[object]]] = {
     "ping": ping,
+    "report": report,
     "stop": stop,
-    "retire": retire,
+    "disconnect": disconnect,
 }

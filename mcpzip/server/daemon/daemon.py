@@ -5,13 +5,20 @@ import gc
 import json
 import os
 import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
+from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.client import DaemonClient, Greeting
 from mcpzip.server.daemon.commands import COMMANDS
 from mcpzip.server.daemon.proxies import SharedProxies
+from mcpzip.server.daemon.report import DaemonReport, daemon_report
+from mcpzip.server.http.serve import listen_http
+from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_kept
 from mcpzip.server.stderr import sanitize_logs, warn
 from mcpzip.server.stdio import FINISH_TIMEOUT, OPENING, Prepared
@@ -42,7 +49,8 @@ class Daemon:
         self._welcoming: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._had_clients = self._closing = False
-        self._successor = ""
+        self._successor = self._address = ""
+        self._started_at = time.time()
 
     def run(self) -> int:
         """Serves until the end. Returns the exit code."""
@@ -66,11 +74,39 @@ class Daemon:
         loop.add_reader(self._listening.fileno(), self._accept)
         self._wait_for_clients()
         try:
-            await self._done.wait()
+            async with self._over_http():
+                await self._done.wait()
         finally:
             self._stop_listening()
             await self._end_clients()
             await self.proxies.close()
+
+    @asynccontextmanager
+    async def _over_http(self) -> AsyncIterator[None]:
+        """Serves clients over HTTP too, if the config has an address for that."""
+        if not self.prepared.config.daemon_http:
+            yield
+            return
+        try:
+            address, access, listening = listen_http(self.prepared.config.daemon_http)
+        except ConfigError as error:
+            warn(f"daemon.http: {error} Until the daemon is started again, nobody is served over HTTP.")
+            yield
+            return
+        shared = await self.proxies.default()
+        shared.begin()
+        server = HttpServer(shared.endpoint, access, warn)
+        self._address = address.url(listening.getsockname()[1])
+        shared.run_file.address = self._address
+        serving = asyncio.create_task(
+            server.serve(listening, self._done, lambda: None, shared.proxy.notifier.close), name="http"
+        )
+        try:
+            yield
+        finally:
+            self._done.set()
+            await serving
+            self.proxies.release(shared)
 
     # --- connections
 
@@ -137,6 +173,22 @@ class Daemon:
             self.proxies.release(shared)
             self._wait_for_clients()
 
+    # --- commands
+
+    def running(self) -> list[Proxy]:
+        """The proxies."""
+        return [shared.proxy for shared in self.proxies]
+
+    def report(self) -> DaemonReport:
+        """What it does now."""
+        clients = {
+            shared: [client for client in self.clients if client.shared is shared] for shared in self.proxies
+        }
+        config = self.prepared.config
+        return daemon_report(
+            config, clients, started_at=self._started_at, address=self._address, idle=self.idle_time
+        )
+
     # --- the end
 
     def stop(self) -> None:
@@ -175,8 +227,8 @@ class Daemon:
         return local_socket.identity(self.path) != self._identity
 
     def _wait_for_clients(self) -> None:
-        """Ends the daemon later if no client comes."""
-        if self.clients or self._done.is_set():
+        """Ends the daemon later if no client comes. A client over HTTP could not start another one."""
+        if self.clients or self._done.is_set() or self.prepared.config.daemon_http:
             return
         seconds = self.idle_time if self._had_clients else max(self.idle_time, FIRST_CLIENT)
         if self._idle_timer is not None:

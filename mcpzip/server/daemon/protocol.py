@@ -52,8 +52,14 @@ def client_greeting(
     whether another daemon has served it before; then it does not make an older daemon give way, so that two
     versions can't replace each other for ever.
     """
-    said = {"pid": os.getpid(), "folder": folder, "environment": dict(environment), "replay": len(replay)}
-    said["continued"] = continued
+    said = {
+        "pid": os.getpid(),
+        "agent": os.getppid(),
+        "folder": folder,
+        "environment": dict(environment),
+        "replay": len(replay),
+        "continued": continued,
+    }
     return greeting("client", said) + replay
 
 

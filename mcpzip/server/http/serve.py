@@ -63,6 +63,18 @@ def main(explicit_config: str | None, options: HttpOptions) -> int:
     return 0
 
 
+def listen_http(given: str) -> tuple[Address, Access, socket.socket]:
+    """Listens at the address of the config (``daemon.http``), with the token of the environment. Raises
+    ConfigError.
+    """
+    address = read_address(given)
+    token, warning = read_token(None, os.environ)
+    if warning is not None:
+        warn(warning)
+    access = access_to(address, token, (), ())
+    return address, access, take(address)
+
+
 async def _serve(prepared: Prepared, address: Address, access: Access, listening: socket.socket) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
