@@ -99,15 +99,15 @@ class Pool:
         disconnected: Collection[str],
         protocols: Mapping[str, str],
         watched: Callable[[str], Collection[str]],
-        drain: float = DRAIN_TIMEOUT,
+        drain: float | None = None,
     ) -> None:
         """Uses ``servers`` from now on. disconnected: those that were removed, or have another connection
-        now; their connections are closed when the open requests have ended, or after ``drain`` seconds.
+        now; their connections are closed when the open requests have ended, or after ``drain`` seconds (default: DRAIN_TIMEOUT).
         watched: the resources that clients without connections of their own subscribed to, by server.
         """
         self._idle_timeout = idle_timeout
         for state in self._states.replace(servers, protocols, disconnected, watched):
-            self._retire(state, drain)
+            self._retire(state, DRAIN_TIMEOUT if drain is None else drain)
 
     def _retire(self, state: ServerState, drain: float) -> None:
         """Closes the connections of ``state``, which is no longer used."""
