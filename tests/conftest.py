@@ -41,7 +41,9 @@ tests/integration/serve``.
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One file for all test processes."""
+    """One file for all test processes; and no daemon, unless a test wants one."""
+    if THROUGH_DAEMON not in os.environ:
+        os.environ["MCPZIP_DAEMON"] = "off"
     if LONGEST_TURNS not in os.environ:
         handle, os.environ[LONGEST_TURNS] = tempfile.mkstemp(prefix="mcpzip-turns-")
         os.close(handle)
@@ -69,8 +71,6 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
-    if THROUGH_DAEMON not in os.environ:
-        monkeypatch.setenv("MCPZIP_DAEMON", "off")  # tests of the daemon delete it
     for name in _PROXIES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -246,7 +246,7 @@ def _fake(name: str, transport: str) -> Iterator[Json]:
 
 @contextmanager
 def _agent(config: Path) -> Iterator[Agent]:
-    argv = [sys.executable, "-m", "mcpzip", "serve", "--config", str(config)]
+    argv = [sys.executable, "-m", "mcpzip", "serve", "--no-daemon", "--config", str(config)]
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield Agent(process)
