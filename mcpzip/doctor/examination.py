@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from mcpzip.doctor.client_checks import check_clients, check_installation, check_processes
 from mcpzip.doctor.config_checks import check_commands, check_config, check_environment
+from mcpzip.doctor.daemon_checks import check_daemon
 from mcpzip.doctor.file_checks import check_files
 from mcpzip.doctor.finding import Finding, in_order
 from mcpzip.doctor.server_checks import Tried, check_servers, check_tools
@@ -22,6 +23,7 @@ def examine(setup: Setup, proxy: Proxy | None, tried: Mapping[str, Tried]) -> li
         *check_clients(setup),
         *check_installation(setup),
         *check_processes(setup),
+        *check_daemon(setup),
     ]
     commands = list(check_commands(setup))
     told = {finding.subject for finding in commands if finding.level == "error"}

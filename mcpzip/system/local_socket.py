@@ -77,6 +77,16 @@ def listen(path: str) -> socket.socket:
     return listening
 
 
+def can_listen_in(folder: str) -> bool:
+    """Whether a socket in ``folder``, which need not exist yet, can be reached by this user only. Raises
+    OSError if it is another user's, or no folder.
+    """
+    try:
+        return _is_private(folder)
+    except FileNotFoundError:
+        return True
+
+
 def identity(path: str) -> "tuple[int, int] | None":
     """What tells the socket at ``path`` from one that another process made there; None if there is none."""
     try:

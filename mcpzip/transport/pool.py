@@ -102,8 +102,8 @@ class Pool:
         drain: float | None = None,
     ) -> None:
         """Uses ``servers`` from now on. disconnected: those that were removed, or have another connection
-        now; their connections are closed when the open requests have ended, or after ``drain`` seconds (default: DRAIN_TIMEOUT).
-        watched: the resources that clients without connections of their own subscribed to, by server.
+        now; their connections are closed when the open requests have ended, or after ``drain`` (else
+        DRAIN_TIMEOUT) seconds. watched: the resources that clients without own connections subscribed to.
         """
         self._idle_timeout = idle_timeout
         for state in self._states.replace(servers, protocols, disconnected, watched):
