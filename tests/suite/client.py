@@ -227,10 +227,12 @@ def main() -> None:
     told = parser.parse_args()
     era = told.era or ("modern" if os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"] == _MODERN else "legacy")
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:  # a daemon may still be ending
         config = Path(home) / "config.json"
         server = {"url": told.url, "auth": _auth(scenario, Path(home))}
-        config.write_text(json.dumps({"mcpServers": {"suite": server}, "expose": "transparent"}), "utf-8")
+        # The suite waits for the end of our connections, so a daemon must not stay.
+        written = {"mcpServers": {"suite": server}, "expose": "transparent", "daemon": {"idle_minutes": 0}}
+        config.write_text(json.dumps(written), "utf-8")
         mcpzip = [sys.executable, "-m", "mcpzip.cli.main"]
         environment = {**os.environ, "HOME": home, "PYTHONPATH": str(ROOT)}
         conduct = _CONDUCT.get(scenario, _call_everything)

@@ -1,5 +1,6 @@
 """The official suite against the fake ``everything``, directly and through mcpzip, and against mcpzip's
 upstream side: ``python tests/suite/run.py [--leg LEG] [--revision REVISION] [--required] [--keep FOLDER]``.
+With ``--daemon`` the daemon serves the client scenarios.
 
 The rule: mcpzip is right when the suite can't tell it from what is behind it. So a scenario must end through
 it as it does directly, check by check; and what a revision requires must pass. Exit code 0: so it is; 1: a
@@ -69,7 +70,9 @@ def main() -> int:
     parser.add_argument("--revision", action="append", choices=REVISIONS, help="only this revision")
     parser.add_argument("--required", action="store_true", help="of clients only what the revision requires")
     parser.add_argument("--keep", type=Path, help="keep the suite's reports in this folder")
+    parser.add_argument("--daemon", action="store_true", help="serve the client scenarios by the daemon")
     told = parser.parse_args()
+    os.environ["MCPZIP_DAEMON"] = "" if told.daemon else "off"
     with tempfile.TemporaryDirectory() as temporary:
         place = (told.keep or Path(temporary)).resolve()
         try:
