@@ -238,7 +238,9 @@ def _status(
 ) -> str:
     """detail: 2 for everything, 1 without the reasons of servers, 0 without any reasons."""
     found = {hit.entry.server for hit in results.hits}
-    lines = (*_pending_lines(pending, detail), *_unavailable_lines(found, catalog, unavailable, now, detail))
+    strong = results.quality == "strong"
+    down = _unavailable_lines(found, catalog, unavailable, now, detail, found_strong=strong)
+    lines = (*_pending_lines(pending, detail), *down)
     return "\n".join([f"-- {summary_line(results, detail)}", *lines])
 
 
@@ -277,9 +279,9 @@ def _count(results: Results) -> str:
     matches = len(results.hits) - near
     if not near:
         return f"{matches} of {max(matches, results.matching)} matches in {results.searched} tools"
+    if not matches and results.quality == "weak":
+        return f"{_NO_FIT}; the {near} nearest in meaning of {results.searched} tools"
     if not matches and not results.matching:
-        if results.quality == "weak":
-            return f"{_NO_FIT}; the {near} nearest in meaning of {results.searched} tools"
         return f"{near} nearest in meaning of {results.searched} tools"
     matching = max(matches, results.matching)
     return f"{matches} of {matching} matches and {near} nearest in meaning in {results.searched} tools"
@@ -296,10 +298,17 @@ def _absence(absence: TierAbsence, detail: int) -> str:
 
 
 def _unavailable_lines(
-    found: Container[str], catalog: Catalog, unavailable: Mapping[str, str], now: float, detail: int
+    found: Container[str],
+    catalog: Catalog,
+    unavailable: Mapping[str, str],
+    now: float,
+    detail: int,
+    *,
+    found_strong: bool,
 ) -> Iterator[str]:
     """The servers that are down. Why is said only of servers that matter for this search: those of ``found``,
-    the servers of its results, and those whose tools aren't known. ``unavailable``: the reasons by server.
+    the servers of its results, and, unless the results are strong, those whose tools aren't known.
+    unavailable: the reasons by server.
     """
     if detail < 2:
         if unavailable:
@@ -311,7 +320,8 @@ def _unavailable_lines(
     for server, why in sorted(unavailable.items()):
         record = catalog.servers.get(server)
         fetched = record.fetched_at if record else None
-        if (fetched and server not in found) or shown == _UNAVAILABLE_SHOWN:
+        matters = server in found or not (fetched or found_strong)
+        if not matters or shown == _UNAVAILABLE_SHOWN:
             others.append(server)
             continue
         known = f"tools of {age(now - fetched)} ago" if fetched else "no tools yet"

@@ -106,6 +106,10 @@ def test_the_good_ones_are_served_and_each_bad_one_is_explained(town: Town, tmp_
 
         found = client.search("pay an invoice").splitlines()
         assert found[0].startswith("bank__pay_invoice: ")
+        assert found[-1].startswith("-- down: error500")  # why doesn't matter to who has found the tool
+        assert not [line for line in found if " is down (" in line]
+
+        found = client.search("translate into Finnish").splitlines()
         told = [line for line in found if " is down (" in line]
         others = found[-1].removeprefix("-- also down: ").removesuffix("; see proxy_status").split(", ")
         assert sorted([line.split()[1] for line in told] + others) == sorted(WRONG)
