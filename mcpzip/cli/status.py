@@ -21,7 +21,8 @@ _MEGABYTE = 1_000_000
 
 @click.command(
     epilog=examples(
-        ("mcpzip status", "each agent's mcpzip"),
+        ("mcpzip status", "each process, with the agents that it serves"),
+        ("mcpzip ps", "each agent and each process of a server"),
         ("mcpzip servers", "asks every server itself, whether an agent runs or not"),
     )
 )
@@ -59,7 +60,9 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
     clients = ", ".join(map(_client, run.clients)) or "no client yet"
     console.say(clients, "bold")
     where = f" at {run.address}" if run.address else ""
-    console.say(f"  process {run.pid}{where}, {age(now - run.started_at)} old; config {run.config}")
+    console.say(
+        f"  {'daemon, ' if run.daemon else ''}process {run.pid}{where}, {age(now - run.started_at)} old; config {run.config}"
+    )
     if run.project:
         console.say(f"  project {os.path.dirname(run.project)}")
     for note in run.notes:

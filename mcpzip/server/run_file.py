@@ -64,7 +64,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What the file says. host: the name of the machine (or container), whose process ids ``pid`` is one of.
     address: the URL with --http, else "". project: the project's file in use, or "". replies: of mcpzip's own
     tools, by name; empty where an older version wrote the file. notes: sentences about the config, such as an
-    edit that was refused. Times are Unix times.
+    edit that was refused. daemon: whether it is the daemon. Times are Unix times.
     """
 
     version: str
@@ -79,13 +79,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[RunServer, ...]
     notes: tuple[str, ...] = ()
     replies: dict[str, RunReplies] = msgspec.field(default_factory=dict)
+    daemon: bool = False
 
 
 class RunFile:
     """Keeps the file of a serving proxy up to date. address: the URL at which it serves over HTTP, or ""."""
 
-    def __init__(self, proxy: Proxy, address: str = "") -> None:
-        """address: the URL with --http. Must be called on the event loop."""
+    def __init__(self, proxy: Proxy, address: str = "", *, is_daemon: bool = False) -> None:
+        """address: the URL with --http. is_daemon: whether this process serves all agents. Must be called on
+        the event loop.
+        """
+        self._is_daemon = is_daemon
         self._proxy, self.address = proxy, address
         self._path = os.path.join(run_folder(proxy.config.path), f"{os.getpid()}-{os.urandom(4).hex()}")
         self._release: Callable[[], None] | None = None
@@ -147,6 +151,7 @@ class RunFile:
             clients=tuple(_client(each) for each in counted.clients.values()),
             servers=tuple(servers),
             notes=proxy.config_notes,
+            daemon=self._is_daemon,
             replies={name: RunReplies(each.count, each.size) for name, each in counted.replies.items()},
         )
 

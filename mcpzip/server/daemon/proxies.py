@@ -50,7 +50,7 @@ class SharedProxy:
     async def start(self) -> None:
         """Begins to watch the config."""
         self._write_handshake_cache()
-        self.run_file = RunFile(self.proxy)
+        self.run_file = RunFile(self.proxy, is_daemon=True)
         watcher = ConfigWatcher(self.prepared.file, self.proxy, self._warn, self._edited)
         await self._stack.enter_async_context(watcher.running())
 

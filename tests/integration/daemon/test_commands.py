@@ -126,3 +126,10 @@ def test_the_daemon_serves_clients_over_http_too(tmp_path: Path, monkeypatch: py
                 )
                 assert str(server) in found.text
         assert home.pid is not None  # over HTTP nobody could start another one
+
+
+def test_status_knows_the_daemon(home: Home) -> None:
+    with home.serving() as client:
+        said(client)
+        until(lambda: f"daemon, process {home.pid}" in told(home, "status"))
+        assert "test 1" in told(home, "status")
