@@ -60,9 +60,8 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
     clients = ", ".join(map(_client, run.clients)) or "no client yet"
     console.say(clients, "bold")
     where = f" at {run.address}" if run.address else ""
-    console.say(
-        f"  {'daemon, ' if run.daemon else ''}process {run.pid}{where}, {age(now - run.started_at)} old; config {run.config}"
-    )
+    what = "daemon, process" if run.daemon else "process"
+    console.say(f"  {what} {run.pid}{where}, {age(now - run.started_at)} old; config {run.config}")
     if run.project:
         console.say(f"  project {os.path.dirname(run.project)}")
     for note in run.notes:
