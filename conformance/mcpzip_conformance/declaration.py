@@ -1,7 +1,7 @@
 """The tables and keys of a subject file, as types.
 
-The rule: these are the file's tables, key by key; derived properties are in `subject`, errors in
-`validation`.
+The rule: these are the file's tables, key by key. What follows from several keys, such as the default of
+``config.upstream``, is in `subject`; errors are in `validation`.
 """
 
 from collections.abc import Mapping
@@ -58,8 +58,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Its config. template: the whole file, with ``{servers}`` for the servers.
 
     servers: ``object`` (name -> entry) or ``list``; stdio, http, sse: the entry of one server by its
-    transport; a missing one can't be configured. upstream: the transport of the servers; "" for the first
-    that has an entry.
+    transport; a missing one can't be configured. upstream: the transport of the servers; "" for the
+    default (`subject.Subject.upstream`).
     """
 
     file: str = "config.json"

@@ -95,7 +95,9 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def upstream(self) -> str:
-        """The transport of its servers: ``stdio``, ``http`` or ``sse``."""
+        """The transport of its servers: ``config.upstream``, or the first of ``stdio``, ``http`` and ``sse``
+        that has an entry.
+        """
         if self.config is None:
             return "http" if "url" in places_in(self.start.command) else "stdio"
         return self.config.upstream or self.config.entries()[0]

@@ -1,8 +1,9 @@
 """The file format of a grant (pure).
 
-The rules: a file names its format, its version and its server. A file of a later version is not read, and
-stays until somebody signs in again. A file whose server, resource or issuer do not match is not used: tokens
-are only given back for the server and the resource that they are for, and the issuer that they are from.
+The rules: a file names its format, its version and its server. A file that a newer version wrote is not
+read, and stays until somebody signs in again. A file whose server, resource or issuer do not match is not
+used: tokens are only given back for the server and the resource that they are for, and the issuer that they
+are from.
 
     {"format":"mcpzip-sign-in","version":1,"grant":{"url":"https://…/mcp","access_token":"…",…}}
 

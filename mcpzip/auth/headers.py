@@ -177,7 +177,7 @@ async def _output(command: tuple[str, ...], env: Mapping[str, str]) -> bytes:
             if isinstance(error, FileNotFoundError)
             else f"can't be started ({error.strerror})"
         )
-        raise _error(f"{why}: {command[0]!r}", "Install it, or mend it in the config") from error
+        raise _error(f"{why}: {command[0]!r}", "Install it, or fix it in the config") from error
     child.close_stdin()
     out, err, streams, ended = bytearray(), bytearray(), {"out", "err"}, asyncio.Event()
 

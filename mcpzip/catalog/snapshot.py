@@ -3,11 +3,10 @@
 The rules:
 
 1. No content of the file is an error: an unusable file is an empty catalog, an unusable tool is left out,
-each
-   with a warning of one sentence.
+   each with a warning of one sentence.
 2. Tools, prompts and resources are stored as the servers sent them, byte for byte.
-3. The file names the config that it belongs to, and isn't used with another. A file of a later version is
-   renamed, not overwritten.
+3. The file names the config that it belongs to, and isn't used with another. A file that a newer version
+   wrote is renamed, not overwritten.
 4. The file stays within its limits, so it can be read again: a server that is too large is stored without its
    lists, so that the others have room.
 
@@ -127,7 +126,7 @@ def save(path: str, config_path: str, catalog: Catalog) -> tuple[str, ...]:
     try:
         if _is_newer(path):
             os.replace(path, f"{path}.bak")
-            warnings.append(f"{path} was of a later version of mcpzip; it is kept as {path}.bak.")
+            warnings.append(f"{path} was written by a newer version of mcpzip; it is kept as {path}.bak.")
         write_state(path, msgspec.json.encode(snapshot), limits.SNAPSHOT)
     except OSError as error:
         warnings.append(

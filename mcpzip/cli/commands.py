@@ -49,7 +49,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "servers": "Ask every server for its tools; also: list.",
         "status": "Show the agents that are served now.",
         "ps": "Show agents, servers and their processes.",
-        "doctor": "Find what is wrong, and what mends it.",
+        "doctor": "Find what is wrong, and what fixes it.",
         "logs": "Show what servers wrote to stderr.",
         "tokens": "Show what tools cost in a model's context.",
         "eval": "Measure how well search finds your tools.",
@@ -108,7 +108,7 @@ class _Commands(click.Group):
     epilog=examples(
         ("mcpzip init", "set mcpzip up"),
         ("mcpzip search 'send a message'", "find tools"),
-        ("mcpzip doctor", "what is wrong, and what mends it"),
+        ("mcpzip doctor", "what is wrong, and what fixes it"),
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

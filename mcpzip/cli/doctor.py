@@ -1,4 +1,4 @@
-"""`mcpzip doctor`: what is wrong, the evidence, and the command that mends it."""
+"""`mcpzip doctor`: what is wrong, the evidence, and the command that fixes it."""
 
 import asyncio
 import json
@@ -37,13 +37,13 @@ _SHOWN_KEYS = ("idle_timeout_minutes", "call_timeout_seconds", "expose", "auth",
         ("mcpzip doctor", "everything; starts every server once"),
         ("mcpzip doctor slack", "only this server's connection"),
         ("mcpzip doctor --offline", "starts none"),
-        ("mcpzip doctor --fix", "also mends what is safe to mend"),
+        ("mcpzip doctor --fix", "also fixes what is safe to fix"),
         ("mcpzip doctor --bundle bug.json", "a file to attach to a bug report"),
     )
 )
 @click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=server_names)
 @click.option("--offline", is_flag=True, help="Start and ask no server.")
-@click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without losing anything.")
 @click.option(
     "--bundle", metavar="FILE", type=click.Path(), help="Write a file for a bug report, without secrets."
 )
@@ -52,22 +52,22 @@ _SHOWN_KEYS = ("idle_timeout_minutes", "call_timeout_seconds", "expose", "auth",
 def doctor(
     names: tuple[str, ...], offline: bool, fix: bool, bundle: str | None, as_json: bool, config: str | None
 ) -> int:
-    """Find what is wrong with the config, the servers and this machine, and say what mends it.
+    """Find what is wrong with the config, the servers and this machine, and say what fixes it.
 
     What a server or mcpzip said earlier: mcpzip logs. Exit code 1 if something doesn't work.
     """
     if bundle is not None and os.path.exists(bundle):
         raise McpzipError(f"There is a file {bundle} already. Name another, or delete it.")
     findings, setup = asyncio.run(_examine(config, names, offline=offline))
-    mended = _fix(findings) if fix else []
-    if mended:
+    fixed = _fix(findings) if fix else []
+    if fixed:
         findings, setup = asyncio.run(_examine(config, names, offline=offline))
     if bundle is not None:
         _write_bundle(bundle, setup, findings)
     if as_json:
-        console.data({"fixed": mended, "findings": [finding.as_json() for finding in findings]})
+        console.data({"fixed": fixed, "findings": [finding.as_json() for finding in findings]})
     else:
-        for sentence in mended:
+        for sentence in fixed:
             console.say(sentence, "green")
         _show(findings, setup, offline=offline)
         if bundle is not None:
@@ -98,7 +98,7 @@ async def _examine(
 
 
 def _fix(findings: list[Finding]) -> list[str]:
-    """Mends what is safe to mend. Returns what was done, as sentences."""
+    """Fixes what is safe to fix. Returns what was done, as sentences."""
     done: list[str] = []
     for finding in findings:
         if finding.fix is not None:
@@ -127,7 +127,7 @@ def _show(findings: list[Finding], setup: Setup, *, offline: bool) -> None:
         f"{whole}: {_count(findings) if findings else 'nothing is wrong'}.", "red" if errors else "green"
     )
     if any(finding.fix for finding in findings):
-        console.say("mcpzip doctor --fix mends what is marked with *.")
+        console.say("mcpzip doctor --fix fixes what is marked with *.")
     if findings:
         console.say(f"The log is in {logs_folder(setup.path)}: mcpzip logs")
 

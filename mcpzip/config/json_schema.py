@@ -84,15 +84,16 @@ def config_schema() -> Schema:
                     {
                         "level": _choice(
                             reading.LOG_LEVELS,
-                            "The lowest level of what it has; the variable MCPZIP_LOG overrides it.",
+                            "The least important level that is written to the log. The environment "
+                            "variable MCPZIP_LOG overrides it.",
                             "info",
                         )
                     },
                 )
             ),
             "shared": _boolean(
-                "Whether the agents of this user are served by one process, the daemon; else each mcpzip "
-                "serve serves its agent itself.",
+                "Whether one process, the daemon, serves all agents of this user. false: each mcpzip serve "
+                "serves its agent itself.",
                 default=True,
             ),
             "daemon": _nullable(
@@ -100,14 +101,15 @@ def config_schema() -> Schema:
                     "The daemon.",
                     {
                         "idle_minutes": _number(
-                            "Minutes that it stays after its last agent has left; 0: it ends at once.",
+                            "Minutes for which the daemon goes on running after its last agent has left; 0: "
+                            "it ends at once.",
                             DAEMON_IDLE / 60,
                             least=0,
                             most=reading.LONGEST_IDLE,
                         ),
                         "http": _text(
-                            "The address at which it also serves clients over HTTP, [HOST:]PORT; a HOST "
-                            "beyond loopback needs the variable MCPZIP_TOKEN."
+                            "The address, [HOST:]PORT, at which the daemon serves clients over HTTP as well. "
+                            "A HOST beyond loopback needs the environment variable MCPZIP_TOKEN."
                         ),
                     },
                 )
@@ -138,10 +140,13 @@ def _server() -> Schema:
             "command": _text("The program to start; a leading ~ is the home folder."),
             "args": _texts("The program's arguments."),
             "env": _text_members(
-                "Variables that are added to the environment that the server gets. With an empty "
-                "MCPZIP_SERVER, what the server started in a session of its own outlives it."
+                "Variables that are added to the environment of the server. MCPZIP_SERVER with an empty "
+                "value: processes that the server started in a session of their own are not ended with it."
             ),
-            "cwd": _text("The folder it runs in, else that of mcpzip; a leading ~ is the home folder."),
+            "cwd": _text(
+                "The folder in which the server runs; a leading ~ is the home folder. Without this key: the "
+                "folder of the client for which it is started."
+            ),
             "inheritEnv": _inherit_env(
                 "Which variables of mcpzip's environment the server gets in addition."
             ),
@@ -157,14 +162,18 @@ def _server() -> Schema:
             },
             "disabled": _boolean("Whether the server is not used, and its tools not shown.", default=False),
             "timeout": _number(
-                "Seconds a call of this server may take, else call_timeout_seconds.", above=0, most=LONGEST
+                "Seconds a call of this server may take. Without this key: call_timeout_seconds.",
+                above=0,
+                most=LONGEST,
             ),
             "tools": _nullable(
                 _object(
                     "Which tools of the server are shown and can be called; * stands for anything.",
                     {
-                        "allow": _texts("Only the tools that these globs match; [] is none, no key is all."),
-                        "deny": _texts("Not the tools that these globs match, even if allowed."),
+                        "allow": _texts(
+                            "Globs of the tools that are used. [] means none; without this key all are used."
+                        ),
+                        "deny": _texts("Globs of the tools that are not used, even if tools.allow has them."),
                     },
                 )
             ),
@@ -181,9 +190,7 @@ def _server() -> Schema:
             ),
             "share": _choice(
                 server.SHARE,
-                "Whether several clients use one process of the server: always; never; those in the same "
-                "working folder (per-cwd); or as long as it asks them nothing, keeps no state that is known "
-                "of, and is not started with relative paths, which means per-cwd (auto).",
+                "Which clients use one process of the server together.",
                 "auto",
             ),
         },
@@ -211,9 +218,10 @@ def _auth() -> Schema:
     text = {
         "client_id": "The client that was registered with the authorization server by hand; without it "
         "mcpzip registers itself.",
-        "client_secret": 'Its secret, best as a variable: "${SECRET}".',
-        "issuer": "The only authorization server to use, else the one that the server names. Recommended "
-        "with a client_secret: otherwise the MCP server decides at the first sign-in who gets the secret.",
+        "client_secret": 'The secret of that client, best as a variable: "${SECRET}".',
+        "issuer": "The only authorization server to use. Without this key: the one that the server names. "
+        "Recommended with a client_secret: otherwise the MCP server decides at the first sign-in who gets "
+        "the secret.",
         "client_metadata_url": "The https address of a client ID metadata document, used as the client ID.",
         "private_key": "For client_credentials: the path of a PEM file to sign with, instead of a secret. It "
         "needs the extra jwt.",
@@ -223,8 +231,8 @@ def _auth() -> Schema:
         {
             **{key: _text(description) for key, description in text.items()},
             "scope": {
-                "description": "The scopes to request, else those that the server names: a string, or a list "
-                "of strings.",
+                "description": "The scopes to request: a string, or a list of strings. Without this key: "
+                "those that the server names.",
                 "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
             },
             "grant": _choice(
@@ -251,7 +259,7 @@ def _search() -> Schema:
                 "How many tools a search returns.", DEFAULT_LIMIT, least=1, most=MAX_LIMIT
             ),
             "max_tokens": _integer(
-                "How many tokens its reply may take.",
+                "How many tokens the reply of a search may take.",
                 MAX_TOKENS,
                 least=search.TOKENS[0],
                 most=search.TOKENS[1],
@@ -262,10 +270,11 @@ def _search() -> Schema:
                 default=True,
             ),
             "model": _text(
-                f'The Gemini model if there is a gemini_api_key, else "{GEMINI_MODEL}"; "off": none.'
+                'The Gemini model that is used if there is a gemini_api_key; "off": none. Without this '
+                f'key: "{GEMINI_MODEL}".'
             ),
             "llm_deadline_seconds": _number(
-                "Its deadline in seconds; after that the search answers without it.",
+                "The deadline of the Gemini model in seconds; after that the search answers without it.",
                 LLM_DEADLINE,
                 above=0,
                 most=search.LONGEST_DEADLINE,
@@ -281,8 +290,8 @@ def _search() -> Schema:
                 ],
             },
             "threshold": _number(
-                "The cosine similarity below which a tool found by its meaning alone is left out, else the "
-                "tier's own.",
+                "The cosine similarity below which a tool found by its meaning alone is left out. Without "
+                "this key: a value that suits the provider.",
                 least=0,
                 most=1,
             ),
@@ -301,14 +310,16 @@ def _semantic() -> Schema:
         {
             "provider": _choice(get_args(Provider), "Who makes the embeddings; derived from the url."),
             "url": _text(
-                "The complete URL of the embedding server, else Ollama's on this machine or OpenAI's."
+                "The complete URL of the embedding server. Without this key: that of Ollama on this machine, "
+                "or of OpenAI."
             ),
             "model": _text(
-                "The embedding model, else nomic-embed-text (ollama) or text-embedding-3-small (openai)."
+                "The embedding model. Without this key: nomic-embed-text (ollama) or text-embedding-3-small "
+                "(openai)."
             ),
             "api_key": _text("Sent as Authorization: Bearer …"),
             "dimensions": _integer(
-                "Dimensions to request from the server, else those of the model.",
+                "Dimensions to request from the server. Without this key: those of the model.",
                 least=search.DIMENSIONS[0],
                 most=search.DIMENSIONS[1],
             ),

@@ -269,7 +269,7 @@ def check_processes(setup: Setup) -> Iterator[Finding]:
                 "processes.config",
                 str(run.pid),
                 f"A process that serves an agent says of its config: {note}",
-                remedy="Mend the config; it takes effect within a second. What waits for a start needs one.",
+                remedy="Fix the config; it takes effect within a second. What waits for a start needs one.",
                 command=setup.mcpzip("edit"),
             )
     old = [run for run in here if run.version != __version__]

@@ -1,4 +1,4 @@
-"""What a check finds: a problem, the evidence for it, and what mends it.
+"""What a check finds: a problem, the evidence for it, and what fixes it.
 
 The rules: a finding says what to do about it, as a command wherever one does it. A fix is offered only for
 what is safe without asking: it loses nothing that can't be made again.
@@ -31,7 +31,7 @@ GROUPS = {
 """The groups of checks, in the order in which they are shown, and their titles."""
 
 Fix = Callable[[], str]
-"""Mends a finding. Returns what was done, as a sentence. Raises OSError."""
+"""Fixes a finding. Returns what was done, as a sentence. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Finding:
 
     check: its kind, ``group.name``, the same in every version. subject: what it is about: a server, a file, a
     client, a variable. problem: a sentence. evidence: lines that show it. remedy: sentences. command: a shell
-    command that mends it, or "". fix: mends it without asking, None if that isn't safe.
+    command that fixes it, or "". fix: fixes it without asking, None if that isn't safe.
     """
 
     level: Level

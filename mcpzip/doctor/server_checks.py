@@ -103,9 +103,9 @@ def check_servers(setup: Setup, tried: dict[str, Tried]) -> Iterator[Finding]:
                 name,
                 f"It can't be used: {one.failure}.",
                 evidence,
-                "Mend what it says; its log may have more."
+                "Fix what it says; its log may have more."
                 if name in logged
-                else "Mend what it says, and ask again.",
+                else "Fix what it says, and ask again.",
                 setup.mcpzip("logs" if name in logged else "servers", name),
             )
         elif one.seconds > SLOW:

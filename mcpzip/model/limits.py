@@ -72,7 +72,7 @@ LOOKED_UP = 1_000
 With more, the search runs in a thread."""
 READ_AT_ONCE = 64 * 1024
 """Bytes of a tool or of arguments that are parsed on the event loop. Longer ones are parsed in a thread."""
-MENDED = 256 * KiB
+REPAIRED = 256 * KiB
 """Bytes of a call's arguments, and of its tool, up to which misspelt argument names are corrected. Longer
 arguments pass unchanged."""
 
@@ -193,7 +193,7 @@ only initialized; if all are in use, the new one is refused."""
 SESSIONS_SHARE = 500
 """Sessions of one address that isn't loopback. For a new one, one of that address is closed."""
 PARKED = 1_000
-"""Calls that wait for a modern client to send its answers. For one more, the oldest is given up."""
+"""Calls that wait for a modern client to send its answers. For one more, the oldest is abandoned."""
 PARKED_CLIENT = 100
 """The same for one client that can be identified, as on stdio."""
 OWN_CONNECTIONS = 256

@@ -25,7 +25,7 @@ import msgspec
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
-from mcpzip.model.limits import ASKED_NAME, MEMBERS, MENDED, NAME_COMPARED
+from mcpzip.model.limits import ASKED_NAME, MEMBERS, NAME_COMPARED, REPAIRED
 from mcpzip.model.names import split
 from mcpzip.model.signature import signature
 from mcpzip.proxy.arguments import ARROW, ToolCall, folded, read_object
@@ -101,7 +101,7 @@ def repair_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]
     A top-level key that is no property of the schema is replaced by the only property that is equal but for
     case and separators, unless that is given, too. All other bytes stay.
     """
-    if len(arguments) > MENDED or not (spelling := _spelling(entry.raw)).folded:
+    if len(arguments) > REPAIRED or not (spelling := _spelling(entry.raw)).folded:
         return arguments, ()
     try:
         given = split_object(arguments).keys()
@@ -268,7 +268,7 @@ class _Spelling:
 
 @lru_cache(maxsize=128)
 def _spelling(raw: bytes) -> _Spelling:
-    if len(raw) > MENDED:
+    if len(raw) > REPAIRED:
         return _Spelling()
     try:
         schema = msgspec.json.decode(raw, type=_Tool).schema

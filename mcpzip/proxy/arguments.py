@@ -76,10 +76,11 @@ def read_name(raw: bytes | None) -> str:
 
 
 def read_object(what: str, raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
-    """``raw`` as the text of a JSON object, and the repairs: ``raw`` may also be a JSON string with the text
-    of an object, ``null`` or None.
+    """Returns the text of a JSON object, and the repairs that were necessary to get it, one phrase each.
 
-    what: the name of ``raw`` in messages. Raises InvalidArgumentsError.
+    raw: the text of an object, of a JSON string that holds such a text (up to two levels deep), or of
+    ``null``; None if it is missing. ``null`` and None become ``{}``. what: the name of ``raw`` in messages.
+    Raises InvalidArgumentsError.
     """
     if raw is None:
         return b"{}", ()

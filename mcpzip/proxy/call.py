@@ -1,4 +1,5 @@
-"""A request of a client from the moment it is made to its answer.
+"""A request of a client from the moment it is made to its answer: passes on the notifications that the server
+sends during it, and its progress under the client's own token.
 
 The rule: what may happen to a call, and in which order, is in `call_states`; here is what is done then.
 """
@@ -215,10 +216,10 @@ class ModernCall(Call):
         super().ends(event)
         self._end_questions(self.shown if event is Event.RESULT else ())
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """The client will not come back."""
         ended = self.state is State.KEPT
-        self.happens(Event.GIVE_UP)
+        self.happens(Event.ABANDON)
         self.shown = frozenset()
         if ended:
             self._end_questions()

@@ -17,7 +17,7 @@ on its era, too:
 | legacy | modern | is a result, asked of the client as requests; then the call is made again | \
 INPUT_REQUIRED, SEND |
 | modern | legacy | ends the client's request with `input_required`; the call waits upstream until the \
-client comes back with the answers | QUESTION, WITHDRAW, PARK, RESUME, GIVE_UP |
+client comes back with the answers | QUESTION, WITHDRAW, PARK, RESUME, ABANDON |
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class State(StrEnum):
     """The call ended upstream while it was parked. The client gets its outcome when it comes back."""
     ANSWERED = "answered"
     """The upstream has answered, with a result or an error."""
-    GIVEN_UP = "given up"
+    ABANDONED = "abandoned"
     """Nobody waits for an answer any more, or none will come."""
 
 
@@ -65,42 +65,42 @@ class Event(StrEnum):
     """The client is sent the questions, and its request is over."""
     RESUME = "resume"
     """The client came back with answers."""
-    GIVE_UP = "give up"
+    ABANDON = "abandon"
     """The client has gone, has been away too long, or others need the room."""
 
 
 _ASKED, _SENT, _ASKING, _PARKED = State.ASKED, State.SENT, State.ASKING, State.PARKED
-_KEPT, _ANSWERED, _GIVEN_UP = State.KEPT, State.ANSWERED, State.GIVEN_UP
+_KEPT, _ANSWERED, _ABANDONED = State.KEPT, State.ANSWERED, State.ABANDONED
 
 _LEGACY_CLIENT = {
     _ASKED: {Event.SEND: _SENT},
-    _SENT: {Event.RESULT: _ANSWERED, Event.LOSS: _GIVEN_UP},
+    _SENT: {Event.RESULT: _ANSWERED, Event.LOSS: _ABANDONED},
     _ANSWERED: {Event.INPUT_REQUIRED: _ASKING},  # a modern upstream's
     _ASKING: {Event.SEND: _SENT},
-    _GIVEN_UP: {},
+    _ABANDONED: {},
 }
 
 _MODERN_CLIENT = {
     _ASKED: {Event.SEND: _SENT},
-    _SENT: {Event.RESULT: _ANSWERED, Event.LOSS: _GIVEN_UP, Event.QUESTION: _ASKING},
+    _SENT: {Event.RESULT: _ANSWERED, Event.LOSS: _ABANDONED, Event.QUESTION: _ASKING},
     _ASKING: {
         Event.QUESTION: _ASKING,
         Event.WITHDRAW: _SENT,
         Event.PARK: _PARKED,
         Event.RESULT: _ANSWERED,
-        Event.LOSS: _GIVEN_UP,
+        Event.LOSS: _ABANDONED,
     },
     _PARKED: {
         Event.QUESTION: _PARKED,
         Event.RESUME: _SENT,
         Event.RESULT: _KEPT,
         Event.LOSS: _KEPT,
-        Event.GIVE_UP: _GIVEN_UP,
+        Event.ABANDON: _ABANDONED,
     },
-    _KEPT: {Event.RESUME: _ANSWERED, Event.GIVE_UP: _GIVEN_UP},
+    _KEPT: {Event.RESUME: _ANSWERED, Event.ABANDON: _ABANDONED},
     _ANSWERED: {},
     # Until the cancellation has arrived upstream, anything can come from there.
-    _GIVEN_UP: {Event.QUESTION: _GIVEN_UP, Event.RESULT: _GIVEN_UP, Event.LOSS: _GIVEN_UP},
+    _ABANDONED: {Event.QUESTION: _ABANDONED, Event.RESULT: _ABANDONED, Event.LOSS: _ABANDONED},
 }
 
 Transitions = Mapping[State, Mapping[Event, State]]

@@ -89,7 +89,9 @@ class ClientBinding:
         return self.subscriptions.get(server, ())
 
     def close(self) -> None:
-        """Its client has left."""
+        """Marks the client as gone and forgets its subscriptions. Its connections are closed elsewhere
+        (`Pool.forget`).
+        """
         self.gone = True
         self.subscriptions.clear()
 

@@ -38,10 +38,10 @@ class Client:
     """A downstream client.
 
     era: how it speaks, None where that means nothing (a command). capabilities: what it can be asked, JSON
-    text, as it declared it. lasting: whether it is more than one request. tell: what is said to it outside
-    any request. ask: the same for questions, None where there is no such way. log_level: the lowest level of
-    log messages it wants, None when it never said. folder: its working folder, None where that is ours. info:
-    its `Implementation`, JSON text, "" until it is known.
+    text, as it declared it. has_session: whether it makes more than one request. notify: sends it a
+    notification outside any request. request: sends it a request outside any request, None where there is no
+    such way. log_level: the least important log messages that it wants, None when it never said. folder: its
+    working folder, None where that is ours. info: its `Implementation`, JSON text, "" until it is known.
     """
 
     era: Era | None = None
@@ -67,8 +67,9 @@ class Exchange:
 
     id: of the request, JSON text as the client spelt it. params: JSON text as received, None for none; they
     are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
-    tell, ask: as in `Client`, on this request's own stream where the transport has one; ask is None in the
-    modern era, which has no requests from server to client. log_level: from which log messages are wanted.
+    notify, request: as in `Client`, on this request's own stream where the transport has one; ``request`` is
+    None in the modern era, which has no requests from server to client. log_level: the least important log
+    messages that are wanted.
     """
 
     client: Client

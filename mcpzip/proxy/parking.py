@@ -51,7 +51,7 @@ class ParkedCalls:
         questions = call.park()
         self._evict_for(call.client)
         handle = self._prefix + secrets.token_urlsafe(24)
-        timer = asyncio.get_running_loop().call_later(PARKING_TIME, self._give_up, handle)
+        timer = asyncio.get_running_loop().call_later(PARKING_TIME, self._abandon, handle)
         self._calls[handle] = call, timer
         return input_required(questions, handle)
 
@@ -81,30 +81,30 @@ class ParkedCalls:
         for handle, (call, _) in self._calls.items():
             if call.request.server == server and not call.client.has_session:
                 if now - call.parked_at >= seconds:
-                    self._give_up(handle)
+                    self._abandon(handle)
                 return
 
-    def give_up_calls(self, client: Client | None = None) -> "list[asyncio.Task[bytes]]":
+    def abandon_calls(self, client: Client | None = None) -> "list[asyncio.Task[bytes]]":
         """Gives up the calls of ``client`` (default: all). Returns their tasks, which end."""
-        given_up = {
+        abandoned = {
             handle: call for handle, (call, _) in self._calls.items() if client in (None, call.client)
         }
-        for handle in given_up:
-            self._give_up(handle)
-        return [call.task for call in given_up.values() if call.task is not None]
+        for handle in abandoned:
+            self._abandon(handle)
+        return [call.task for call in abandoned.values() if call.task is not None]
 
     def _evict_for(self, client: Client) -> None:
         """Gives up what has waited longest where one call more would be too many."""
         of_client = [handle for handle, (call, _) in self._calls.items() if call.client is client]
         if client.has_session and len(of_client) >= limits.PARKED_CLIENT:
-            self._give_up(of_client[0])
+            self._abandon(of_client[0])
         if len(self._calls) >= limits.PARKED:
-            self._give_up(next(iter(self._calls)))
+            self._abandon(next(iter(self._calls)))
 
-    def _give_up(self, handle: str) -> None:
+    def _abandon(self, handle: str) -> None:
         call, timer = self._calls.pop(handle)
         timer.cancel()
-        call.give_up()
+        call.abandon()
 
 
 def _may_answer(client: Client, call: ModernCall, request: UpstreamRequest) -> bool:

@@ -33,7 +33,7 @@ from mcpzip.wire import (
 )
 
 ROUNDS = 10
-"""How often an upstream may ask before its call is given up; the SDK's client has the same limit."""
+"""How often an upstream may ask before its call is abandoned; the SDK's client has the same limit."""
 FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 """Seconds before a modern upstream is called again that asks for nothing else: doubling from one to the
 other.
@@ -111,7 +111,7 @@ class CallPipeline:
 
     async def remove_client(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
-        self.parked.give_up_calls(client)
+        self.parked.abandon_calls(client)
         for binding in (self._bindings.pop(client, None), self._isolated.pop(client, None)):
             if binding is not None:
                 await self._pool.forget(binding)
@@ -124,7 +124,7 @@ class CallPipeline:
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
-        tasks = self.parked.give_up_calls()
+        tasks = self.parked.abandon_calls()
         await self._levels.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -256,7 +256,7 @@ class CallPipeline:
 
     async def _connected(self, call: ModernCall, exchange: Exchange) -> bytes:
         """Makes the request on the connection that the client is to have: see `docs/conversation.md`,
-        "Connections of one's own".
+        "Dedicated connections".
         """
         client, server, timeout = exchange.client, call.request.server, call.request.timeout
         continuation = {key: exchange.fields[key] for key in _CONTINUATION if key in exchange.fields}

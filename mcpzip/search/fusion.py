@@ -1,4 +1,5 @@
-"""Rank fusion: one ranking from the scores of all tiers.
+"""Rank fusion: one ranking from the scores of all tiers, in which a tool whose exact name is the query ranks
+first.
 
 The rule: `rank` depends on the index, the plan, the tiers' scores and the signals only, not on the order of
 tools or of tiers' answers. Scores never rise down the ranking, ties are ordered by name, and a longer ranking

@@ -1,4 +1,4 @@
-"""Search by tool name: the index with which a query that is a name finds that tool.
+"""Finds the tools whose name is the query, character by character or by its words; `fusion` ranks them first.
 
 The rule: names are compared by their words, with the server's name or without, so `get-user`, `getUser` and
 "user, get" are the same name. Only `Names.literal` compares characters.

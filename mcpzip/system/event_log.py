@@ -17,10 +17,10 @@ class Log(Protocol):
     """Takes entries, from any thread, without blocking."""
 
     def note(self, level: Level, server: str, event: str, text: str) -> None:
-        """See `note`."""
+        """As the function `note`."""
 
     def output(self, server: str, stream: Stream, lines: Sequence[bytes]) -> None:
-        """See `note_output`."""
+        """As the function `note_output`."""
 
 
 _log: Log | None = None
@@ -42,8 +42,8 @@ def more_about(server: str) -> str:
 
 
 def note(level: Level, server: str, event: str, text: str) -> None:
-    """Notes something that happened. server: its name; "" if it is about mcpzip itself. event: a word or two
-    for programs. text: for people; secrets in it are redacted.
+    """Notes something that happened to ``server``; "" for mcpzip itself. event: a word or two for programs,
+    which says what happened. text: the same for people; secrets in it are redacted.
     """
     if _log is not None:
         _log.note(level, server, event, text)

@@ -1,7 +1,7 @@
 """The format and version fields of the JSON files that mcpzip writes.
 
 Every file begins with ``format`` and ``version``, so that every version of mcpzip can identify it. A file of
-another format, a later version or another shape is not used, and `UnusableError` says why.
+another format, a newer version or another shape is not used, and `UnusableError` says why.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ File = TypeVar("File", bound=Head)
 class UnusableError(Exception):
     """Why a file is not used: the rest of a sentence that begins with the file's name.
 
-    later: whether a later version of mcpzip wrote the file.
+    later: whether a newer version of mcpzip wrote the file.
     """
 
     def __init__(self, why: str, *, later: bool = False) -> None:
@@ -54,7 +54,7 @@ class Format:
             raise UnusableError(f"isn't {self.noun} of mcpzip (its format is {head.format[:_QUOTED]!r})")
         if head.version > self.version:
             both = f"{head.version}; this one reads {self.version}"
-            raise UnusableError(f"is of a later version of mcpzip ({both})", later=True)
+            raise UnusableError(f"was written by a newer version of mcpzip ({both})", later=True)
         return self.decode_as(data, shape)
 
     def decode_as(self, data: bytes, shape: type[T]) -> T:

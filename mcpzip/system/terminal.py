@@ -81,7 +81,9 @@ class LineInput:
 
 
 def _edited(typed: bytes) -> str:
-    """``typed`` after its erase and kill keys, which the terminal does not process inside `long_lines`."""
+    """The line that results from ``typed``: each erase key in it deletes a byte, each kill key the line so
+    far. The terminal itself does not process these keys inside `long_lines`.
+    """
     line = bytearray()
     for key in typed:
         if key in _ERASE:

@@ -1,4 +1,4 @@
-"""Closing connections in the background."""
+"""Closes connections in the background while mcpzip runs. At exit, `Pool.close` closes all connections."""
 
 import asyncio
 

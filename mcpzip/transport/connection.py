@@ -109,9 +109,9 @@ class Connection:
         environment: Mapping[str, str] = os.environ,
         folder: str | None = None,
     ) -> None:
-        """first, sure: see `shake_hands`. bound_client: the client that owns it if it turns out to be legacy;
-        None for a connection that all clients share. sign_ins: sign its requests over HTTP. environment: of
-        which a process inherits a part. folder: where it runs if its config names none; None for ours.
+        """first, sure: see `shake_hands`. bound_client: owns the connection if the server is legacy; None:
+        all clients share it. sign_ins: sign its requests over HTTP. environment: the variables of which its
+        process inherits some. folder: where its process runs if its config names none; None for ours.
         """
         self.server = server
         self.server_info: ServerInfo | None = None

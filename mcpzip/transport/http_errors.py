@@ -24,7 +24,7 @@ NOT_OURS = "its answer is not JSON-RPC"
 NEITHER = "it answered with something other than JSON or an event stream"
 LOST = "the connection was lost"
 _FOLLOW = "If that is the right server, put its address into the config."
-_UNREACHABLE = "Start the server, or mend 'url' in the config."
+_UNREACHABLE = "Start the server, or fix 'url' in the config."
 
 NETWORK = (httpx.HTTPError, httpx.InvalidURL, McpzipError, BodyTooLongError, OSError, ValueError)
 """The errors of sending a request and reading its response: `TimeoutError` is an OSError, and

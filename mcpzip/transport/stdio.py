@@ -67,7 +67,7 @@ async def open_stdio(
 def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, str]:
     """The reason and the remedy."""
     if isinstance(error, FileNotFoundError) and cwd is not None and not os.path.isdir(cwd):
-        return f"the working directory {cwd!r} does not exist", "Make it, or mend 'cwd' in the config."
+        return f"the working directory {cwd!r} does not exist", "Make it, or fix 'cwd' in the config."
     if isinstance(error, FileNotFoundError):
         first, *rest = command.split()
         if rest and not os.path.dirname(first):
@@ -75,14 +75,14 @@ def _cannot_start(command: str, cwd: str | None, error: OSError) -> tuple[str, s
                 f"the command {command!r} was not found",
                 f"Put {first!r} into 'command', the rest into 'args'.",
             )
-        return f"the command {command!r} was not found", "Install it, or mend 'command' in the config."
+        return f"the command {command!r} was not found", "Install it, or fix 'command' in the config."
     if isinstance(error, PermissionError):
         return (
             f"the command {command!r} may not be run",
-            "Make it executable, or mend 'command' in the config.",
+            "Make it executable, or fix 'command' in the config.",
         )
     why = error.strerror or error
-    return f"the command {command!r} can't be started ({why})", "Mend 'command' in the config."
+    return f"the command {command!r} can't be started ({why})", "Fix 'command' in the config."
 
 
 class StdioChannel:

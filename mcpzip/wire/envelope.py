@@ -81,7 +81,7 @@ def read(frame: Frame) -> Envelope:
 
 
 def outline(frame: Frame) -> Envelope | UnreadableError:
-    """As `read`, but returns the error. Takes about 1 ms per megabyte."""
+    """As `read`, but returns an UnreadableError instead of raising it. Takes about 1 ms per megabyte."""
     try:
         return read(frame)
     except UnreadableError as error:

@@ -165,8 +165,8 @@ def scan(raw: bytes, values: Mapping[str, bytes | msgspec.Raw]) -> Iterator[Memb
 
 
 def is_json(raw: bytes) -> bool:
-    """Whether ``raw`` is valid JSON, apart from the UTF-8 in its strings. Raises RecursionError if it is
-    nested too deeply.
+    """Whether ``raw`` is valid JSON; the UTF-8 of its strings is not checked. Raises RecursionError if
+    ``raw`` is nested too deeply.
     """
     try:
         _validate(without_surrogates(raw) if may_hold_surrogates(raw) else raw)

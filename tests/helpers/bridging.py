@@ -193,7 +193,7 @@ async def bridged(folder: Path, *eras: str, server: Json | None = None, **keys: 
 def give_up_the_parked(bridge: Bridge) -> None:
     """What happens when nobody comes back, in its time, for the one call that waits for its client."""
     (handle,) = bridge.proxy._pipeline.parked._calls
-    bridge.proxy._pipeline.parked._give_up(handle)
+    bridge.proxy._pipeline.parked._abandon(handle)
 
 
 def text_of(answer: Json) -> Any:

@@ -67,7 +67,7 @@ class Row:
 
     cells: by column, by transport or under "all"; the narrowest counts. tool: keys of the tool that meets it;
     server: of its scenario; config: of its config. mend: what it takes until the next call works: nothing,
-    ``refresh`` (the fault is mended and the client asks for `proxy_refresh`), ``restart`` (over HTTP somebody
+    ``refresh`` (the fault is fixed and the client asks for `proxy_refresh`), ``restart`` (over HTTP somebody
     starts the server again). A server that only ever is starting never gets well.
     """
 
@@ -102,9 +102,7 @@ CLOSED = Fails("{name}: the server closed the stream. " + OPEN)
 UNREADABLE = Fails("{name}: …. " + OPEN)
 MORE = " More: mcpzip logs {name} --config …"
 EXITED = Fails("{name}: it exited with code 70, saying “panic”. " + OPEN + MORE)
-GONE = Fails(
-    "{name}: nothing accepts connections at {origin}. Start the server, or mend 'url' in the config."
-)
+GONE = Fails("{name}: nothing accepts connections at {origin}. Start the server, or fix 'url' in the config.")
 STARTING = Fails("{name}: it is still starting.", received=0)
 
 ONLY_STDIO = Absent("it is of pipes and processes: over HTTP nobody of ours starts one")
@@ -254,7 +252,7 @@ def refused(status: int, words: str, remedy: str, received: int = 1) -> Fails:
 
 
 def at_first(status: int, words: str, remedy: str) -> Row:
-    """Every request gets this status until the server is mended."""
+    """Every request gets this status until the server is fixed."""
     return Row(
         f"{status} at first",
         (fault("status", status=status),),

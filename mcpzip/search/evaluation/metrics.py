@@ -36,7 +36,9 @@ class Outcome:
         return min((rank for rank in self.ranks if rank is not None), default=None)
 
     def recall(self, k: int) -> float:
-        """The share of the needs that the first ``k`` lines answer, 0…1."""
+        """The number of needs with a right tool in the first ``k`` lines, divided by the number of all needs
+        (0…1).
+        """
         return sum(rank is not None and rank <= k for rank in self.ranks) / len(self.ranks)
 
 

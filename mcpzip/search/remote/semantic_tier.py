@@ -278,8 +278,8 @@ class _ModelChangedError(Exception):
 
 
 def texts_to_embed(entries: Sequence[Entry]) -> list[str]:
-    """The names of all ``entries``, then the whole text of each, cut: ``server name: title. description.
-    parameters``.
+    """Two texts for each of ``entries``: first ``server name`` of all of them, then ``server name: title.
+    description. parameters`` of all of them. Each is cut at `LONGEST_TEXT` characters.
     """
     fields = [Fields.of(entry) for entry in entries]
     names = [_spaced(f"{each.server} {each.name}") for each in fields]

@@ -60,7 +60,10 @@ def main(explicit_config: "str | None") -> int:
 
 
 def _take_lock(path: str, lock_path: str) -> "int | None":
-    """The lock; None if another daemon has it and listens, or does not end."""
+    """Waits for the lock while the daemon that holds it does not listen, because that daemon may be ending:
+    `HELD_TIMEOUT` seconds at most. Returns the lock; None if another daemon has it and listens, or kept it
+    for all that time. Raises OSError.
+    """
     until = time.monotonic() + HELD_TIMEOUT
     while True:
         lock = local_socket.take_lock(lock_path)

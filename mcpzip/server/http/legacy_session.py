@@ -1,8 +1,8 @@
 """One legacy client over HTTP: its requests, ours to it, and the HTTP responses that carry both.
 
-A client that hangs up has cancelled nothing: its requests go on for some minutes. It may resume the stream of
-a response if it knows an event id of it; on any other it is asked nothing more. A request id is in use until
-the request is answered.
+A client that closes its connection has cancelled nothing: its requests go on for some minutes. It may resume
+the stream of a response if it knows an event id of it; on any other it is asked nothing more. A request id is
+in use until the request is answered.
 """
 
 import asyncio

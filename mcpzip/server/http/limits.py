@@ -39,10 +39,10 @@ class Limits:
     """Connections beyond those that get a 503; any more are closed at once."""
     calls: int = limits.CALLS
     """Requests under way at once. One session, or the modern clients of one address, have as many as they
-    leave for all others. A legacy client that hangs up has not cancelled its requests."""
+    leave for all others. A legacy client that closes its connection has not cancelled its requests."""
     unheard: float = 600.0
-    """Until the request of a legacy client that hung up is cancelled. It may have had its effect by then, and
-    its result is lost anyway."""
+    """Until the request of a legacy client that closed its connection is cancelled. It may have had its
+    effect by then, and its result is lost anyway."""
     away: float = 30.0
     """Until a client that could resume a stream, and hasn't, is sent no more requests on it."""
     silence: float = 2.0

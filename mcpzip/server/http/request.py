@@ -1,4 +1,4 @@
-"""An HTTP request: its head, as far as MCP needs it, and its body."""
+"""An HTTP request: its head, as far as MCP needs it, its era by ``MCP-Protocol-Version``, and its body."""
 
 from collections.abc import Iterable
 from urllib.parse import unquote

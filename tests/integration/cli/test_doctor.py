@@ -651,7 +651,7 @@ def test_fix_mends_what_is_marked(place: Place) -> None:
     sign_in(place)
     leftover(place)
     run(["doctor", "--offline"])
-    assert "--fix mends what is marked with *" in place.capsys.readouterr().out
+    assert "--fix fixes what is marked with *" in place.capsys.readouterr().out
     assert {each["check"] for each in place.doctor("--offline") if each["fixable"]} == {
         "files.sign-ins",
         "files.leftover",

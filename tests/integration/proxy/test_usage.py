@@ -104,4 +104,4 @@ def test_a_file_that_can_not_be_used_is_told(used: Path, capsys: Capture) -> Non
     path.write_text('{"format": "mcpzip-usage", "version": 9}')
     for words in (["usage"], ["usage", "--forget"]):
         assert run_here(words) == 2
-        assert "later version" in capsys.readouterr().err
+        assert "newer version" in capsys.readouterr().err

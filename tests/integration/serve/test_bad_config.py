@@ -85,7 +85,7 @@ SPOILT: list[tuple[Callable[[str], str], str]] = [
     (lambda text: "\0" * 100, "damaged"),
     (lambda text: '{"some": "other file"}', "isn't a snapshot"),
     (lambda text: text.replace('"mcpzip-snapshot"', '"something-else"'), "isn't a snapshot of mcpzip"),
-    (lambda text: text.replace('"version":1', '"version":99'), "of a later version"),
+    (lambda text: text.replace('"version":1', '"version":99'), "by a newer version"),
     (lambda text: text.replace('"config":"', '"config":"/elsewhere'), "belongs to another config"),
 ]
 """What may befall a snapshot, and what is said of it."""
@@ -103,7 +103,7 @@ def test_a_spoilt_snapshot_is_told_and_made_anew(fake_mcp: Fake, tmp_path: Path)
         assert [line for line in log.read_text().splitlines() if said in line and str(kept) in line], said
         shop = snapshot_of(tmp_path / "config.json")["shop"]
         assert [tool["name"] for tool in shop["tools"]] == ["pay_invoice"]
-    assert kept.with_name("tools.json.bak").exists()  # the one of a later version
+    assert kept.with_name("tools.json.bak").exists()  # the one that a newer version wrote
 
 
 def test_a_snapshot_that_cannot_be_kept_is_told_once(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ SEND: Json = {
 PAY: Json = {"name": "pay_invoice", "description": "Pay an invoice", "result": {"text": "paid"}}
 
 WRONG = {
-    "missing": ("the command 'no-such-command-anywhere' was not found", "Install it, or mend 'command'"),
+    "missing": ("the command 'no-such-command-anywhere' was not found", "Install it, or fix 'command'"),
     "joined": ("the command 'no-such -y shop' was not found", "Put 'no-such' into 'command', the rest into"),
     "exits": ("it exited with code 3, saying “no token, giving up”", "Run its command by hand"),
-    "refused": ("nothing accepts connections at http://127.0.0.1:", "Start the server, or mend 'url'"),
+    "refused": ("nothing accepts connections at http://127.0.0.1:", "Start the server, or fix 'url'"),
     "error500": ("it answered HTTP 500", "its own log"),
     "signin": ("it needs a login: nobody has signed in", "Run: mcpzip auth login signin"),
     "lost": ("it answered HTTP 404", "Check 'url'"),

@@ -231,7 +231,7 @@ WHOLE = codec.encode(GRANT)
         (WHOLE.replace(b'"hush-access"', b"7"), "is damaged"),
         (b'{"access_token":"hush-access"}', "is damaged"),
         (b'{"format":"other","version":1}', "isn't a sign-in of mcpzip"),
-        (b'{"format":"mcpzip-sign-in","version":2,"all":"new"}', "is of a later version of mcpzip"),
+        (b'{"format":"mcpzip-sign-in","version":2,"all":"new"}', "was written by a newer version of mcpzip"),
         (b" " * (limits.SIGN_IN + 1), "larger than"),
     ],
 )

@@ -166,8 +166,11 @@ UNUSABLE = [
     (head(servers={"a": {"tools": [], "fetched_at": "now"}}), "is damaged or isn't a snapshot"),
     (head(version="1"), "is damaged or isn't a snapshot"),
     (head(format="other"), "isn't a snapshot of mcpzip (its format is 'other')"),
-    (head(version=2), "is of a later version of mcpzip (2; this one reads 1)"),
-    ({"format": "mcpzip-snapshot", "version": 99, "all": "new"}, "is of a later version of mcpzip (99"),
+    (head(version=2), "was written by a newer version of mcpzip (2; this one reads 1)"),
+    (
+        {"format": "mcpzip-snapshot", "version": 99, "all": "new"},
+        "was written by a newer version of mcpzip (",
+    ),
     (head(config="/home/you/config.json"), "belongs to another config (/home/you/config.json)"),
 ]
 
@@ -285,7 +288,7 @@ def test_a_later_versions_file_is_kept_aside_not_overwritten(path):
     later = json.dumps({"format": "mcpzip-snapshot", "version": 2, "precious": True}).encode()
     write(path, later)
     assert snapshot.save(path, CONFIG, FULL) == (
-        f"{path} was of a later version of mcpzip; it is kept as {path}.bak.",
+        f"{path} was written by a newer version of mcpzip; it is kept as {path}.bak.",
     )
     with open(f"{path}.bak", "rb") as file:
         assert file.read() == later

@@ -128,7 +128,7 @@ def test_every_state_of_a_call_is_reached_and_left_or_is_its_end(era: Era) -> No
     table = TRANSITIONS[era]
     reached = {State.ASKED, *(after for events in table.values() for after in events.values())}
     assert reached == set(table)
-    ends = {State.ANSWERED, State.GIVEN_UP}
+    ends = {State.ANSWERED, State.ABANDONED}
     for state, events in table.items():
         assert state in ends or any(after is not state for after in events.values()), state
 
@@ -196,7 +196,7 @@ async def test_how_long_a_call_waits_can_be_said(monkeypatch: pytest.MonkeyPatch
     assert call.task
     await asyncio.wait({call.task})
     assert call.task.cancelled()
-    assert call.state is State.GIVEN_UP
+    assert call.state is State.ABANDONED
     assert len(parked) == 0
     asking.cancel()
     await asyncio.wait({asking})
@@ -215,4 +215,4 @@ async def test_calls_that_wait_for_their_client_are_so_many_and_the_oldest_goes(
     assert len(parked) == most
     await asyncio.wait({call.task for call in calls[:2] if call.task})
     assert [call.task.cancelled() for call in calls if call.task] == [True] * 2 + [False] * most
-    await asyncio.gather(*parked.give_up_calls(client), return_exceptions=True)
+    await asyncio.gather(*parked.abandon_calls(client), return_exceptions=True)

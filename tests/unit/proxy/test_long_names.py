@@ -14,9 +14,9 @@ from mcpzip.model.errors import UnknownPromptError, UnknownResourceError, Unknow
 from mcpzip.model.limits import (
     ASKED_NAME,
     ECHO,
-    MENDED,
     NAME,
     NAME_COMPARED,
+    REPAIRED,
     TEMPLATE_WORK,
     UNKNOWN_WORDS,
     URI,
@@ -96,8 +96,8 @@ def test_no_slip_is_looked_for_in_a_longer_name(monkeypatch):
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ({"properties": {f"p_{number}": {} for number in range(MENDED // 8)}}, b'{"P1":1}'),
-        ({"properties": {"file_path": {}}}, b'{"filePath":"%b"}' % (b"x" * MENDED)),
+        ({"properties": {f"p_{number}": {} for number in range(REPAIRED // 8)}}, b'{"P1":1}'),
+        ({"properties": {"file_path": {}}}, b'{"filePath":"%b"}' % (b"x" * REPAIRED)),
     ],
 )
 def test_the_spelling_of_keys_is_mended_up_to_a_size(tool, arguments):

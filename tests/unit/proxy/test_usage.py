@@ -200,7 +200,7 @@ async def test_a_file_of_a_later_version_is_left_alone(path: str) -> None:
         forget(path, None, NOW)
     assert read(path) == data
     assert len(told) == 1
-    assert "later version" in told[0]
+    assert "newer version" in told[0]
 
 
 async def test_a_disk_that_refuses_is_told_once_and_costs_nothing_else(path: str) -> None:

@@ -31,7 +31,7 @@ def test_what_this_version_or_an_earlier_one_wrote_is_read(version: int) -> None
     ("data", "said"),
     [
         (shelf(format="x" * 100), f"isn't a shelf of mcpzip (its format is '{'x' * 40}')"),
-        (shelf(4, books=None), "is of a later version of mcpzip (4; this one reads 3)"),
+        (shelf(4, books=None), "was written by a newer version of mcpzip (4; this one reads 3)"),
         (shelf(books=None), "is damaged or isn't a shelf of mcpzip ("),
     ],
 )
@@ -39,7 +39,7 @@ def test_why_a_file_is_not_used(data: bytes, said: str) -> None:
     with pytest.raises(UnusableError) as caught:
         FORMAT.decode(data, Shelf)
     assert str(caught.value).startswith(said)
-    assert caught.value.later == ("later" in said)
+    assert caught.value.later == ("newer" in said)
 
 
 @given(st.binary() | st.sampled_from([b"[" * 100_000, b'{"format":' * 100_000]))
