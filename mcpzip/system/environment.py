@@ -58,6 +58,9 @@ PER_TERMINAL = (
 """What differs between two terminals or clients of one user without a meaning for servers."""
 
 
+_NETWORK = (*PASSED_ON["proxies"], *PASSED_ON["certificates"])
+
+
 def server_environment(
     own: Mapping[str, str],
     extra: Mapping[str, str],
@@ -105,7 +108,8 @@ def environment_key(
     """
     patterns = list(globs)
     inherited = {name for name in own if _among(name, patterns) and not _among(name, PER_TERMINAL)}
-    return tuple((name, own.get(name)) for name in sorted({*names, *inherited}))
+    network = {name for name in own if _among(name, _NETWORK)}
+    return tuple((name, own.get(name)) for name in sorted({*names, *inherited, *network}))
 
 
 def _among(name: str, patterns: Iterable[str]) -> bool:

@@ -90,7 +90,8 @@ class Daemon:
         try:
             address, access, listening = listen_http(self.prepared.config.daemon_http)
         except ConfigError as error:
-            warn(f"daemon.http: {error} Until the daemon is started again, nobody is served over HTTP.")
+            reason = str(error).replace("--http", "daemon.http", 1)
+            warn(f"{reason} Until the daemon is started again, nobody is served over HTTP.")
             yield
             return
         shared = await self.proxies.default()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.config.reading import parse
-from mcpzip.system.environment import PASSED_ON, server_environment
+from mcpzip.system.environment import PASSED_ON, environment_key, server_environment
 
 OWN = {
     "PATH": "/bin",
@@ -87,3 +87,18 @@ def test_every_variable_stands_in_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "config.md").read_text("utf-8")
     for purpose, patterns in PASSED_ON.items():
         assert f"| {purpose} | {', '.join(f'`{pattern}`' for pattern in patterns)} |" in page
+
+
+def test_what_makes_two_environments_differ() -> None:
+    own = {"TOKEN": "a", "PATH": "/bin", "TERM_SESSION_ID": "1", "AWS_PROFILE": "x", "HTTPS_PROXY": "p"}
+
+    def key(globs: tuple[str, ...] = (), **changes: str) -> object:
+        return environment_key({**own, **changes}, {"TOKEN", "UNSET"}, globs)
+
+    assert key() == key(PATH="/usr/bin", TERM_SESSION_ID="2", AWS_PROFILE="y")
+    assert key() != key(TOKEN="b")
+    assert key() != key(UNSET="")
+    assert key() != key(HTTPS_PROXY="q")
+    assert key(("AWS_*",)) != key(("AWS_*",), AWS_PROFILE="y")
+    assert key(("*",)) == key(("*",), TERM_SESSION_ID="2")
+    assert key(("*",)) != key(("*",), PATH="/usr/bin")
