@@ -42,7 +42,8 @@ class StdioServer:
     def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan, self._record = plan, record
-        self._engine = Engine(scenario, record.event, Record(record.path) if record.path else None)
+        whole = Record(record.path) if record.path else None
+        self._engine = Engine(scenario, record.event, whole, releases=whole)
         self._handshake = Handshake(self._engine)
         self._peer = Peer(role=Role.SERVER)
         self.output = pipes.Output(1, self._loop)
@@ -124,6 +125,7 @@ class StdioServer:
             id=msgspec.json.decode(asked.id),
             arguments=_sent_arguments(asked),
             capabilities=self._handshake.capabilities,
+            client=self._handshake.client,
             session=_SESSION,
             firing=firing,
         )
