@@ -136,8 +136,8 @@ class Client:
         self.channel.kill()
         self.ended("this client was killed")
 
-    def open(self) -> None:
-        """The handshake. Blocks. Raises as `Pending`."""
+    def open(self, patience: float) -> None:
+        """The handshake. Blocks. patience: seconds for it. Raises as `Pending`."""
         info = {"name": self.identity.name, "version": self.identity.version}
         capabilities = self.identity.declared()
         params = {
@@ -145,7 +145,9 @@ class Client:
             "capabilities": capabilities,
             "clientInfo": info,
         }
-        self.opening = self.request("initialize", params).result()
+        opening = self.request("initialize", params)
+        opening.patience = patience
+        self.opening = opening.result()
         self.notify("notifications/initialized")
         self.channel.opened()
 

@@ -35,7 +35,7 @@ class HttpChannel:
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._outgoing: queue.SimpleQueue[JsonObject | None] = queue.SimpleQueue()
+        self._outgoing: queue.SimpleQueue[JsonObject | threading.Event | None] = queue.SimpleQueue()
         self._begin(self._post_in_turn)
 
     def send(self, message: JsonObject) -> None:
@@ -46,7 +46,11 @@ class HttpChannel:
             self._outgoing.put(message)
 
     def opened(self) -> None:
-        """Open the stream for messages that belong to no request."""
+        """Open the stream for messages that belong to no request, once the server has all that was sent: a
+        request must not overtake ``notifications/initialized``."""
+        sent = threading.Event()
+        self._outgoing.put(sent)
+        sent.wait(_GRACE)
         self._begin(self._listen)
 
     def close(self) -> None:
@@ -78,6 +82,9 @@ class HttpChannel:
 
     def _post_in_turn(self) -> None:
         while (message := self._outgoing.get()) is not None:
+            if isinstance(message, threading.Event):
+                message.set()
+                continue
             with suppress(*_BROKEN):
                 self._exchange("POST", message, None)
 

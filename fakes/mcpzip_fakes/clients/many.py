@@ -65,7 +65,7 @@ class ManyClients:
             def one(client: Client) -> None:
                 try:
                     self._connect(client, *places)
-                    client.open()
+                    client.open(patience * _TO_START)
                 except BaseException as error:
                     errors.append(error)
 

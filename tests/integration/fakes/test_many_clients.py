@@ -152,8 +152,9 @@ async def test_an_answer_that_does_not_come_is_named(
     fake_mcp: Callable[..., FakeServer], many_clients: Start
 ) -> None:
     shop = fake_mcp(tools=["pay"], faults=[{"kind": "silence", "tool": "pay"}])
-    [anna] = await many_clients(shop, 1, patience=0.2)
-    with pytest.raises(TimeoutError, match=r"client-1, tools/call: nothing came within 0\.2 s"):
+    [anna] = await many_clients(shop, 1)
+    anna.patience = 0.1
+    with pytest.raises(TimeoutError, match=r"client-1, tools/call: nothing came within 0\.1 s"):
         await anna.call("pay")
 
 
