@@ -111,7 +111,8 @@ class Answer(
     the client's answers. state: whether a modern client gets a ``requestState`` with them, without which its
     answers are refused. hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a
     client of 2025-11-25, which then must resume it; the delay follows after that, on any transport. hold:
-    after the delay, wait until the test releases the call (`holds`).
+    after the delay, wait until the test releases the call (`holds`). ignores_cancel: the call goes on, and
+    asks its questions, although it was cancelled; it then gets no answer.
     changes: the lists (``tools``, ``prompts``, ``resources``) that change after the answer; updates: the URIs
     of resources that change then.
     """
@@ -132,6 +133,7 @@ class Answer(
     fill: bool = False
     delay: float = 0.0
     hold: bool = False
+    ignores_cancel: bool = False
     hangs_up: float | None = None
     progress: int | tuple[Step, ...] = 0
     log: tuple[Log, ...] = ()

@@ -114,6 +114,11 @@ class Engine:
         name = request.params.get("name")
         self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
 
+    def goes_on(self, request: Request) -> bool:
+        """Whether a cancellation of ``request`` is ignored, as a server may."""
+        tool = self._called(request)
+        return tool is not None and tool.result.ignores_cancel
+
     def follows(self, request: Request) -> bool:
         """Whether `answered` must be called after the answer."""
         tool = self._called(request)

@@ -126,7 +126,8 @@ class HttpFake:
             elif self._too_early(ctx):
                 raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
             else:
-                result = _parsed(await self._engine.answer(request))
+                answer = asyncio.ensure_future(self._engine.answer(request))
+                result = _parsed(await (asyncio.shield(answer) if self._engine.goes_on(request) else answer))
         except asyncio.CancelledError:
             self._engine.cancelled(request)
             raise

@@ -48,6 +48,8 @@ class StdioServer:
         self._peer = Peer(role=Role.SERVER)
         self.output = pipes.Output(1, self._loop)
         self._running: dict[bytes, asyncio.Task[None]] = {}
+        self._deaf: set[bytes] = set()
+        """The ids of running requests that ignore a cancellation."""
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._seen_request = False
         self._partial = bytearray()
@@ -69,7 +71,7 @@ class StdioServer:
                 case Notification(method="notifications/initialized"):
                     self._engine.audience.joins(_SESSION, self)
                 case Cancelled():
-                    if task := self._running.pop(event.id, None):
+                    if event.id not in self._deaf and (task := self._running.pop(event.id, None)):
                         task.cancel()
                 case Result():
                     self._reply(event.id, msgspec.json.decode(event.result))
@@ -129,6 +131,8 @@ class StdioServer:
             session=_SESSION,
             firing=firing,
         )
+        if self._engine.goes_on(request):
+            self._deaf.add(asked.id)
         self._start(asked.id, self._answer(asked.id, request), request)
 
     def _start(self, id: bytes, work: Coroutine[None, None, None], request: Request | None = None) -> None:
@@ -138,6 +142,7 @@ class StdioServer:
         def ended(task: asyncio.Task[None]) -> None:
             if self._running.get(id) is task:
                 del self._running[id]
+                self._deaf.discard(id)
             if request is not None and task.cancelled():
                 self._engine.cancelled(request)
 
