@@ -152,6 +152,23 @@ class Client:
         wanted = None if method is None else quote(method)
         return [fields for fields in self._lines if wanted is None or fields.get("method") == wanted]
 
+    @property
+    def next_id(self) -> int:
+        """The id of its next request."""
+        return self._peer.next_id
+
+    def pause(self) -> None:
+        """Read nothing more."""
+        self.channel.pause()
+
+    async def leave(self) -> None:
+        """Leave in the orderly way of the transport."""
+        await self.channel.leave()
+
+    async def crash(self) -> None:
+        """Leave as in a crash."""
+        await self.channel.crash()
+
     async def end(self, grace: float = 2.0) -> None:
         """End the process; see `Process.end`."""
         await self.channel.end(grace)

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 FEATURES: Mapping[str, str] = {
     "modern": "speaks protocol version 2026-07-28",
     "stdio": "is reached over stdio",
+    "shared": "serves several clients at the same time",
     "http": "is reached over Streamable HTTP",
     "several-servers": "connects to more than one server at a time",
     "owns-servers": "starts the servers itself and controls their environment",
@@ -33,6 +34,7 @@ FEATURES: Mapping[str, str] = {
 """The features that a check can need and a subject can lack."""
 
 TRANSPORTS = ("stdio", "http", "sse")
+PROCESSES = ("one", "per-client", "per-capabilities")
 
 
 class Install(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,6 +142,22 @@ class Resources(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     alone: str = ""
 
 
+class Shared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """That it serves several clients at the same time: over HTTP by one process, over stdio if its command is
+    started several times with the same config and home.
+
+    processes: which processes of a server the calls of several clients go to: ``one`` for all, one
+    ``per-client``, or one for all clients with the same capabilities (``per-capabilities``); "" isn't
+    checked.
+    """
+
+    processes: str = ""
+
+    def __post_init__(self) -> None:
+        if self.processes not in ("", *PROCESSES):
+            raise ValueError(f"processes is {self.processes!r}; write {', '.join(PROCESSES)}")
+
+
 class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file, or one variant of it. id: the file's name without its ending, with ``:VARIANT`` if it has
     variants; version, homepage: for reports; not_run: why it was never run, "" otherwise; lacks: feature ->
@@ -157,4 +175,5 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Tools
     prompts: Prompts | None = None
     resources: Resources | None = None
+    shared: Shared | None = None
     lacks: dict[str, str] = {}

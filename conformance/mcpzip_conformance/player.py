@@ -44,8 +44,15 @@ class Player:
     It declares the capabilities for which its client has answers (`Client.answers`).
     """
 
-    def __init__(self, client: Client, route: Route, version: str = LATEST_LEGACY_VERSION) -> None:
-        self.client, self.route, self.version = client, route, version
+    def __init__(
+        self,
+        client: Client,
+        route: Route,
+        version: str = LATEST_LEGACY_VERSION,
+        info: bytes = CLIENT_INFO,
+    ) -> None:
+        """info: its name and version (``clientInfo``), as JSON text."""
+        self.client, self.route, self.version, self.info = client, route, version, info
         self.opening = Reply()
         declared = {CAPABILITIES[method] for method in client.answers if method in CAPABILITIES}
         self.capabilities = join_object(dict(sorted(declared)))
@@ -61,7 +68,7 @@ class Player:
         if self.modern:
             number = self.send("server/discover")
         else:
-            number = self.send("initialize", initialize_params(self.version, CLIENT_INFO, self.capabilities))
+            number = self.send("initialize", initialize_params(self.version, self.info, self.capabilities))
         self.opening = await self.client.reply(number, self.client.patience * TO_START)
         if self.opening.error is not None:
             raise Finding(f"The handshake in version {self.version} was refused: {self.opening.text}")
@@ -109,7 +116,7 @@ class Player:
             meta = split_object(fields.get("_meta", b"{}")) | dict(more)
             params = join_object(fields | {"_meta": join_object(meta)})
         if self.modern:
-            params = stamp_request(params, self.version, CLIENT_INFO, self.capabilities)
+            params = stamp_request(params, self.version, self.info, self.capabilities)
         return self.client.send(method, params)
 
     async def reply(self, number: int) -> Reply:

@@ -2,7 +2,7 @@
 
 The rule: a run leaves no process, however it ends. A subject leads a process group of its own (POSIX) or is
 ended with its tree (Windows); the servers it started in groups of their own are found by their records and
-ended by `mcpzip_fakes.launch`.
+ended by `mcpzip_fakes.launch`, and other processes by the check's folder in their environment.
 """
 
 import asyncio
@@ -23,6 +23,8 @@ from mcpzip_conformance.transcript import printable
 _KEPT_STDERR = 64 * 1024
 _QUOTED = 300
 """Characters of stderr that a message quotes."""
+_EACH = 0.02
+"""Seconds between two looks at which processes are left."""
 _LAST_WORDS = 0.25
 """Seconds between the end of stdout and its report, in which the rest of stderr may arrive."""
 _NEEDED = ("PATH", "LANG", "LC_ALL", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "WINDIR")
@@ -88,6 +90,18 @@ class Process(asyncio.SubprocessProtocol):
         except TimeoutError:
             return False
         return True
+
+    def pause(self) -> None:
+        """Read its stdout no further: what it writes stays in the pipe."""
+        pipe = cast(asyncio.ReadTransport | None, self._transport.get_pipe_transport(1))
+        if pipe is not None and not pipe.is_closing():
+            pipe.pause_reading()
+
+    def kill(self) -> None:
+        """Kill the process alone, if it still runs; what it started stays, as after a crash."""
+        if self.code is None:
+            with suppress(ProcessLookupError, PermissionError):
+                self._transport.kill()
 
     def terminate(self) -> None:
         """Send SIGTERM to the process alone (on Windows end it), if it still runs."""
@@ -156,6 +170,37 @@ def end_group(pid: int, *, still_running: bool) -> None:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):  # nobody left in it; macOS says EPERM for zombies
         pass
+
+
+async def end_named(folder: Path, grace: float) -> None:
+    """End the processes whose command line or environment names ``folder``, which is a check's own: what a
+    subject started in a session of its own, such as a daemon. They get ``grace`` seconds to end by
+    themselves. Does nothing on Windows."""
+    deadline = asyncio.get_running_loop().time() + grace
+    while left := await asyncio.to_thread(_naming, str(folder).encode()):
+        if asyncio.get_running_loop().time() > deadline:
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        await asyncio.sleep(_EACH)
+
+
+def _naming(folder: bytes) -> list[int]:
+    """The running processes that name ``folder``, by /proc or, without it, by their command lines in ps."""
+    if sys.platform == "win32":
+        return []
+    if not Path("/proc/self/stat").exists():
+        listed = subprocess.run(["ps", "-axo", "pid=,args="], capture_output=True, check=False).stdout
+        named = [int(line.split()[0]) for line in listed.splitlines() if folder in line]
+        return [pid for pid in named if pid != os.getpid() and is_running(pid)]
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        for file in ("cmdline", "environ"):
+            with suppress(OSError):  # it has ended meanwhile; or its environment is not ours to read
+                if folder in (place / file).read_bytes():
+                    found.append(int(place.name))
+                    break
+    return [pid for pid in found if pid != os.getpid() and is_running(pid)]
 
 
 def is_running(pid: int) -> bool:

@@ -29,8 +29,8 @@ from mcpzip_conformance.compare_json import Likeness, diff, lines
 from mcpzip_conformance.errors import ControlError, Finding, NotPlayableError
 from mcpzip_conformance.http_subject import Listening, free_port
 from mcpzip_conformance.installation import required
-from mcpzip_conformance.player import TO_START, Player
-from mcpzip_conformance.processes import environment
+from mcpzip_conformance.player import CLIENT_INFO, TO_START, Player
+from mcpzip_conformance.processes import end_named, environment
 from mcpzip_conformance.reply import Reply
 from mcpzip_conformance.route import Route
 from mcpzip_conformance.scene import Scene, Server
@@ -49,6 +49,8 @@ STRAIGHT = Subject(
 )
 """The direct side of every comparison: the server without a proxy."""
 Answers = Mapping[str, Answer]
+_TO_END = 2.0
+"""Seconds that a process which serves several clients on stdio may take to end after the last one left."""
 
 
 class Stage:
@@ -63,6 +65,8 @@ class Stage:
         self.measured: list[Measure] = []
         self._folder = Path()
         self._clients: list[Client] = []
+        self._commands: dict[Client, tuple[list[str], dict[str, str], Path]] = {}
+        """Of each client on stdio to the subject: the command, its environment and its working directory."""
         self._fakes: dict[str, FakeServer] = {}
 
     async def __aenter__(self) -> Self:
@@ -77,6 +81,8 @@ class Stage:
             # Every client is ended, even if another one raises, before the folder is removed.
             ends = (client.end() for client in reversed(self._clients))
             raised = await asyncio.gather(*ends, return_exceptions=True)
+            daemon = self.subject.shared is not None and not self.subject.start.url
+            await end_named(self._folder, _TO_END if daemon else 0.0)
         finally:
             try:
                 self._running.stop()
@@ -112,11 +118,14 @@ class Stage:
         env: Mapping[str, str] | None = None,
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
+        info: bytes = CLIENT_INFO,
     ) -> Player:
         """An open player through the subject to ``servers``, with their tools listed. env: added to the
-        subject's environment; answers: of its client to questions; headers: of every HTTP request. Raises
-        Finding if the handshake fails."""
-        player = await self.started(*servers, version=version, env=env, answers=answers, headers=headers)
+        subject's environment; answers: of its client to questions; headers: of every HTTP request; info: see
+        `Player`. Raises Finding if the handshake fails."""
+        player = await self.started(
+            *servers, version=version, env=env, answers=answers, headers=headers, info=info
+        )
         await player.open()
         named = [(server, first.name) for server in servers for first in server.scenario.all_tools()[:1]]
         await player.ready([(server.name, name) for server, name in named if server.sound and name])
@@ -129,6 +138,7 @@ class Stage:
         env: Mapping[str, str] | None = None,
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
+        info: bytes = CLIENT_INFO,
     ) -> Player:
         """As `through`, but before the handshake."""
         start = self.subject.start
@@ -151,9 +161,10 @@ class Stage:
             )
             client.channel = HttpChannel(listening.url, listening.process, client, headers=headers)
         else:
+            self._commands[client] = (command, surroundings, cwd)
             client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
         self._clients.append(client)
-        return Player(client, self._route(servers), version)
+        return Player(client, self._route(servers), version, info)
 
     async def beside(
         self,
@@ -162,15 +173,21 @@ class Stage:
         version: str | None = None,
         answers: Answers | None = None,
         headers: Mapping[str, str] | None = None,
+        info: bytes = CLIENT_INFO,
     ) -> Player:
-        """Another open player to the same process as ``player``. The check must need http."""
+        """Another open player to the same process as ``player``; over stdio to the same command, started once
+        more with the same config and home. The check must need http or shared."""
         channel = player.client.channel
-        assert isinstance(channel, HttpChannel), "a check with two clients must need the feature http"
         client = Client(self.patience, answers)
-        client.channel = HttpChannel(channel.url, channel.process, client, headers=headers, owned=False)
         self.transcripts.append(client.transcript)
+        if isinstance(channel, HttpChannel):
+            client.channel = HttpChannel(channel.url, channel.process, client, headers=headers, owned=False)
+        else:
+            command, surroundings, cwd = self._commands[player.client]
+            self._commands[client] = (command, surroundings, cwd)
+            client.channel = await StdioChannel.start(command, client, env=surroundings, cwd=cwd)
         self._clients.append(client)
-        other = Player(client, player.route, version or player.version)
+        other = Player(client, player.route, version or player.version, info)
         await other.open()
         return other
 
@@ -183,6 +200,10 @@ class Stage:
     def record(self, server: str) -> Record:
         """The record of the last started server with this name."""
         return self._fakes[server].record
+
+    def release(self, server: str, tool: str, **arguments: object) -> None:
+        """Let the held calls of ``tool`` go on whose arguments have these members."""
+        self._fakes[server].release(tool, **arguments)
 
     def records(self) -> dict[str, Record]:
         """The records of the last started servers, by name."""

@@ -39,6 +39,7 @@ from mcpzip_conformance.declaration import (
     Resources,
     Run,
     Search,
+    Shared,
     Start,
     Tools,
 )
@@ -107,6 +108,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
         derived = {"http": "It is reached over stdio."} if not self.start.url else {}
         if self.start.url:
             derived["stdio"] = "It is reached over HTTP."
+        if self.shared is None:
+            derived["shared"] = "Its file doesn't say that it serves several clients at the same time."
         if self.upstream != "stdio":
             derived["owns-servers"] = "Its servers are on HTTP; nobody starts them."
         if self.config is None:
@@ -223,4 +226,5 @@ _KEYS = {
     "describe": _fields(Describe),
     "prompts": _fields(Prompts),
     "resources": _fields(Resources),
+    "shared": _fields(Shared),
 }

@@ -4,9 +4,9 @@
     with Fakes(directory) as fakes:
         server = fakes.start(tools=["pay"], faults=[fault("crash", nth=2)])     # server.config, server.record
 
-Also: an authorization server (`FakeAuth`), Gemini and embedding servers (`FakeGemini`, `FakeEmbeddings`), the
-pytest fixtures ``fake_mcp``, ``fake_auth``, ``fake_gemini`` and ``fake_embeddings``, and ``mcpzip-fake`` for
-a shell. The guide is docs/fakes.md.
+Also: clients (`ManyClients`), an authorization server (`FakeAuth`), Gemini and embedding servers
+(`FakeGemini`, `FakeEmbeddings`), the pytest fixtures ``fake_mcp``, ``many_clients``, ``fake_auth``,
+``fake_gemini`` and ``fake_embeddings``, and ``mcpzip-fake`` for a shell. The guide is docs/fakes.md.
 
 Importing this package imports nothing else: a fake must start fast, and every pytest run loads the plugin.
 """
@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcpzip_fakes.answer import Answer
+    from mcpzip_fakes.clients.client import Client, Reply
+    from mcpzip_fakes.clients.identity import Identity
+    from mcpzip_fakes.clients.many import ManyClients
+    from mcpzip_fakes.clients.pending import ConnectionEnded, ErrorAnswer, Pending
     from mcpzip_fakes.definitions import Tool
     from mcpzip_fakes.embeddings import FakeEmbeddings
     from mcpzip_fakes.errors import ScenarioError
@@ -30,14 +34,21 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "AuthControls",
+    "Client",
+    "ConnectionEnded",
+    "ErrorAnswer",
     "FakeAuth",
     "FakeEmbeddings",
     "FakeGemini",
     "FakeServer",
     "Fakes",
     "Fault",
+    "Identity",
+    "ManyClients",
     "OAuth",
+    "Pending",
     "Record",
+    "Reply",
     "Scenario",
     "ScenarioError",
     "Tool",
@@ -47,14 +58,21 @@ __all__ = [
 _HOMES = {
     "Answer": "answer",
     "AuthControls": "oauth.controls",
+    "Client": "clients.client",
+    "ConnectionEnded": "clients.pending",
+    "ErrorAnswer": "clients.pending",
     "FakeAuth": "oauth.server",
     "FakeEmbeddings": "embeddings",
     "FakeGemini": "gemini",
     "FakeServer": "launch",
     "Fakes": "launch",
     "Fault": "faults",
+    "Identity": "clients.identity",
+    "ManyClients": "clients.many",
     "OAuth": "oauth.settings",
+    "Pending": "clients.pending",
     "Record": "record",
+    "Reply": "clients.client",
     "Scenario": "scenario",
     "ScenarioError": "errors",
     "Tool": "definitions",

@@ -3,8 +3,9 @@
 The rule: where a scenario has a JSON value, a string there is JSON *text* (TOML has no null, and deep tables
 are hard to read). To answer a string, quote it: ``structuredContent = '"done"'``.
 
-With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content`` and ``structuredContent`` becomes the
-argument of that name; a string that is only ``{name}`` becomes the argument itself, with its type.
+With ``fill = true`` every ``{name}`` in ``text``, ``json``, ``content``, ``structuredContent`` and ``error``,
+and in the texts of ``progress``, ``log`` and ``notify``, becomes the argument of that name; a string that is
+only ``{name}`` becomes the argument itself, with its type.
 ``{#}`` is the number of this call of this tool, from 1. A missing argument is null, and empty in a longer
 string. The client's answer to a question has the question's name, and dots select members:
 ``{user.content.city}``.
@@ -102,13 +103,16 @@ class Answer(
     echo: the arguments, as the received JSON text; text: one text block; json: one text block with this
     value's JSON; content: the content blocks; structured: ``structuredContent`` (and, as the specification
     requires, its JSON as text if there is no other content); size: one text block of so many characters; raw:
-    the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error.
+    the whole result as JSON text, sent byte for byte over stdio; error: a JSON-RPC error; caller: one text
+    block with the JSON of who called (`engine.Engine.caller`).
 
     is_error, fill, delay (seconds before the answer), progress (steps, or their number, spread over the
     delay), log, notify. ask: questions to the client before the answer; if nothing else is set, the answer is
     the client's answers. state: whether a modern client gets a ``requestState`` with them, without which its
     answers are refused. hangs_up: over Streamable HTTP, the seconds after which its stream is closed for a
-    client of 2025-11-25, which then must resume it; the delay follows after that, on any transport.
+    client of 2025-11-25, which then must resume it; the delay follows after that, on any transport. hold:
+    after the delay, wait until the test releases the call (`holds`). ignores_cancel: the call goes on, and
+    asks its questions, although it was cancelled; it then gets no answer.
     changes: the lists (``tools``, ``prompts``, ``resources``) that change after the answer; updates: the URIs
     of resources that change then.
     """
@@ -121,12 +125,15 @@ class Answer(
     size: int | None = None
     raw: str | None = None
     error: Refusal | None = None
+    caller: bool = False
 
     ask: Asks = None
     state: bool = True
     is_error: bool = False
     fill: bool = False
     delay: float = 0.0
+    hold: bool = False
+    ignores_cancel: bool = False
     hangs_up: float | None = None
     progress: int | tuple[Step, ...] = 0
     log: tuple[Log, ...] = ()
@@ -167,7 +174,12 @@ class Answer(
         """Whether its answer can only be the answers to its questions."""
         told = (self.text, self.size, self.raw)
         values = (self.json, self.content, self.structured)
-        return not self.echo and all(it is None for it in told) and all(it is UNSET for it in values)
+        return (
+            not self.echo
+            and not self.caller
+            and all(it is None for it in told)
+            and all(it is UNSET for it in values)
+        )
 
     def result(self, arguments: Mapping[str, object], sent: bytes, call: int) -> JsonObject | bytes:
         """The result of one call: an object to encode, or (for ``raw``) its JSON text.

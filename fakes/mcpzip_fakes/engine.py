@@ -8,6 +8,7 @@ Specification: 2025-11-25 and 2026-07-28, `server/*`. The handshake is in `eras`
 `calls`, notifications of changes in `subscribers`.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from mcpzip_fakes.calls import LEVELS, call
 from mcpzip_fakes.capabilities import capabilities, honoured
 from mcpzip_fakes.definitions import Prompt, Resource, Tool
 from mcpzip_fakes.faults import Firing
+from mcpzip_fakes.holds import Holds
 from mcpzip_fakes.questions import InputRequired
 from mcpzip_fakes.record import Record
 from mcpzip_fakes.request import Refused, Request, as_object
@@ -51,14 +53,25 @@ Thing = TypeVar("Thing", Tool, Resource, Prompt)
 
 
 class Engine:
-    """The state of one server process: its lists, the number of calls of each tool, its subscribers."""
+    """The state of one server process: its lists, the number of calls of each tool, its subscribers, its held
+    calls."""
 
     def __init__(
-        self, scenario: Scenario, note: Note = lambda event, detail: None, past: Record | None = None
+        self,
+        scenario: Scenario,
+        note: Note = lambda event, detail: None,
+        past: Record | None = None,
+        releases: Record | None = None,
     ) -> None:
+        """past: the record of all processes of this server, if a change in one changes all; releases: the
+        record in which a test releases held calls."""
         self.scenario = scenario
         self.note = note
+        self.initialized = 0
+        """The number of ``initialize`` requests so far."""
         self._past = past
+        self._holds = Holds(releases)
+        self._sessions: dict[object, int] = {}
         self.audience = Audience()
         self._calls: dict[str, int] = {}
         self._changed = dict.fromkeys(LIST_FILTERS, False)
@@ -100,6 +113,11 @@ class Engine:
         """Record that ``request`` was cancelled."""
         name = request.params.get("name")
         self.note("cancelled", {"method": request.method, "id": request.id, "name": name})
+
+    def goes_on(self, request: Request) -> bool:
+        """Whether a cancellation of ``request`` is ignored, as a server may."""
+        tool = self._called(request)
+        return tool is not None and tool.result.ignores_cancel
 
     def follows(self, request: Request) -> bool:
         """Whether `answered` must be called after the answer."""
@@ -206,7 +224,33 @@ class Engine:
             raise Refused(INVALID_PARAMS, f"Unknown tool: {name}")
         self._calls[name] = self._calls.get(name, 0) + 1
         await hostile.flood(request)
-        return await call(request, tool, self._calls[name], self.audience.level(request.session))
+        arguments = as_object(request.params.get("arguments"))
+
+        async def held() -> None:
+            self.note("held", {"name": name, "arguments": arguments})
+            await self._holds.released(name, arguments)
+
+        level = self.audience.level(request.session)
+        return await call(
+            request, tool, self._calls[name], level, held=held, caller=lambda: self.caller(request)
+        )
+
+    def caller(self, request: Request) -> JsonObject:
+        """What this process knows of the caller. pid: of this process; initialized: the ``initialize``
+        requests that it has got; session: the number of the caller's legacy session within the process, null
+        in the modern era; client, capabilities: as declared; version: of the protocol; params: of the
+        call."""
+        session = None if request.modern else request.session
+        number = None if session is None else self._sessions.setdefault(session, len(self._sessions) + 1)
+        return {
+            "pid": os.getpid(),
+            "initialized": self.initialized,
+            "session": number,
+            "client": request.client,
+            "capabilities": request.capabilities,
+            "version": request.version,
+            "params": request.params,
+        }
 
     async def read_resource(self, request: Request) -> JsonObject:
         uri = _string(request, "uri")

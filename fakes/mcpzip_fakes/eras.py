@@ -8,6 +8,7 @@ that the scenario excludes are refused here.
 
 from mcpzip.wire import (
     CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LATEST_LEGACY_VERSION,
@@ -22,13 +23,15 @@ from mcpzip_fakes.scenario import Scenario
 
 
 class Handshake:
-    """The state of one connection: its version once it is known, and its client's capabilities."""
+    """The state of one connection: its version once it is known, its client's capabilities, and the client's
+    name and version."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._scenario = engine.scenario
         self.version = ""
         self.capabilities: JsonObject = {}
+        self.client: JsonObject = {}
 
     @property
     def modern(self) -> bool:
@@ -67,8 +70,10 @@ class Handshake:
             raise unsupported(self._scenario, version)
         self.version = version
         self.capabilities = as_object(meta[CLIENT_CAPABILITIES_KEY])
+        self.client = as_object(meta.get(CLIENT_INFO_KEY))
 
     def _initialize(self, params: JsonObject) -> JsonObject:
+        self._engine.initialized += 1
         asked = params.get("protocolVersion")
         if self.modern or not self._scenario.legacy_versions:
             raise unsupported(self._scenario, asked)
@@ -77,6 +82,7 @@ class Handshake:
         offered = self._scenario.legacy_versions
         self.version = asked if asked in offered else offered[-1]
         self.capabilities = as_object(params.get("capabilities"))
+        self.client = as_object(params.get("clientInfo"))
         return {"protocolVersion": self.version, "serverInfo": self._engine.info(), **self._engine.greeting()}
 
     @property

@@ -16,6 +16,7 @@ from mcp.shared.dispatcher import Outbound
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import CloseSSEStreamCallback
 from msgspec import UNSET
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.routing import Mount, Route
@@ -31,7 +32,7 @@ from mcpzip_fakes.faults import NOTHING, Plan
 from mcpzip_fakes.hostile import spoilt
 from mcpzip_fakes.oauth.authority import Authority
 from mcpzip_fakes.oauth.protection import Protection
-from mcpzip_fakes.record import Writer
+from mcpzip_fakes.record import Record, Writer
 from mcpzip_fakes.request import Refused, Request, as_object
 from mcpzip_fakes.scenario import Scenario
 
@@ -80,7 +81,8 @@ class HttpFake:
         self.protection: Protection | None = None
         if authority or scenario.oauth:
             self.protection = Protection(scenario.name, scenario.oauth, record, authority)
-        self._engine = Engine(scenario, record.event)
+        releases = Record(record.path) if record.path else None
+        self._engine = Engine(scenario, record.event, releases=releases)
         self._after: set[asyncio.Task[None]] = set()
         server: Server[object] = Server(
             scenario.name, version=scenario.version, get_tool_input_schema=self._engine.input_schema
@@ -124,7 +126,8 @@ class HttpFake:
             elif self._too_early(ctx):
                 raise Refused(INVALID_PARAMS, "Received request before initialization was complete")
             else:
-                result = _parsed(await self._engine.answer(request))
+                answer = asyncio.ensure_future(self._engine.answer(request))
+                result = _parsed(await (asyncio.shield(answer) if self._engine.goes_on(request) else answer))
         except asyncio.CancelledError:
             self._engine.cancelled(request)
             raise
@@ -148,7 +151,7 @@ class HttpFake:
 
     def _request(self, context: ServerRequestContext[object]) -> Request:
         params: JsonObject = dict(context.params or {})
-        declared = context.session.client_capabilities
+        declared, known = context.session.client_capabilities, context.session.client_params
         firing = (
             context.request.scope.get(FIRING, NOTHING)
             if isinstance(context.request, HttpRequest)
@@ -161,7 +164,8 @@ class HttpFake:
             version=context.protocol_version,
             id=context.request_id,
             arguments=msgspec.json.encode(params.get("arguments", {})),
-            capabilities={} if declared is None else declared.model_dump(by_alias=True, exclude_none=True),
+            capabilities={} if declared is None else _dumped(declared),
+            client={} if known is None else _dumped(known.client_info),
             session=context.session._connection,
             firing=firing,
         )
@@ -170,6 +174,10 @@ class HttpFake:
         connection = context.session._connection
         self._engine.audience.joins(connection, _Back(connection.outbound))
         connection.exit_stack.callback(self._engine.audience.leaves, connection)
+
+
+def _dumped(model: BaseModel) -> JsonObject:
+    return model.model_dump(by_alias=True, exclude_none=True)
 
 
 def _parsed(result: bytes) -> JsonObject:

@@ -26,8 +26,9 @@ from mcpzip_fakes.answer import JsonObject
 from mcpzip_fakes.definitions import Tool
 from mcpzip_fakes.errors import ScenarioError
 from mcpzip_fakes.faults import Fault
+from mcpzip_fakes.holds import RELEASE, release
 from mcpzip_fakes.oauth.controls import AuthControls
-from mcpzip_fakes.record import Record, begun
+from mcpzip_fakes.record import Record, Writer, begun
 from mcpzip_fakes.scenario import Scenario
 from mcpzip_fakes.sdk import check_sdk
 
@@ -141,6 +142,13 @@ class FakeServer:
             stop()
             raise RuntimeError(f"the fake {self.name!r} did not start; run {' '.join(command)} to see why")
         self.url = line.split()[1]
+
+    def release(self, tool: str, **arguments: object) -> None:
+        """Let the held calls of ``tool`` go on (``hold``): those whose arguments have these members, now and
+        later, in all its processes."""
+        writer = Writer(str(self.record.path))
+        writer.event(RELEASE, release(tool, arguments))
+        writer.close()
 
     def stop(self) -> None:
         """End it, with all its processes that still run, and their grandchildren. Can be called again."""

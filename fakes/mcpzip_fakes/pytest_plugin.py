@@ -1,5 +1,5 @@
-"""pytest: the fixtures ``fake_mcp``, ``fake_auth``, ``fake_gemini`` and ``fake_embeddings``. Installed with
-the package; nothing is imported before a test asks for it.
+"""pytest: the fixtures ``fake_mcp``, ``many_clients``, ``fake_auth``, ``fake_gemini``, ``fake_embeddings``.
+Installed with the package; nothing is imported before a test asks for it.
 
 async def test_pay(fake_mcp):
     shop = fake_mcp(tools=[{"name": "pay", "result": {"text": "paid"}}], faults=["junk"])
@@ -19,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcpzip_fakes.clients.client import Client
+    from mcpzip_fakes.clients.pending import Pending
     from mcpzip_fakes.embeddings import FakeEmbeddings
     from mcpzip_fakes.gemini import FakeGemini
     from mcpzip_fakes.launch import FakeServer
@@ -35,6 +37,17 @@ def fake_mcp(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
 
     with Fakes(tmp_path / "fakes") as fakes:
         yield fakes.start
+
+
+@pytest.fixture
+def many_clients() -> Iterator[Callable[..., Pending[list[Client]]]]:
+    """Start MCP clients of one server or proxy: a call has the parameters of `ManyClients.start`, and its
+    outcome, to be awaited, is the list of clients. All end with the test.
+    """
+    from mcpzip_fakes.clients.many import ManyClients
+
+    with ManyClients() as clients:
+        yield clients.start
 
 
 @pytest.fixture

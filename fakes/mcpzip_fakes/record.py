@@ -4,9 +4,9 @@
     {"time": …, "pid": 7, "connection": 0, "what": "exit", "reason": "end of input", "code": 0}
 
 ``what`` is ``in`` or ``out`` for a message and otherwise the name of an event: start, connected, closed,
-exit, crash, cancelled, grandchild, http; of a protected server also bearer, auth, auth-answer. A message that
-isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line is one `write` to a file
-opened for appending, so that several processes can share a record.
+exit, crash, cancelled, held, release, changed, grandchild, http; of a protected server also bearer, auth,
+auth-answer. A message that isn't JSON is under ``text``, with invalid bytes as backslash escapes. Each line
+is one `write` to a file opened for appending, so that several processes can share a record.
 """
 
 import asyncio

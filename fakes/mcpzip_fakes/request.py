@@ -38,8 +38,9 @@ class Channel(Protocol):
 
 class Request(Struct, frozen=True, kw_only=True):
     """One request. id: decoded; arguments: the received JSON text of ``params.arguments``; version: its
-    protocol version; capabilities: of its client; channel: for notifications and questions of this request;
-    session: the transport's key of a legacy session; firing: the faults that fire on it."""
+    protocol version; capabilities, client (name and version): of its client; channel: for notifications and
+    questions of this request; session: the transport's key of a legacy session; firing: the faults that fire
+    on it."""
 
     method: str
     params: JsonObject
@@ -48,6 +49,7 @@ class Request(Struct, frozen=True, kw_only=True):
     id: object = None
     arguments: bytes = b"{}"
     capabilities: JsonObject = {}
+    client: JsonObject = {}
     session: object = None
     firing: Firing = NOTHING
 

@@ -42,11 +42,14 @@ class StdioServer:
     def __init__(self, scenario: Scenario, plan: Plan, record: Writer) -> None:
         self._loop = asyncio.get_running_loop()
         self._plan, self._record = plan, record
-        self._engine = Engine(scenario, record.event, Record(record.path) if record.path else None)
+        whole = Record(record.path) if record.path else None
+        self._engine = Engine(scenario, record.event, whole, releases=whole)
         self._handshake = Handshake(self._engine)
         self._peer = Peer(role=Role.SERVER)
         self.output = pipes.Output(1, self._loop)
         self._running: dict[bytes, asyncio.Task[None]] = {}
+        self._deaf: set[bytes] = set()
+        """The ids of running requests that ignore a cancellation."""
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._seen_request = False
         self._partial = bytearray()
@@ -68,7 +71,7 @@ class StdioServer:
                 case Notification(method="notifications/initialized"):
                     self._engine.audience.joins(_SESSION, self)
                 case Cancelled():
-                    if task := self._running.pop(event.id, None):
+                    if event.id not in self._deaf and (task := self._running.pop(event.id, None)):
                         task.cancel()
                 case Result():
                     self._reply(event.id, msgspec.json.decode(event.result))
@@ -124,9 +127,12 @@ class StdioServer:
             id=msgspec.json.decode(asked.id),
             arguments=_sent_arguments(asked),
             capabilities=self._handshake.capabilities,
+            client=self._handshake.client,
             session=_SESSION,
             firing=firing,
         )
+        if self._engine.goes_on(request):
+            self._deaf.add(asked.id)
         self._start(asked.id, self._answer(asked.id, request), request)
 
     def _start(self, id: bytes, work: Coroutine[None, None, None], request: Request | None = None) -> None:
@@ -136,6 +142,7 @@ class StdioServer:
         def ended(task: asyncio.Task[None]) -> None:
             if self._running.get(id) is task:
                 del self._running[id]
+                self._deaf.discard(id)
             if request is not None and task.cancelled():
                 self._engine.cancelled(request)
 

@@ -215,6 +215,9 @@ CLIENT_CONFIG = 16 * MiB
 HANDSHAKE = 4 * MiB
 """The stored results of the early handshake. Larger ones are neither written nor used; then the loaded
 program answers."""
+ABANDONED = 600.0
+"""Seconds in which a server may still speak about a request that was cancelled or timed out. What names no
+request is then not passed on to another client."""
 SHARING = 1 * MiB
 """The stored list of servers that ask their clients something. A larger file is not used."""
 RUN = 1 * MiB

@@ -15,6 +15,7 @@ from mcpzip.proxy.client_capabilities import ALL_CAPABILITIES
 from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
+from mcpzip.transport.abandoned_requests import AbandonedRequests
 from mcpzip.transport.base import Origin
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -101,8 +102,9 @@ class ClientBinding:
         """``call`` is under way upstream from now on."""
         self._calls[call.request.server].append(call)
 
-    def end(self, call: Call, event: Event) -> None:
-        """It no longer is, by RESULT or LOSS. After a LOSS its client need not answer its questions."""
+    def end(self, call: Call, event: Event, *, may_go_on: bool = False) -> None:
+        """It no longer is, by RESULT or LOSS. After a LOSS its client need not answer its questions.
+        may_go_on: whether it was cancelled, which a server may ignore."""
         server = call.request.server
         calls = self._calls[server]
         calls.remove(call)
@@ -185,6 +187,12 @@ class SharedBinding(ClientBinding):
         super().__init__(client, ("shared", capabilities, folder))
         self.members: set[Client] = set()
         self._asked = asked
+        self._abandoned: dict[str, AbandonedRequests] = defaultdict(AbandonedRequests)
+
+    def end(self, call: Call, event: Event, *, may_go_on: bool = False) -> None:
+        super().end(call, event)
+        if may_go_on:
+            self._abandoned[call.request.server].add(call.client, asyncio.get_running_loop().time())
 
     def notified(self, server: str, method: str, params: bytes | None) -> None:
         client = self._only_client(server)
@@ -205,11 +213,14 @@ class SharedBinding(ClientBinding):
         return await ask_client(client.request, client.capabilities, method, params)
 
     def _only_client(self, server: str) -> Client | None:
-        """The client of all calls that are under way at ``server``, or, without calls, the only one there is;
-        None if it could be any of several.
+        """The client of all calls that are under way at ``server``, or were cancelled lately; without calls,
+        the only one there is; None if it could be any of several, or one that has left.
         """
-        clients = {call.client for call in self._calls.get(server, ())} or self.members
-        return next(iter(clients)) if len(clients) == 1 else None
+        clients: set[object] = {call.client for call in self._calls.get(server, ())}
+        if server in self._abandoned:
+            clients.update(self._abandoned[server].owners(asyncio.get_running_loop().time()))
+        of_it = [client for client in self.members if not clients or client in clients]
+        return of_it[0] if len(of_it) == len(clients or self.members) == 1 else None
 
 
 def any_client(asked: Callable[[str, str, bytes | None], None], folder: str | None = None) -> Origin:

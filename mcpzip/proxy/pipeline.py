@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from mcpzip.model.errors import (
     UpstreamError,
+    UpstreamTimeoutError,
 )
 from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
@@ -158,7 +159,7 @@ class CallPipeline:
         call.happens(Event.SEND)
         if binding is not None:
             binding.begin(call)
-        outcome = Event.LOSS
+        outcome, may_go_on = Event.LOSS, False
         try:
             result = await self._pool.request(
                 request.server,
@@ -184,9 +185,12 @@ class CallPipeline:
         except UpstreamRpcError:
             outcome = Event.RESULT
             raise
+        except (UpstreamTimeoutError, asyncio.CancelledError):
+            may_go_on = True
+            raise
         finally:
             if binding is not None:
-                binding.end(call, outcome)
+                binding.end(call, outcome, may_go_on=may_go_on)
             call.ends(outcome)
 
     # --- a legacy client, and a modern upstream that asks ---

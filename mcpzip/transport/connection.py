@@ -39,6 +39,7 @@ from mcpzip.transport.base import (
 from mcpzip.transport.deadlines import Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened
+from mcpzip.transport.requesters import Requesters
 from mcpzip.transport.stdio import open_stdio
 from mcpzip.transport.subscription import ACKNOWLEDGED, LIST_CHANGED, UPDATED, SubscriptionStream
 from mcpzip.wire import (
@@ -126,8 +127,7 @@ class Connection:
         self._env, self._folder = environment, folder
         self._subscribed: frozenset[str] = frozenset()
         self._subscribing = asyncio.Lock()
-        self._origins: list[Origin] = []
-        """Of the open requests that take notifications."""
+        self._requesters = Requesters()
         self._deadlines = Deadlines()
         self._subscription: SubscriptionStream | None = None
         self._channel: Channel | None = None
@@ -199,17 +199,20 @@ class Connection:
         if not self.alive or self._channel is None or self.server_info is None:
             raise UpstreamLostError(name, "the connection was closed", may_have_run=False)
         self.open_requests += 1
-        if origin.on_notice is not None:
-            self._origins.append(origin)
+        self._requesters.begin(origin)
         try:
             with self._deadlines.running(timeout):
                 return await self._channel.request(
                     method, self._stamped(params, origin), on_progress=on_progress, definition=definition
                 )
         except TimeoutError:
+            self._abandon(origin)
             raise UpstreamTimeoutError(
                 name, f"no answer to {method} within {timeout:g} s; the request was cancelled"
             ) from None
+        except asyncio.CancelledError:
+            self._abandon(origin)
+            raise
         except JsonRpcError as fault:
             raise UpstreamRpcError(self.server.name, fault.error) from fault
         except ChannelClosedError as closed:
@@ -220,8 +223,7 @@ class Connection:
             self.open_requests -= 1
             if self._retired and not self.open_requests:
                 self._stop.set()
-            if origin.on_notice is not None:
-                self._origins.remove(origin)
+            self._requesters.end(origin)
 
     async def notify(self, method: str, params: bytes | None) -> None:
         """Sends a notification, if the connection is still usable."""
@@ -442,14 +444,11 @@ class Connection:
         """Whether its resource subscriptions are those of all clients together."""
         return self.unbound or (self.bound_client is not None and self.bound_client.is_reused)
 
-    def _notify_requester(self, method: str, params: bytes | None) -> None:
-        """Forwards a notification to the client whose requests are open. When several clients have open
-        requests it is dropped, because one client's notification must not reach another.
-        """
-        origins = [one for one in self._origins if method != _MESSAGE or not self.modern or one.log_level]
-        if origins and all(one.owner is origins[-1].owner for one in origins):
-            assert origins[-1].on_notice is not None
-            origins[-1].on_notice(method, params)
+    def _abandon(self, origin: Origin) -> None:
+        """A request ends without an answer. In the modern era the server says nothing more about it over
+        HTTP, whose stream is closed, and logs nothing if it wasn't asked to."""
+        if not self.modern or (self.server.transport == "stdio" and origin.log_level):
+            self._requesters.abandon(origin)
 
     def _diagnosis(self) -> str:
         return self._channel.diagnosis() if self._channel else ""
@@ -485,7 +484,8 @@ class _IncomingHandler:
         elif connection.bound_client is not None and not connection.modern:
             connection.bound_client.notified(server, method, params)
         else:
-            connection._notify_requester(method, params)
+            logs_wanted = method == _MESSAGE and connection.modern
+            connection._requesters.notify(method, params, logs_wanted=logs_wanted)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
         connection = self._connection

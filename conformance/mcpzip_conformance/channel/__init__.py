@@ -40,5 +40,16 @@ class Channel(Protocol):
         """Cancel the request ``id`` (JSON text) as transport and era define it. Returns whether
         ``notification`` was sent for that."""
 
+    def pause(self) -> None:
+        """Read nothing more."""
+
+    async def leave(self) -> None:
+        """End the connection in the orderly way of the transport, as a client that closes does. `end` comes
+        later."""
+
+    async def crash(self) -> None:
+        """End the connection as the crash of its client, or of the process of its own that serves it, does.
+        `end` comes later."""
+
     async def end(self, grace: float) -> None:
         """Close the connection, and end the process if it is this client's own."""

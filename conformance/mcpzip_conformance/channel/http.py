@@ -68,6 +68,8 @@ class HttpChannel:
         self._posts: dict[bytes, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
         self._leaving = False
+        self._reading = asyncio.Event()
+        self._reading.set()
         self._watch = None if process is None else asyncio.create_task(self._until_exit(process))
 
     @property
@@ -91,8 +93,12 @@ class HttpChannel:
         self.write(notification)
         return True
 
-    async def end(self, grace: float) -> None:
-        """End the session, every stream, and the process if it is owned."""
+    def pause(self) -> None:
+        """Read no stream any further: what comes stays in the buffers of the connection."""
+        self._reading.clear()
+
+    async def leave(self, grace: float = _LEAVING) -> None:
+        """DELETE the session, and close every stream."""
         self._leaving = True
         try:
             if self.session and (self._process is None or self._process.code is None):
@@ -101,12 +107,24 @@ class HttpChannel:
         except (*_BROKEN, TimeoutError):
             pass  # the connection is closed in any case
         finally:
+            self.session = ""
+            await self.crash()
+
+    async def crash(self) -> None:
+        """Close every stream; the session stays."""
+        self._leaving, self.session = True, ""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.aclose()
+
+    async def end(self, grace: float) -> None:
+        """End the session, every stream, and the process if it is owned."""
+        try:
+            await self.leave(grace)
+        finally:
             if self._watch is not None:
                 self._watch.cancel()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._client.aclose()
             if self._owned and self._process is not None:
                 if os.name == "posix":
                     self._process.terminate()
@@ -186,6 +204,7 @@ class HttpChannel:
         if kind == "text/event-stream":
             answered, cursor = False, Cursor()
             async for event in events(response):
+                await self._reading.wait()
                 told = cursor.note(event) == "message" and bool(event.data)
                 if told and self._take(event.data, request_id):
                     answered = True

@@ -39,6 +39,19 @@ class StdioChannel:
         self.write(notification)
         return True
 
+    def pause(self) -> None:
+        """See `Channel`."""
+        self.process.pause()
+
+    async def leave(self) -> None:
+        """Close stdin."""
+        self.process.close_stdin()
+
+    async def crash(self) -> None:
+        """SIGKILL for the process alone."""
+        self.process.kill()
+        await self.process.exited.wait()
+
     async def end(self, grace: float) -> None:
         """See `Process.end`."""
         await self.process.end(grace)

@@ -20,6 +20,9 @@ from mcpzip_conformance.checks import (
     resilience_hostile,
     search,
     security,
+    shared,
+    shared_harm,
+    shared_questions,
     web,
 )
 
@@ -39,6 +42,9 @@ __all__ = [
     "resilience_hostile",
     "search",
     "security",
+    "shared",
+    "shared_harm",
+    "shared_questions",
     "web",
 ]
 

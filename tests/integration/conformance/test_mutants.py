@@ -41,6 +41,10 @@ PLAYED = (
     # HTTP
     "lets-anyone-in",
     "follows-redirects",
+    # several clients
+    "progress-to-all",
+    "asks-who-can",
+    "dies-of-hanging-up",
 )
 
 

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from mcpzip_conformance.check import MUST, Check
 from mcpzip_conformance.checks import ALL
-from mcpzip_conformance.mutants.hunt import hunt
+from mcpzip_conformance.declaration import Shared
+from mcpzip_conformance.mutants.hunt import hunt, right
 from mcpzip_conformance.processes import is_running
 from mcpzip_conformance.runner import run
 from mcpzip_conformance.scene import SHOP, Call, Scene, server, tool
@@ -49,6 +50,15 @@ OVER_HTTP = (
     "security.sessions-apart",
 )
 
+SEVERAL = (
+    "shared.results",
+    "shared.cancel",
+    "shared.elicitation",
+    "shared.crash",
+    "shared.disconnect",
+    "shared.hang",
+)
+
 
 def troubles(report: Report) -> list[str]:
     return [
@@ -77,6 +87,41 @@ async def test_mcpzip_passes() -> None:
     report = await run([Subject.load("mcpzip:meta")], [BY_ID[id] for id in SAMPLE])
     assert troubles(report) == []
     assert report.subjects[0].count(Status.PASSED) == len(SAMPLE)
+
+
+@pytest.mark.parametrize("name", ["direct-http", "relay:names", "relay:names-http"])
+async def test_several_clients_of_a_subject(name: str) -> None:
+    subject = Subject.load(name)
+    if subject.shared is None:  # over stdio its command is started once for each client
+        subject = msgspec.structs.replace(subject, shared=Shared(processes="per-client"))
+    report = await run([subject], [BY_ID[id] for id in SEVERAL])
+    assert troubles(report) == []
+    assert report.subjects[0].count(Status.PASSED) == len(SEVERAL)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a daemon is found on POSIX only")
+async def test_a_daemon_that_a_subject_leaves_is_ended() -> None:
+    proxy = """
+import subprocess, sys
+sleep = "import sys, time; print('up', flush=True); time.sleep(600)"
+command = [sys.executable, "-c", sleep, sys.argv[1]]
+daemon = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+daemon.stdout.readline()
+print(daemon.pid, flush=True)
+sys.stdin.read()
+"""
+    pids: list[int] = []
+
+    async def play(stage: Stage) -> None:
+        player = await stage.started(server(tools=[tool("echo")]))
+        pids.append(int(await player.client.until(lambda messages: b"".join(player.client.junk))))
+        assert is_running(pids[0])
+
+    start = Start(command=(sys.executable, "-c", proxy, "{config}"))
+    subject = msgspec.structs.replace(right("names"), start=start)
+    [verdict] = (await run([subject], [made(play)])).subjects[0].verdicts
+    assert (verdict.status, verdict.summary) == (Status.PASSED, "")
+    assert not is_running(pids[0])
 
 
 async def test_a_finding_is_a_diff_that_can_be_read() -> None:

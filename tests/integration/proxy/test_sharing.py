@@ -109,6 +109,36 @@ async def test_a_log_message_reaches_its_client_or_none(tmp_path: Path) -> None:
         other.cancel(waiting)
 
 
+LOG: list[object] = ["say", "notifications/message", {"level": "error", "data": "of the cancelled call"}]
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize(
+    ("capabilities", "then"), [({"sampling": {}}, SAMPLE), ({"sampling": {}}, LOG), ({}, LOG)]
+)
+async def test_what_a_cancelled_call_still_says_reaches_no_other_client(
+    tmp_path: Path, leaves: bool, capabilities: Json, then: list[object]
+) -> None:
+    """A server may ignore a cancellation: another client, with the only open call, was asked its question."""
+    goes_on = tmp_path / "goes on"
+    async with bridged(tmp_path) as bridge:
+        one, other = await clients(bridge, capabilities, capabilities)
+        waiting = one.send_call([["hang"]])
+        await bridge.gets("tools/call", 1)
+        cancelled = other.send_call([["await", str(goes_on)], then])
+        await bridge.gets("tools/call", 2)
+        if leaves:
+            other.session.end()
+            await other.session.finish(0.0)
+        else:
+            other.cancel(cancelled)
+        goes_on.touch()
+        assert "result" in await one.call([])  # by then what came before it was handled
+        assert not one.notices(SAMPLING)
+        assert not one.notices("notifications/message")
+        one.cancel(waiting)
+
+
 @pytest.mark.parametrize(("share", "starts"), [("auto", 2), ("always", 2), ("never", 4)])
 async def test_the_config_decides(tmp_path: Path, share: str, starts: int) -> None:
     async with bridged(tmp_path, server={"share": share}) as bridge:

@@ -22,7 +22,7 @@ names = "{server}.{tool}"
 [lacks]
 modern = "It is old."
 """
-OFFERS = {"prompts", "resources", "subscriptions"}
+OFFERS = {"prompts", "resources", "subscriptions", "shared"}
 SEARCH = '[tools.search]\ntool = "s"\narguments = {}\nnames = "(x)"\n'
 
 
@@ -55,6 +55,7 @@ def test_mcpzip_is_run_in_every_way() -> None:
         "meta-http",
         "direct-http",
         "transparent-http",
+        "meta-daemon",
     ]
 
 
@@ -63,8 +64,9 @@ def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
     assert missing["modern"] == "It is old."
     assert missing.keys() == OFFERS | {"modern", "http", "meta-tools", "search", "search-limit"}
     assert "several-servers" in Subject.load("direct").missing()
-    assert Subject.load("mcpzip:meta").missing().keys() == {"http"}
+    assert Subject.load("mcpzip:meta").missing().keys() == {"http", "shared"}
     assert Subject.load("mcpzip:meta-http").missing().keys() == {"stdio"}
+    assert "shared" not in load(tmp_path, GOOD + "[shared]\n").missing()
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,8 @@ def test_what_is_missing_follows_from_the_file(tmp_path: Path) -> None:
         ("[config]", '[config]\nservers = "rows"', "servers is 'rows'; write object or list."),
         ('modern = "It is old."', 'teleport = "No."', "lacks.teleport: there is no such feature;"),
         ('modern = "It is old."', 'modern = " "', "lacks.modern: it is empty; say why in a sentence."),
+        ("[lacks]", "[shared]\nprocesses = 'two'\n[lacks]", "processes is 'two'; write one, per-client"),
+        ("[lacks]", "[shared]\nserver = 1\n[lacks]", "shared: there is no key 'server' here; "),
         ("[lacks]", SEARCH + "[lacks]", "tools.call: it is missing beside search"),
         ("[lacks]", "[lacks", "correct the syntax."),
     ],
@@ -176,7 +180,8 @@ alone = "{uri}"
 def test_a_subject_over_http_before_servers_on_http(tmp_path: Path) -> None:
     subject = load(tmp_path, HTTP)
     assert subject.upstream == "http"
-    assert subject.missing().keys() == {"stdio", "owns-servers", "meta-tools", "search", "search-limit"}
+    lacks = {"stdio", "shared", "owns-servers", "meta-tools", "search", "search-limit"}
+    assert subject.missing().keys() == lacks
     assert (subject.shown("s", "t"), subject.shown("s", "t", alone=True)) == ("s.t", "t")
     assert subject.prompt("s", "t", alone=True) == "s.t"
     assert subject.uri("s", "file:///a") == "p://s/file//a"

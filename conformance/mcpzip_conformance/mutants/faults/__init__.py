@@ -10,6 +10,7 @@ servers     broken servers, shutdown, secrets
 hostile     hostile servers
 finding     the relay's own three tools
 web         HTTP
+shared      several clients
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from mcpzip_conformance.mutants.faults import (
     requests,
     results,
     servers,
+    shared,
     talk,
     web,
 )
@@ -32,6 +34,6 @@ __all__ = ["FAULTS", "Fault"]
 
 FAULTS: Mapping[str, Fault] = {
     name: fault
-    for part in (results, requests, protocol, talk, questions, offers, servers, hostile, finding, web)
+    for part in (results, requests, protocol, talk, questions, offers, servers, hostile, finding, web, shared)
     for name, fault in part.FAULTS.items()
 }

@@ -23,6 +23,17 @@ from mcpzip_conformance.mutants.relay.relay import Parts
 from mcpzip_conformance.mutants.relay.upstream import Link
 
 HTTP = "names-http"
+OF_ONE_CONNECTION = (
+    "shared.logs",
+    "shared.notifications",
+    "shared.unsubscribe",
+    "shared.elicitation",
+    "shared.sampling",
+    "shared.roots",
+    "shared.left-behind",
+    "shared.capabilities",
+)
+"""What else a proxy fails that has one connection for all clients."""
 
 
 class LetsAnyoneIn(Web):
@@ -230,6 +241,17 @@ FAULTS: Mapping[str, Fault] = {
         also=(
             "conversation.cancel-stays-apart",
             "conversation.questions-stay-apart",
+            "shared.results",
+            "shared.progress",
+            "shared.logs",
+            "shared.notifications",
+            "shared.errors",
+            "shared.cancel",
+            "shared.unsubscribe",
+            "shared.elicitation",
+            "shared.capabilities",
+            "shared.disconnect",
+            "shared.flood",
         ),
     ),
     "one-connection": Fault(
@@ -237,9 +259,14 @@ FAULTS: Mapping[str, Fault] = {
         "conversation.questions-stay-apart",
         Parts(web=OneConnection),
         HTTP,
+        also=OF_ONE_CONNECTION,
     ),
     "tells-all": Fault(
-        "tells every client what servers log", "security.sessions-apart", Parts(web=TellsAll), HTTP
+        "tells every client what servers log",
+        "security.sessions-apart",
+        Parts(web=TellsAll),
+        HTTP,
+        also=("shared.logs",),
     ),
     "keeps-going": Fault(
         "does not mind that a client hangs up",
