@@ -138,7 +138,8 @@ class Shim:
         make_nonblocking(wakeup)
         self._before = [signal.signal(number, _note_signal) for number in _SIGNALS]
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        if stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK):
+        self._writes_at_once = stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK)
+        if self._writes_at_once:
             make_nonblocking(1)
 
     def run(self) -> "int | None":
@@ -200,9 +201,9 @@ class Shim:
             self._read_client()
         if link is not None and link.connection in readable:
             self._read_daemon(link)
-        if 1 in writable:
+        if self._to_client and (self._writes_at_once or 1 in writable):
             self._write()
-        if self._link is link and link is not None and link.waiting:
+        if self._link is link and link is not None and link.connection in writable:
             link.send()
         if link is not None and self._ended and not link.waiting and not link.half_closed and link.accepted:
             link.half_close()
@@ -233,8 +234,9 @@ class Shim:
         if not data:
             self._ended = True
         elif self._link is not None:
-            self._record.client_sent(data)
             self._link.waiting += data
+            self._link.send()  # before taking note of it, so that the daemon waits for nothing
+            self._record.client_sent(data)
             self._expect(time.monotonic())
         elif self._early is not None:
             self._to_client += self._early.receive(data)
