@@ -71,6 +71,11 @@ class Client:
         """Closes its input."""
         self._in.close()
 
+    @property
+    def exit_code(self) -> int | None:
+        """That of its process, negative for a signal; None while it runs."""
+        return self._process.poll()
+
     def ended(self) -> bool:
         """Whether its process has ended."""
         return self._process.poll() is not None
