@@ -203,9 +203,12 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start, end, latency, sign-in, memory, many servers; `nox -s bench -- startup --rounds 5` runs one."""
+    """Start, end, latency, sign-in, memory, many servers; `nox -s bench -- startup --rounds 5` runs one.
+
+    Only by name: agents (needs `npm ci --prefix tests/e2e`), daemon_soak, soak, structure.
+    """
     install(session)
     which, *options = session.posargs or [""]
-    names = ["startup", "ending", "latency", "lag", "signed_in", "memory", "many"]
+    names = ["startup", "shim", "ending", "latency", "lag", "signed_in", "memory", "many"]
     for name in [which] if which else names:
         session.run("python", "-m", f"bench.{name}", *options)

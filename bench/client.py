@@ -48,6 +48,11 @@ class Client:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def output(self) -> int:
+        """The descriptor of its output."""
+        return self._out.fileno()
+
     def elapsed(self) -> float:
         """Seconds since it was spawned."""
         return time.perf_counter() - self.started
@@ -65,6 +70,11 @@ class Client:
     def hang_up(self) -> None:
         """Closes its input."""
         self._in.close()
+
+    @property
+    def exit_code(self) -> int | None:
+        """That of its process, negative for a signal; None while it runs."""
+        return self._process.poll()
 
     def ended(self) -> bool:
         """Whether its process has ended."""
@@ -118,11 +128,10 @@ class Client:
         self.write(self.frame(method, params))
         return self.answer()
 
-    def initialize(self) -> None:
-        self.ask(
-            "initialize",
-            {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
-        )
+    def initialize(self, capabilities: Mapping[str, object] | None = None) -> None:
+        """The handshake. capabilities: of the client, none if not given."""
+        said = {"protocolVersion": VERSION, "clientInfo": {"name": "bench", "version": "1"}}
+        self.ask("initialize", {**said, "capabilities": capabilities or {}})
         self.notify("notifications/initialized")
 
     def call(self, params: object) -> dict[str, object]:

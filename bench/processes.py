@@ -31,6 +31,17 @@ def resident_bytes(pid: int) -> int | None:
     return int(said) * 1024 if said.isdigit() else None
 
 
+def proportional_bytes(pid: int) -> int | None:
+    """The proportional set size of ``pid``: its own pages, and its part of those that it shares (Linux)."""
+    try:
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
 def children(pid: int) -> list[str] | None:
     """The command lines of the running children of ``pid``."""
     try:

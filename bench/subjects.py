@@ -64,8 +64,9 @@ class Site:
         """`mcpzip serve` on this config."""
         return [self.mcpzip, "serve", "--config", str(self.config)]
 
-    def open(self) -> Client:
-        return Client(self.argv, environment())
+    def open(self, *, daemon: bool = False) -> Client:
+        """daemon: whether the daemon serves it (`bench.daemons`), else a process of its own."""
+        return Client(self.argv, environment(daemon=daemon))
 
     def warm(self) -> None:
         """Runs it once, until its files on disk contain every tool. Raises SystemExit."""
@@ -87,6 +88,13 @@ class Site:
             self.silence.unlink(missing_ok=True)
 
 
-def environment() -> Mapping[str, str]:
-    """The environment without variables that change an interpreter's start."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+def environment(*, daemon: bool = False) -> Mapping[str, str]:
+    """The environment without variables that change an interpreter's start. daemon: whether the daemon serves
+    a `mcpzip serve`, else that process itself.
+    """
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("PYTHON") and key != "MCPZIP_DAEMON"
+    }
+    return kept if daemon else {**kept, "MCPZIP_DAEMON": "off"}

@@ -12,6 +12,7 @@ The rules:
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -50,6 +51,15 @@ class _File(Head):
     servers: dict[str, _Asked]
 
 
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What the words of ``config`` say, which every call needs and which takes long to find out."""
+
+    config: ServerConfig
+    keeps_state: bool
+    depends_on_folder: bool
+
+
 class Sharing:
     """What servers asked so far, in a file of the cache. Everything runs on one event loop."""
 
@@ -58,6 +68,7 @@ class Sharing:
         state = current.config.state_path
         self._path = os.path.join(cache_folder(state), f"{os.path.basename(state)}{_ENDING}")
         self._asked: dict[str, _Asked] | None = None
+        self._traits: dict[str, _Traits] = {}
         self._saving = DelayedSave(self._save, "sharing")
 
     def use(self, client: Client, server: str) -> Use:
@@ -65,10 +76,11 @@ class Sharing:
         config = self._current.servers.get(server)
         if config is None or client.is_only_client or not client.has_session:
             return "usual"
-        if config.share == "never" or (config.share == "auto" and _keeps_state(config)):
+        traits = self._traits_of(server, config)
+        if config.share == "never" or (config.share == "auto" and traits.keeps_state):
             return "own"
         by_folder = client.folder is not None and (
-            config.share == "per-cwd" or (config.share == "auto" and _depends_on_folder(config))
+            config.share == "per-cwd" or (config.share == "auto" and traits.depends_on_folder)
         )
         if not client.is_interactive and not by_folder:
             return "usual"
@@ -76,8 +88,8 @@ class Sharing:
             return "with equals"
         needed = self._known.get(server)
         asked = needed.capabilities if needed and needed.fingerprint == config.fingerprint else ()
-        alone = client.log_level is not None or not members(client.capabilities).keys().isdisjoint(asked)
-        if alone:
+        is_asked = bool(asked) and not members(client.capabilities).keys().isdisjoint(asked)
+        if client.log_level is not None or is_asked:
             return "own" if by_folder else "usual"
         return "with equals in folder" if by_folder else "with equals"
 
@@ -96,6 +108,12 @@ class Sharing:
     async def close(self) -> None:
         """Saves what isn't saved yet."""
         await self._saving.flush()
+
+    def _traits_of(self, server: str, config: ServerConfig) -> "_Traits":
+        found = self._traits.get(server)
+        if found is None or found.config is not config:
+            found = self._traits[server] = _Traits(config, _keeps_state(config), _depends_on_folder(config))
+        return found
 
     @property
     def _known(self) -> dict[str, _Asked]:

@@ -194,7 +194,7 @@ class SessionRecord:
 
     def _client_line(self, line: bytes, end: int) -> None:
         try:
-            message = json.loads(line)
+            message = json.loads(line.decode())
         except (ValueError, RecursionError):
             return  # the daemon says so
         if isinstance(message, dict):
@@ -239,7 +239,7 @@ class SessionRecord:
         end = _end_of_id(line, start)
         raw = line[start:end]
         try:
-            id = json.loads(raw)
+            id = int(raw) if raw.isdigit() else json.loads(raw)
         except ValueError:
             return
         if line.startswith(b',"method"', end):

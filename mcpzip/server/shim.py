@@ -18,7 +18,6 @@ import stat
 import time
 
 from mcpzip.config.paths import config_path, find_project
-from mcpzip.server import early_handshake, handshake_cache
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.connector import Connector, UnavailableError
 from mcpzip.server.session_record import SessionRecord
@@ -27,9 +26,10 @@ from mcpzip.system.startup_io import make_nonblocking, open_if_closed
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
     from types import FrameType
+
+    from mcpzip.server.early_handshake import EarlyHandshake, Unserved
 
 SWITCH = "MCPZIP_DAEMON"
 """The environment variable that, set to ``off``, has `mcpzip serve` serve its client without a daemon."""
@@ -60,7 +60,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def main(explicit_config: "str | None", *, alone: bool = False) -> int:
     """`mcpzip serve` over stdio. alone: without a daemon. Returns the exit code."""
     if alone or not local_socket.AVAILABLE or os.environ.get(SWITCH) == "off":
-        return early_handshake.main(explicit_config)
+        return _serve_alone(explicit_config)
     for number in range(3):
         open_if_closed(number)
     shim = Shim(config_path(explicit_config, os.environ), find_project(os.environ), explicit_config)
@@ -70,7 +70,14 @@ def main(explicit_config: "str | None", *, alone: bool = False) -> int:
         code = 0
     finally:
         shim.close()
-    return early_handshake.main(explicit_config, shim.unserved()) if code is None else code
+    return _serve_alone(explicit_config, shim) if code is None else code
+
+
+def _serve_alone(explicit_config: "str | None", shim: "Shim | None" = None) -> int:
+    """Serves the client without a daemon. shim: what served it before. Returns the exit code."""
+    from mcpzip.server import early_handshake
+
+    return early_handshake.main(explicit_config, shim.unserved() if shim is not None else None)
 
 
 class _Link:
@@ -78,7 +85,7 @@ class _Link:
     once it has. waiting: the bytes that it has not taken yet.
     """
 
-    def __init__(self, connection: "socket.socket", first: bytes, accept_until: float) -> None:
+    def __init__(self, connection: local_socket.Connection, first: bytes, accept_until: float) -> None:
         connection.setblocking(False)
         self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
         self.half_closed = False
@@ -122,9 +129,9 @@ class Shim:
         self._config, self._project = config, project
         self._connector = Connector(config, project, explicit_config)
         self._record = SessionRecord()
-        self._early: early_handshake.EarlyHandshake | None = None
+        self._early: EarlyHandshake | None = None
         self._link: _Link | None = None
-        self._probe: socket.socket | None = None
+        self._probe: local_socket.Connection | None = None
         self._unsent = bytearray()
         """From the client, for the next daemon."""
         self._to_client = bytearray()
@@ -138,7 +145,8 @@ class Shim:
         make_nonblocking(wakeup)
         self._before = [signal.signal(number, _note_signal) for number in _SIGNALS]
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        if stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK):
+        self._writes_at_once = stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK)
+        if self._writes_at_once:
             make_nonblocking(1)
 
     def run(self) -> "int | None":
@@ -164,11 +172,13 @@ class Shim:
         if self._link is not None:
             self._link.connection.close()
 
-    def unserved(self) -> "early_handshake.Unserved":
+    def unserved(self) -> "Unserved":
         """What the client has sent so far: the messages that were answered, and those that were not."""
+        from mcpzip.server.early_handshake import Unserved
+
         if self._early is not None:
-            return early_handshake.Unserved(self._early.answered, self._early.rest(), self._ended)
-        return early_handshake.Unserved(self._record.replay, bytes(self._unsent), self._ended)
+            return Unserved(self._early.answered, self._early.rest(), self._ended)
+        return Unserved(self._record.replay, bytes(self._unsent), self._ended)
 
     # --- the loop
 
@@ -176,8 +186,8 @@ class Shim:
         """Waits until something happens, and handles it."""
         link, connector, probe = self._link, self._connector, self._probe
         waiting = len(self._unsent) if link is None else len(link.waiting)
-        reads: list[int | socket.socket] = [self._wakeup]
-        writes: list[int | socket.socket] = [1] if self._to_client else []
+        reads: list[int | local_socket.Connection] = [self._wakeup]
+        writes: list[int | local_socket.Connection] = [1] if self._to_client else []
         if not self._ended and waiting < _FULL and not (self._early is not None and self._early.sated):
             reads.append(0)
         if link is not None and len(self._to_client) < _FULL:
@@ -200,9 +210,9 @@ class Shim:
             self._read_client()
         if link is not None and link.connection in readable:
             self._read_daemon(link)
-        if 1 in writable:
+        if self._to_client and (self._writes_at_once or 1 in writable):
             self._write()
-        if self._link is link and link is not None and link.waiting:
+        if self._link is link and link is not None and link.connection in writable:
             link.send()
         if link is not None and self._ended and not link.waiting and not link.half_closed and link.accepted:
             link.half_close()
@@ -233,8 +243,9 @@ class Shim:
         if not data:
             self._ended = True
         elif self._link is not None:
-            self._record.client_sent(data)
             self._link.waiting += data
+            self._link.send()  # before taking note of it, so that the daemon waits for nothing
+            self._record.client_sent(data)
             self._expect(time.monotonic())
         elif self._early is not None:
             self._to_client += self._early.receive(data)
@@ -250,7 +261,7 @@ class Shim:
 
     # --- the daemon
 
-    def _look(self, look: "Callable[[float], socket.socket | None]") -> None:
+    def _look(self, look: "Callable[[float], local_socket.Connection | None]") -> None:
         """Looks for a daemon, or goes on with that."""
         try:
             starting = self._connector.output >= 0
@@ -261,13 +272,17 @@ class Shim:
         if connection is not None:
             self._attach(connection, LOAD_TIMEOUT if starting else ACCEPT_TIMEOUT)
         elif not self._has_begun and self._early is None and self._connector.output >= 0:
+            # Imported only when no daemon runs.
+            from mcpzip.server import handshake_cache
+            from mcpzip.server.early_handshake import EarlyHandshake
+
             cache = handshake_cache.read(self._config, self._project)
             if cache is not None:
-                self._early = early_handshake.EarlyHandshake(cache)
+                self._early = EarlyHandshake(cache)
                 self._to_client += self._early.receive(bytes(self._unsent))
                 self._unsent.clear()
 
-    def _attach(self, connection: "socket.socket", timeout: float) -> None:
+    def _attach(self, connection: local_socket.Connection, timeout: float) -> None:
         self._has_begun = True
         if self._early is not None:
             self._record = SessionRecord(self._early.answered)

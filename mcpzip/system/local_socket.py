@@ -11,20 +11,26 @@ The rules:
 `server.shim` imports this module at every start, so it imports only small modules of the standard library.
 """
 
+import _socket  # the part of `socket` that is in C: importing all of it takes 2.5 ms of every start
 import errno
 import os
-import socket
 import stat
 import sys
 
-AVAILABLE = sys.platform != "win32" and hasattr(socket, "AF_UNIX")
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    import socket
+
+Connection = _socket.socket
+"""One end of a connection: a `socket.socket` less what that adds in Python, such as ``with``."""
+AVAILABLE = sys.platform != "win32" and hasattr(_socket, "AF_UNIX")
 """Whether this system has such sockets."""
 LONGEST_PATH = 100
 """Bytes of a socket's path that every system takes: Linux 107, macOS 103 (unix(7), unix(4))."""
 BACKLOG = 128
 
 
-def connect(path: str) -> "socket.socket | None":
+def connect(path: str) -> "Connection | None":
     """A non-blocking connection to the process that listens at ``path``; None if none does.
 
     Raises PermissionError if folder, socket or process belong to another user; OSError if the system refuses
@@ -38,10 +44,9 @@ def connect(path: str) -> "socket.socket | None":
         _check_socket(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.setblocking(
-        False
-    )  # a process that is suspended takes no more connections than fit its backlog
+    connection = Connection(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    # A process that is suspended takes no more connections than fit its backlog.
+    connection.setblocking(False)
     try:
         connection.connect(path)
         check_peer(connection)
@@ -54,12 +59,14 @@ def connect(path: str) -> "socket.socket | None":
     return connection
 
 
-def listen(path: str) -> socket.socket:
+def listen(path: str) -> "socket.socket":
     """Listens at ``path``, in place of whatever socket or symbolic link is there. Only for the holder of the
     lock. Makes the folder. Raises OSError.
     """
     if sys.platform == "win32":
         raise OSError(errno.ENOSYS, "there are no such sockets on this system", path)
+    import socket
+
     _make_folder(os.path.dirname(path))
     try:
         os.unlink(path)
@@ -120,20 +127,20 @@ def take_lock(path: str) -> int | None:
         os.close(lock)  # the file was replaced in the meantime
 
 
-def check_peer(connection: socket.socket) -> None:
+def check_peer(connection: Connection) -> None:
     """Raises PermissionError if the process at the other end is another user's, OSError if it has gone."""
     user = _peer_user(connection)
     if sys.platform != "win32" and user is not None and user != os.geteuid():
         raise PermissionError(errno.EPERM, "the process at the other end belongs to another user")
 
 
-def _peer_user(connection: socket.socket) -> int | None:
+def _peer_user(connection: Connection) -> int | None:
     """The user id of the process at the other end; None if the system doesn't tell, so that only the folder
     keeps others out.
     """
     # Linux: struct ucred (unix(7)): process, user and group. macOS and BSD: struct xucred (LOCAL_PEERCRED at
     # level SOL_LOCAL, unix(4)): a version, then the user. All are ints.
-    level, option, size = socket.SOL_SOCKET, getattr(socket, "SO_PEERCRED", None), 12
+    level, option, size = _socket.SOL_SOCKET, getattr(_socket, "SO_PEERCRED", None), 12
     if option is None:
         level, option, size = 0, 1, 76
     try:

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ class Home:
         connection = local_socket.connect(self.socket)
         if connection is None:
             return None
-        with connection:
+        with closing(connection):
             connection.settimeout(PATIENCE)
             connection.sendall(protocol.greeting(kind, said))
             line = b""

@@ -1,7 +1,7 @@
 """Commands that ask a running daemon something. They block."""
 
-import socket
 import time
+from contextlib import closing
 
 from mcpzip.model.errors import McpzipError
 from mcpzip.server.daemon import protocol
@@ -23,7 +23,7 @@ def ask(config: str, project: str, kind: str, **said: object) -> object:
     connection = _connect(config, project)
     if connection is None:
         return None
-    with connection:
+    with closing(connection):
         connection.settimeout(TIMEOUT)
         try:
             connection.sendall(protocol.greeting(kind, said))
@@ -66,7 +66,7 @@ def start(config: str, project: str, explicit_config: str | None) -> None:
         connector.close()
 
 
-def _connect(config: str, project: str) -> socket.socket | None:
+def _connect(config: str, project: str) -> local_socket.Connection | None:
     try:
         return local_socket.connect(protocol.socket_and_lock(config, project)[0])
     except OSError:

@@ -15,10 +15,6 @@ from mcpzip.system import local_socket
 from mcpzip.system.detached import start_detached
 from mcpzip.system.startup_io import make_nonblocking
 
-TYPE_CHECKING = False  # as in `typing`, without importing `typing`
-if TYPE_CHECKING:
-    import socket
-
 START_TIMEOUT = 30.0
 """Seconds in which a daemon that was started has to listen. It takes a hundredth of that on a quiet machine.
 """
@@ -43,16 +39,16 @@ class Connector:
         self.wake_at = math.inf
         self._start_at = self._give_up_at = 0.0
 
-    def begin(self, now: float, start_at: float = 0.0) -> "socket.socket | None":
+    def begin(self, now: float, start_at: float = 0.0) -> "local_socket.Connection | None":
         """Begins to look for a daemon; see `proceed`. start_at: until then none is started here."""
         self._start_at = start_at
         return self.proceed(now)
 
-    def connect(self) -> "socket.socket | None":
+    def connect(self) -> "local_socket.Connection | None":
         """A connection to the daemon, if one listens now. Raises OSError."""
         return local_socket.connect(self._path)
 
-    def proceed(self, now: float) -> "socket.socket | None":
+    def proceed(self, now: float) -> "local_socket.Connection | None":
         """A connection to the daemon; None if it is not there yet. Raises UnavailableError."""
         try:
             connection = self.connect()
@@ -84,7 +80,7 @@ class Connector:
         make_nonblocking(self.output)
         self._give_up_at = self.wake_at = now + START_TIMEOUT
 
-    def _hear(self, now: float) -> "socket.socket | None":
+    def _hear(self, now: float) -> "local_socket.Connection | None":
         """What comes of a daemon that was started."""
         try:
             said = os.read(self.output, 100)

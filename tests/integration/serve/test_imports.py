@@ -16,22 +16,35 @@ def test_importing_the_paths_imports_nothing_more():
     assert done.stdout.split() == ["mcpzip", "mcpzip.config", "mcpzip.config.paths"]
 
 
-def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
-    code = "import sys; import mcpzip.cli.main, mcpzip.server.early_handshake; print(*sorted(sys.modules))"
+HEAVY = {
+    "asyncio",
+    "typing",
+    "dataclasses",
+    "msgspec",
+    "subprocess",
+    "logging",
+    "mcp",
+    "click",
+    "hashlib",
+}
+
+
+def imported(*modules: str) -> set[str]:
+    """What is imported after these modules."""
+    code = f"import sys; import {', '.join(modules)}; print(*sorted(sys.modules))"
     root = str(Path(__file__).resolve().parents[3])
     found = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    heavy = {
-        "asyncio",
-        "typing",
-        "dataclasses",
-        "msgspec",
-        "subprocess",
-        "logging",
-        "mcp",
-        "click",
-        "hashlib",
-    }
-    assert not heavy & set(found.stdout.split())
+    return set(found.stdout.split())
+
+
+def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
+    assert not HEAVY & imported("mcpzip.cli.main", "mcpzip.server.early_handshake")
+
+
+def test_with_a_running_daemon_it_imports_nothing_that_only_others_need() -> None:
+    found = imported("mcpzip.cli.main", "mcpzip.server.shim")
+    alone = {"mcpzip.server.early_handshake", "mcpzip.server.handshake_cache"}
+    assert not (HEAVY | alone | {"socket", "selectors"}) & found

@@ -1,0 +1,290 @@
+"""Counts the processes and the memory of ten agents with eight real servers: all through one daemon, each
+with a `mcpzip serve` of its own, and without a proxy. And the memory of one `mcpzip serve` in front of the
+daemon, compared with a bare interpreter.
+
+    python -m bench.agents [--mcpzip PATH] [--agents N] [--json]
+
+Each agent has called every server once. Half of the agents declare roots, and answer the servers' question
+for them, as real clients do: a server that asks is not shared by those that it asks. It reports and never
+asserts. Linux.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.client import Client, RefusedError
+from bench.daemons import daemon_of, end_all, processes_of
+from bench.processes import cpu_seconds, proportional_bytes, resident_bytes
+from bench.real_servers import Server, eight_servers
+from bench.subjects import environment, installed, interpreter_of
+from bench.tables import table
+
+DAEMON, ALONE, DIRECT = "through the daemon", "mcpzip serve --no-daemon", "no proxy"
+OURS, SERVERS = "mcpzip", "servers"
+ROOTS = {"roots": {"listChanged": True}}
+MEGABYTE = 1e6
+_SHELLS = ("sh ", "/bin/sh ")
+_QUIET, _PATIENCE = 0.05, 60.0
+"""Seconds of processor time in one second with which all processes count as idle, and seconds until then."""
+
+
+class Agent(Client):
+    """A client that declares roots, or doesn't. folder: its root."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: Path, roots: bool) -> None:
+        super().__init__(argv, env)
+        self._root, self._roots = folder.as_uri(), roots
+
+    def begin(self) -> None:
+        """The handshake and the list of tools."""
+        self.initialize(ROOTS if self._roots else None)
+        self.ask("tools/list", {})
+
+    def answer(self) -> dict[str, object]:
+        """The next result; questions for the roots are answered meanwhile. Raises RefusedError."""
+        while True:
+            message = json.loads(self.line())
+            result = message.get("result")
+            if message.get("method") == "roots/list":
+                said = {"roots": [{"uri": self._root, "name": "project"}]}
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": said}
+                self.write(json.dumps(reply).encode() + b"\n")
+            elif "error" in message or (isinstance(result, dict) and result.get("isError")):
+                raise RefusedError(str(message)[:300])
+            elif isinstance(result, dict):
+                return result
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one way to the servers takes: processes, and their proportional set size in bytes, by part."""
+
+    processes: dict[str, int]
+    memory: dict[str, int]
+
+    @property
+    def all_processes(self) -> int:
+        return sum(self.processes.values())
+
+    @property
+    def all_memory(self) -> int:
+        return sum(self.memory.values())
+
+
+@dataclass(frozen=True)
+class Size:
+    """The memory of one process, in bytes, the median of several: proportional and resident."""
+
+    proportional: float
+    resident: float
+
+    @classmethod
+    def of(cls, pids: Sequence[int]) -> "Size":
+        measured = [(proportional_bytes(pid) or 0, resident_bytes(pid) or 0) for pid in pids]
+        proportional, resident = zip(*measured, strict=True)
+        return cls(statistics.median(proportional), statistics.median(resident))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All figures. agents, with_roots: how many there are, and how many of them declare roots."""
+
+    agents: int
+    with_roots: int
+    servers: int
+    counts: dict[str, Count]
+    shim: Size
+    bare: Size
+
+
+def count(folder: Path) -> Count:
+    """All processes of ``folder``."""
+    processes, memory = {OURS: 0, SERVERS: 0}, {OURS: 0, SERVERS: 0}
+    for pid, command in processes_of(folder).items():
+        # The shell ends the servers of a mcpzip that was killed.
+        ours = " serve" in command or " daemon run" in command or command.startswith(_SHELLS)
+        part = OURS if ours else SERVERS
+        processes[part] += 1
+        memory[part] += proportional_bytes(pid) or 0
+    return Count(processes, memory)
+
+
+def settle(folder: Path) -> None:
+    """Waits until the processes of ``folder`` do nothing."""
+    late, before = time.monotonic() + _PATIENCE, float("inf")
+    while time.monotonic() < late:
+        now = sum(cpu_seconds(pid) or 0.0 for pid in processes_of(folder))
+        if 0 <= now - before < _QUIET:
+            return
+        before = now
+        time.sleep(1)
+
+
+@contextmanager
+def through_mcpzip(
+    command: str, config: Path, servers: Mapping[str, Server], folder: Path, agents: int, *, daemon: bool
+) -> Iterator[list[Agent]]:
+    """The agents, each with a `mcpzip serve`, after their calls."""
+    env = {**environment(daemon=daemon), "MCPZIP_BENCH": str(folder)}
+    with ExitStack() as stack:
+        if daemon:
+            stack.enter_context(daemon_of(config))
+        found: list[Agent] = []
+        for number in range(agents):
+            argv = [command, "serve", "--config", str(config)]
+            agent = stack.enter_context(Agent(argv, env, folder, _declares(number)))
+            agent.begin()
+            calls = [wrapped(f"{name}__{server.tool}", server.arguments) for name, server in servers.items()]
+            agent.in_flight([agent.frame("tools/call", call) for call in calls], len(calls))
+            found.append(agent)
+        for agent in found:
+            agent.ask("ping", {})
+        yield found
+
+
+def wrapped(tool: str, arguments: Mapping[str, object]) -> object:
+    """The params of a call through mcpzip."""
+    return {"name": "execute_tool", "arguments": {"name": tool, "arguments": arguments}}
+
+
+@contextmanager
+def directly(servers: Mapping[str, Server], folder: Path, agents: int) -> Iterator[None]:
+    """The agents, each with processes of all servers, after their calls."""
+    with ExitStack() as stack:
+        every: list[Agent] = []
+        for number in range(agents):
+            clients = [
+                stack.enter_context(
+                    Agent(server.argv, {**environment(), **server.env}, folder, _declares(number))
+                )
+                for server in servers.values()
+            ]
+            for client, server in zip(clients, servers.values(), strict=True):
+                client.begin()
+                client.call({"name": server.tool, "arguments": server.arguments})
+            every += clients
+        for client in every:
+            client.ask("ping", {})
+        yield
+
+
+def _declares(number: int) -> bool:
+    return number % 2 == 1
+
+
+def measure(command: str, agents: int) -> Outcome:
+    """Every way once, one after the other."""
+    python, counts = interpreter_of(command), {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            servers = eight_servers(folder, python)
+            config = folder / "config.json"
+            entries = {
+                name: {"command": server.argv[0], "args": server.argv[1:], "env": dict(server.env)}
+                for name, server in servers.items()
+            }
+            config.write_text(json.dumps({"mcpServers": entries}))
+            _show("the catalog")
+            with through_mcpzip(command, config, servers, folder, 1, daemon=False) as agent:
+                agent[0].call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})
+            _show(DAEMON)
+            with through_mcpzip(command, config, servers, folder, agents, daemon=True) as shims:
+                settle(folder)
+                counts[DAEMON] = count(folder)
+                with sleeping(python, agents) as sleepers:
+                    shim, bare = Size.of([each.pid for each in shims]), Size.of(sleepers)
+            _show(ALONE)
+            with through_mcpzip(command, config, servers, folder, agents, daemon=False):
+                settle(folder)
+                counts[ALONE] = count(folder)
+            _show(DIRECT)
+            with directly(servers, folder, agents):
+                settle(folder)
+                counts[DIRECT] = count(folder)
+        finally:
+            end_all(folder)
+    _show("")
+    return Outcome(agents, sum(map(_declares, range(agents))), len(servers), counts, shim, bare)
+
+
+@contextmanager
+def sleeping(python: str, number: int) -> Iterator[list[int]]:
+    """So many interpreters that only sleep, by process id."""
+    code = "import time; print(flush=True); time.sleep(1000)"
+    with ExitStack() as stack:
+        started = []
+        for _ in range(number):
+            process = subprocess.Popen([python, "-c", code], stdout=subprocess.PIPE, env=environment())
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            assert process.stdout
+            process.stdout.readline()
+            started.append(process.pid)
+        yield started
+
+
+def _show(progress: str) -> None:
+    print(f"\r{progress:40}", end="", file=sys.stderr, flush=True)
+
+
+def report(outcome: Outcome) -> str:
+    base = outcome.counts[DIRECT]
+    rows = [
+        [
+            way,
+            f"{found.processes[OURS]}",
+            f"{found.processes[SERVERS]}",
+            f"{found.memory[OURS] / MEGABYTE:,.0f}",
+            f"{found.memory[SERVERS] / MEGABYTE:,.0f}",
+            f"{found.all_memory / MEGABYTE:,.0f}",
+            f"{found.all_processes / base.all_processes:.2f}",
+            f"{found.all_memory / base.all_memory:.2f}",
+        ]
+        for way, found in outcome.counts.items()
+    ]
+    head = ["way", "processes of mcpzip", "of servers", "MB of mcpzip", "of servers", "in all"]
+    shim, bare = outcome.shim, outcome.bare
+    sizes = [
+        [name, f"{ours / MEGABYTE:.1f} MB", f"{other / MEGABYTE:.1f} MB", f"{ours / other:.2f}", "≤ 1.3"]
+        for name, ours, other in (
+            ("proportional", shim.proportional, bare.proportional),
+            ("resident", shim.resident, bare.resident),
+        )
+    ]
+    return "\n\n".join(
+        (
+            f"{outcome.agents} agents, of which {outcome.with_roots} declare roots, with {outcome.servers} "
+            "real servers; each agent has called each server once. Memory: proportional set size.",
+            table([*head, "processes / no proxy", "memory / no proxy"], rows),
+            f"One `mcpzip serve` in front of the daemon, median of {outcome.agents}.",
+            table(["memory", "mcpzip serve", "bare interpreter", "ratio", "budget"], sizes),
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mcpzip", help="the installed command")
+    parser.add_argument("--agents", type=int, default=10)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    if not Path("/proc/self/smaps_rollup").exists():
+        raise SystemExit("This system does not say what memory processes share.")
+    outcome = measure(installed(options.mcpzip), options.agents)
+    print(json.dumps(asdict(outcome), indent=2) if options.json else report(outcome))
+
+
+if __name__ == "__main__":
+    main()
