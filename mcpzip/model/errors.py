@@ -14,6 +14,7 @@
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
+    ├── DaemonSilentError        (server.daemon.asking) the daemon runs and doesn't answer: end its process
     ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
     ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
