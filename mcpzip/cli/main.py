@@ -1,6 +1,6 @@
 """The entry point.
 
-The rule: a client waits for `serve` to start, and `serve` for the daemon, so these import only `server.shim`
+The rule: a client waits for `serve` to start, and `serve` for the daemon, so these import only `server.start`
 and `server.daemon.main`; the other commands may import anything.
 """
 
@@ -19,7 +19,7 @@ def main() -> None:
 def _run(argv: list[str]) -> int:
     words, config, alone = _plain(argv)
     if words == ["serve"]:
-        from mcpzip.server.shim import main as serve
+        from mcpzip.server.start import main as serve
 
         return serve(config, alone=alone)
     if words == ["daemon", "run"]:

@@ -53,6 +53,6 @@ def serve(
         return serve_http(config, HttpOptions(address, token_file, hosts, origins))
     if token_file or hosts or origins:
         raise click.UsageError("--token-file, --allow-host and --allow-origin go with --http.")
-    from mcpzip.server.shim import main
+    from mcpzip.server.start import main
 
     return main(config, alone=alone)

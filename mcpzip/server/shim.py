@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from mcpzip.server.early_handshake import EarlyHandshake, Unserved
 
-SWITCH = "MCPZIP_DAEMON"
-"""The environment variable that, set to ``off``, has `mcpzip serve` serve its client without a daemon."""
 ACCEPT_TIMEOUT = 5.0
 """Seconds in which a daemon that was there before has to accept a client. One that is suspended doesn't."""
 LOAD_TIMEOUT = 30.0
@@ -57,10 +55,8 @@ _FULL = 1 << 20
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def main(explicit_config: "str | None", *, alone: bool = False) -> int:
-    """`mcpzip serve` over stdio. alone: without a daemon. Returns the exit code."""
-    if alone or not local_socket.AVAILABLE or os.environ.get(SWITCH) == "off":
-        return _serve_alone(explicit_config)
+def main(explicit_config: "str | None") -> int:
+    """`mcpzip serve` over stdio, with a daemon if there can be one. Returns the exit code."""
     for number in range(3):
         open_if_closed(number)
     shim = Shim(config_path(explicit_config, os.environ), find_project(os.environ), explicit_config)
@@ -70,14 +66,11 @@ def main(explicit_config: "str | None", *, alone: bool = False) -> int:
         code = 0
     finally:
         shim.close()
-    return _serve_alone(explicit_config, shim) if code is None else code
+    if code is not None:
+        return code
+    from mcpzip.server.early_handshake import main as serve_alone
 
-
-def _serve_alone(explicit_config: "str | None", shim: "Shim | None" = None) -> int:
-    """Serves the client without a daemon. shim: what served it before. Returns the exit code."""
-    from mcpzip.server import early_handshake
-
-    return early_handshake.main(explicit_config, shim.unserved() if shim is not None else None)
+    return serve_alone(explicit_config, shim.unserved())
 
 
 class _Link:

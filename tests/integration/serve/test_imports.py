@@ -41,10 +41,15 @@ def imported(*modules: str) -> set[str]:
 
 
 def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
-    assert not HEAVY & imported("mcpzip.cli.main", "mcpzip.server.early_handshake")
+    assert not HEAVY & imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.early_handshake")
 
 
 def test_with_a_running_daemon_it_imports_nothing_that_only_others_need() -> None:
-    found = imported("mcpzip.cli.main", "mcpzip.server.shim")
+    found = imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.shim")
     alone = {"mcpzip.server.early_handshake", "mcpzip.server.handshake_cache"}
     assert not (HEAVY | alone | {"socket", "selectors"}) & found
+
+
+def test_without_a_daemon_it_imports_nothing_that_only_the_daemon_needs() -> None:
+    found = imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.early_handshake")
+    assert not {"mcpzip.server.shim", "mcpzip.server.session_record", "socket"} & found
