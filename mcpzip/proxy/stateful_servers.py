@@ -63,16 +63,30 @@ def is_stateful(command: str, args: Iterable[str]) -> bool:
     return False
 
 
+_FILES = (
+    *("py", "js", "mjs", "cjs", "ts", "mts", "cts", "sh", "rb", "php", "go", "lua", "jar", "csproj"),
+    *("json", "toml", "ya?ml", "ini", "cfg", "conf", "env", "txt", "db", "sqlite3?", "duckdb"),
+)
 _RELATIVE = re.compile(
-    r"(?:--?[\w-]+=)?(?:\.{1,2}(?:[\\/].*)?|[^\\/@:=-][^:=]*\.(?:py|js|mjs|cjs|ts|sh|jar|json|toml|ya?ml))",
+    rf"(?:--?[\w-]+=)?(?:\.{{1,2}}(?:[\\/:].*)?|\.env|[^\\/@:=-][^:=]*\.(?:{'|'.join(_FILES)}))",
     re.DOTALL,
 )
+_OF_A_PROJECT = {
+    **dict.fromkeys(("npm", "pnpm", "yarn"), ("run", "start", "exec")),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv", "cargo", "go", "dotnet"), ("run",)),
+    "docker": ("compose",),
+}
+"""Programs that, with one of these words first, run what the project in the working folder says."""
 
 
 def has_relative_path(command: str, args: Iterable[str]) -> bool:
     """Whether one of these words names a file or folder relative to the working folder, as far as its form
-    says so: ``.``, ``../data``, ``--root=.``, ``build/index.js``.
+    says so (``.``, ``../data``, ``--root=.``, ``build/index.js``, ``.:/work``), or they run a script of the
+    project there (``npm run mcp``).
     """
-    if re.match(r"\.{1,2}[\\/]", command):
+    words = list(args)
+    if re.match(r"(?![\\/~]|[A-Za-z]:)[^\\/]+[\\/]", command):
         return True
-    return any(_RELATIVE.fullmatch(word[:1000]) is not None for word in args)
+    if words and words[0] in _OF_A_PROJECT.get(re.split(r"[\\/]", command)[-1], ()):
+        return True
+    return any(_RELATIVE.fullmatch(word[:1000]) is not None for word in words)

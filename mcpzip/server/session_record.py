@@ -29,6 +29,8 @@ _HARMLESS_TOOLS = ("search_tools", "describe_tool", "proxy_status")
 _RESPONSE_HEAD = b'{"jsonrpc":"2.0","id":'
 _ERROR = -32603  # JSON-RPC 2.0, 5.1: internal error
 _MODERN = "io.modelcontextprotocol/protocolVersion"
+_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+"""The line that is replayed for it, whatever else was in the client's: a batch may hold calls."""
 _FIRST = (("initialize", None), ("notifications/initialized", None))
 """The settings that are replayed before all others, in this order."""
 _OPENINGS = ("server/discover", "tools/list")
@@ -194,7 +196,7 @@ class SessionRecord:
 
     def _client_line(self, line: bytes, end: int) -> None:
         try:
-            message = json.loads(line.decode())
+            message = _decode(line.decode())
         except (ValueError, RecursionError):
             return  # the daemon says so
         if isinstance(message, dict):
@@ -208,14 +210,14 @@ class SessionRecord:
         self, message: "dict[str, object]", line: bytes, kept: "bytes | None", end: int
     ) -> None:
         method, id = message.get("method"), message.get("id")
-        if isinstance(method, str) and isinstance(id, (str, int, float)):
+        if isinstance(method, str) and isinstance(id, (str, int, float)) and not isinstance(id, bool):
             request = OpenRequest(message, kept, end)
             self._kept += len(kept or b"")
             if (before := self._open.pop(_key(id), None)) is not None:
                 self._close(before)
             self._open[_key(id)] = request
         elif method == "notifications/initialized":
-            self._settings["notifications/initialized", None] = line.rstrip(b"\n")
+            self._settings["notifications/initialized", None] = _INITIALIZED
         elif method == "notifications/cancelled":
             params = message.get("params")
             if isinstance(params, dict) and (found := self._open.get(_key(params.get("requestId")))):
@@ -265,6 +267,14 @@ class SessionRecord:
             del self._open[_key(request.id)]
         if request.line is not None:
             self._kept -= len(request.line)
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(constant)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+"""Refuses NaN and Infinity, as the daemon does."""
 
 
 def _key(id: object) -> object:

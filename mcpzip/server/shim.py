@@ -75,17 +75,39 @@ def main(explicit_config: "str | None") -> int:
 
 class _Link:
     """A connection to a daemon. accept_until: when it has to have accepted the client (monotonic s), infinity
-    once it has. waiting: the bytes that it has not taken yet.
+    once it has. waiting: the bytes that it has not taken yet. held: what follows them once it has accepted
+    the client; a daemon that was suspended would otherwise process it after the client was served otherwise.
     """
 
-    def __init__(self, connection: local_socket.Connection, first: bytes, accept_until: float) -> None:
+    def __init__(
+        self, connection: local_socket.Connection, first: bytes, held: bytes, accept_until: float
+    ) -> None:
         connection.setblocking(False)
         self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
+        self.held = bytearray(held)
         self.half_closed = False
 
     @property
     def accepted(self) -> bool:
         return self.accept_until == math.inf
+
+    @property
+    def unsent(self) -> int:
+        """The bytes of the client that it has not taken yet, and before it has accepted the client, all."""
+        return len(self.waiting) + len(self.held)
+
+    def accept(self) -> None:
+        """It has accepted the client."""
+        self.accept_until = math.inf
+        self.waiting += self.held
+        self.held.clear()
+
+    def add(self, data: bytes) -> None:
+        """The client has sent ``data``."""
+        if self.accepted:
+            self.waiting += data
+        else:
+            self.held += data
 
     def send(self) -> None:
         """Sends what it takes."""
@@ -149,9 +171,11 @@ class Shim:
         self._look(lambda now: self._connector.begin(now))
         while not (self._alone or self._done):
             self._turn()
-        while self._to_client and select.select((), (1,), (), LEAVING)[1]:
+        while self._to_client and self._client_reads():
             self._write()
-        return None if self._alone else 0
+        if self._to_client:  # cut in the middle of a line: nothing may follow
+            return 0
+        return None if self._alone and not self._signalled else 0
 
     def close(self) -> None:
         """Closes what is open, and gives the signals back."""
@@ -178,7 +202,7 @@ class Shim:
     def _turn(self) -> None:
         """Waits until something happens, and handles it."""
         link, connector, probe = self._link, self._connector, self._probe
-        waiting = len(self._unsent) if link is None else len(link.waiting)
+        waiting = len(self._unsent) if link is None else link.unsent
         reads: list[int | local_socket.Connection] = [self._wakeup]
         writes: list[int | local_socket.Connection] = [1] if self._to_client else []
         if not self._ended and waiting < _FULL and not (self._early is not None and self._early.sated):
@@ -232,19 +256,36 @@ class Shim:
     # --- the client
 
     def _read_client(self) -> None:
-        data = os.read(0, _CHUNK)
+        try:
+            data = os.read(0, _CHUNK)
+        except OSError:  # a terminal or socket whose other end was lost
+            data = b""
         if not data:
             self._ended = True
         elif self._link is not None:
-            self._link.waiting += data
+            self._link.add(data)
             self._link.send()  # before taking note of it, so that the daemon waits for nothing
             self._record.client_sent(data)
-            self._expect(time.monotonic())
+            if self._probe_at == self._probe_until == math.inf:
+                self._expect(time.monotonic())
         elif self._early is not None:
             self._to_client += self._early.receive(data)
         else:
             self._unsent += data
             self._sleeps = False
+
+    def _client_reads(self) -> bool:
+        """Waits until the client takes what is left for it: `LEAVING` seconds if it leaves; else it may take
+        its time, because the session goes on after it.
+        """
+        leaves = self._done or self._signalled
+        readable, writable, _ = select.select(
+            () if leaves else (self._wakeup,), (1,), (), LEAVING if leaves else None
+        )
+        if readable:
+            os.read(self._wakeup, _CHUNK)
+            self._signalled = True
+        return bool(writable or readable)
 
     def _write(self) -> None:
         try:
@@ -285,7 +326,7 @@ class Shim:
             self._record.replay, os.environ, _folder(), continued=bool(self._losses)
         )
         self._record.client_sent(bytes(self._unsent))
-        self._link = _Link(connection, greeting + self._unsent, time.monotonic() + timeout)
+        self._link = _Link(connection, greeting, bytes(self._unsent), time.monotonic() + timeout)
         self._unsent.clear()
         self._link.send()
 
@@ -308,13 +349,14 @@ class Shim:
     def _noticed(self, link: _Link, name: bytes, value: object) -> None:
         said = value if isinstance(value, dict) else {}
         if name == protocol.ACCEPTED:
-            link.accept_until = math.inf
+            link.accept()
+            self._refusals = 0
             self._expect(time.monotonic())
             self._record.names_are_ours = said.get("names_are_ours") is not False
         elif name == protocol.REFUSED:
             self._lose(read=0, alone=True)
         elif name == protocol.WARNING and isinstance(value, str):
-            os.write(2, f"mcpzip: {value}\n".encode("utf-8", "replace"))
+            _print_warning(value)
         elif name == protocol.HANDOVER and isinstance(said.get("read"), int):
             newer = protocol.is_newer(str(said.get("to")))
             self._lose(
@@ -335,7 +377,7 @@ class Shim:
         """
         assert self._link is not None
         accepted = self._link.accepted
-        sent = max(0, self._record.end - len(self._link.waiting))
+        sent = max(0, self._record.end - self._link.unsent)
         self._link.connection.close()
         self._link = None
         self._end_probe()
@@ -369,6 +411,9 @@ class Shim:
             self._probe = self._connector.connect()
             if self._probe is not None:
                 self._probe.send(protocol.greeting("ping", {}))
+            elif not self._connector.can_be_asked:  # its socket was removed, and its connection lasts
+                self._expect(now)
+                return
         except OSError:
             pass
         self._probe_until = now + PROBE_TIMEOUT
@@ -379,6 +424,15 @@ class Shim:
         self._probe = None
         self._probe_until = math.inf
         self._expect(time.monotonic())
+
+
+def _print_warning(sentence: str) -> None:
+    """Writes it to stderr, unless nobody reads that."""
+    try:
+        if select.select((), (2,), (), 0)[1]:
+            os.write(2, f"mcpzip: {sentence}\n".encode("utf-8", "replace"))
+    except OSError:
+        pass
 
 
 def _note_signal(number: int, frame: "FrameType | None") -> None:

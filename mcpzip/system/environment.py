@@ -58,7 +58,8 @@ PER_TERMINAL = (
 """What differs between two terminals or clients of one user without a meaning for servers."""
 
 
-_NETWORK = (*PASSED_ON["proxies"], *PASSED_ON["certificates"])
+_NETWORK = (*PASSED_ON["proxies"], *PASSED_ON["certificates"], "DOCKER_*", "CONTAINER_HOST", "PODMAN_*")
+"""What says which machines a server talks to, and as whom."""
 
 
 def server_environment(

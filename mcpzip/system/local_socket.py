@@ -27,7 +27,8 @@ AVAILABLE = sys.platform != "win32" and hasattr(_socket, "AF_UNIX")
 """Whether this system has such sockets."""
 LONGEST_PATH = 100
 """Bytes of a socket's path that every system takes: Linux 107, macOS 103 (unix(7), unix(4))."""
-BACKLOG = 128
+BACKLOG = 1_024
+"""Connections that wait while a daemon is being loaded or is busy; the system may allow fewer."""
 
 
 def connect(path: str) -> "Connection | None":

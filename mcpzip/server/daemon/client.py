@@ -15,7 +15,7 @@ from mcpzip.server.session import Session
 from mcpzip.server.stdio import FINISH_TIMEOUT, FLUSH_TIMEOUT
 from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system.line_reader import read_lines_from
-from mcpzip.system.pipes import write_to
+from mcpzip.system.pipes import Reader, write_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class DaemonClient:
             first_id=first_id,
             folder=greeting.folder or None,
         )
+        self._reader: Reader | None = None
         self._processed = 0
         self._ended = asyncio.Event()
         self._handed_over = False
@@ -94,8 +95,8 @@ class DaemonClient:
     async def serve(self) -> None:
         """Serves it until it leaves, or `hand_over` or `end` was called."""
         await self._ended.wait()
-        patience = 0.0 if self._reader.hung_up() else FINISH_TIMEOUT
-        self._reader.close()
+        patience = 0.0 if self._reader is None or self._reader.hung_up() else FINISH_TIMEOUT
+        self.pause()
         self._output.close()
         if not self._handed_over:
             await self.session.finish(patience)
@@ -108,6 +109,8 @@ class DaemonClient:
     async def close(self) -> None:
         """Closes the connection, and ends what was kept for the client."""
         self.shared.warned.discard(self._warn)
+        self.pause()
+        self._output.close()
         self._writer.close()
         self._connection.close()
         await self.session.finish(0)
@@ -115,11 +118,15 @@ class DaemonClient:
 
     def pause(self) -> None:
         """Processes nothing more that it sends."""
-        self._reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
     def hand_over(self, to: str) -> None:
-        """Tells it to go on with another daemon. to: the version of that, "" for none as yet."""
-        self._writer.write(protocol.notice(protocol.HANDOVER, {"read": self._processed, "to": to}))
+        """Tells it to go on with another daemon, or to connect to this one again. to: the version of that, ""
+        for none as yet.
+        """
+        if not self._handed_over:
+            self._writer.write(protocol.notice(protocol.HANDOVER, {"read": self._processed, "to": to}))
         self._handed_over = True
         self._ended.set()
 

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 
-from mcpzip.config.paths import expand_home
+from mcpzip.config.paths import PROJECT_VARIABLE, expand_home, is_named
 from mcpzip.model import limits
 from mcpzip.server.daemon import protocol
 from mcpzip.system import local_socket
@@ -33,7 +33,7 @@ class Connector:
 
     def __init__(self, config: str, project: str, explicit_config: "str | None") -> None:
         """config, project: the paths of the files. explicit_config: the option of the command line."""
-        self._config, self._explicit = config, explicit_config
+        self._config, self._explicit, self._project = config, explicit_config, project
         self._path = protocol.socket_and_lock(config, project)[0]
         self.output = -1
         self.wake_at = math.inf
@@ -47,6 +47,11 @@ class Connector:
     def connect(self) -> "local_socket.Connection | None":
         """A connection to the daemon, if one listens now. Raises OSError."""
         return local_socket.connect(self._path)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether there is a socket at all at which a daemon may listen."""
+        return local_socket.identity(self._path) is not None
 
     def proceed(self, now: float) -> "local_socket.Connection | None":
         """A connection to the daemon; None if it is not there yet. Raises UnavailableError."""
@@ -74,9 +79,14 @@ class Connector:
     def _start(self, now: float) -> None:
         if not may_be_shared(self._config):
             raise UnavailableError("the config does not want a daemon")
-        named = [] if self._explicit is None else ["--config", self._config]
-        home = expand_home("~", os.environ)
-        self.output = start_detached([sys.executable, "-P", "-m", "mcpzip", "daemon", "run", *named], home)
+        # It runs in another folder, where relative paths and the search for a project mean something else.
+        named = ["--config", self._config] if is_named(self._explicit, os.environ) else []
+        project = os.path.dirname(self._project) if self._project else "off"
+        self.output = start_detached(
+            [sys.executable, "-P", "-m", "mcpzip", "daemon", "run", *named],
+            expand_home("~", os.environ),
+            {**os.environ, PROJECT_VARIABLE: project},
+        )
         make_nonblocking(self.output)
         self._give_up_at = self.wake_at = now + START_TIMEOUT
 

@@ -9,13 +9,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from mcpzip import __version__
 from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.client import DaemonClient, Greeting
 from mcpzip.server.daemon.commands import COMMANDS
-from mcpzip.server.daemon.proxies import SharedProxies
+from mcpzip.server.daemon.proxies import SharedProxies, SharedProxy
 from mcpzip.server.daemon.report import DaemonReport, daemon_report
 from mcpzip.server.http.serve import listen_http
 from mcpzip.server.http.server import HttpServer
@@ -69,7 +70,7 @@ class Daemon:
         self._done = asyncio.Event()
         stop_on_signals(self._done)
         raise_descriptor_limit(limits.DAEMON_CLIENTS)
-        self.proxies = SharedProxies(self.prepared, os.environ)
+        self.proxies = SharedProxies(self.prepared, os.environ, self._edited)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._listening.fileno(), self._accept)
         self._wait_for_clients()
@@ -151,7 +152,11 @@ class Daemon:
                 shared = await self.proxies.acquire(greeting.environment, greeting.folder or None)
             except ConfigError as error:
                 note("warning", "", "daemon", f"a client is served without the daemon: {error}")
-        if shared is None or self._closing or not shared.proxy.config.shared:
+        if self._closing or self._done.is_set():  # it finds another daemon, once the connection is closed
+            if shared is not None:
+                self.proxies.release(shared)
+            return
+        if shared is None or not shared.proxy.config.shared:
             if shared is not None:
                 self.proxies.release(shared)
             await _send(connection, protocol.notice(protocol.REFUSED))
@@ -173,6 +178,25 @@ class Daemon:
             await client.close()
             self.proxies.release(shared)
             self._wait_for_clients()
+            if not shared.users:
+                asyncio.get_running_loop().call_later(self.idle_time, self._close_unused)
+
+    def _edited(self, shared: SharedProxy) -> None:
+        """The config of ``shared`` was edited: clients in whose environment it means something else now, as
+        it refers to more variables, go on with another proxy.
+        """
+        for client in self.clients:
+            if client.shared is shared and not shared.fits(client.greeting.environment):
+                client.pause()
+                task = asyncio.create_task(self._move(client), name="move-client")
+                self._welcoming.add(task)
+                task.add_done_callback(self._welcoming.discard)
+
+    async def _move(self, client: DaemonClient) -> None:
+        until = asyncio.get_running_loop().time() + FINISH_TIMEOUT
+        while client.session.busy and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - as below
+            await asyncio.sleep(_LOOK / 5)
+        client.hand_over(__version__)
 
     # --- commands
 
@@ -243,6 +267,15 @@ class Daemon:
         if not self.clients:
             note("info", "", "daemon", "no client is left")
             self._done.set()
+
+    def _close_unused(self) -> None:
+        """Ends the servers of environments that no client has had for a while."""
+        if not self._done.is_set():
+            closing = self.proxies.close_unused(asyncio.get_running_loop().time(), self.idle_time)
+            task = asyncio.create_task(closing, name="close-unused")
+            self._welcoming.add(task)
+            task.add_done_callback(self._welcoming.discard)
+            task.add_done_callback(retrieve_exception)
 
     def _stop_listening(self) -> None:
         """From now on processes that connect find no daemon, and start another, which waits for our end."""

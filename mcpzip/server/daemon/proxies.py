@@ -29,8 +29,16 @@ class SharedProxy:
     left (monotonic s). warned: what tells each client of a warning.
     """
 
-    def __init__(self, prepared: Prepared, environment: Mapping[str, str], folder: str | None) -> None:
-        """folder: the working folder of the first client."""
+    def __init__(
+        self,
+        prepared: Prepared,
+        environment: Mapping[str, str],
+        folder: str | None,
+        edited: "Callable[[SharedProxy], None]",
+    ) -> None:
+        """folder: the working folder of the first client. edited: called when an edit of the config is in
+        use, after which `fits` may say something else.
+        """
         self.prepared, self.environment = prepared, environment
         self.warned: set[Callable[[str], None]] = set()
         self.proxy = Proxy(prepared.config, prepared.catalog, self._warn, environment)
@@ -38,6 +46,7 @@ class SharedProxy:
         self.users = 0
         self.unused_at = asyncio.get_running_loop().time()
         self._folder, self._stamp = folder, prepared.stamp
+        self._tell_edited = edited
         self._has_begun = False
         self._stack = AsyncExitStack()
 
@@ -79,6 +88,7 @@ class SharedProxy:
         config = self.prepared.config
         self._stamp = None if config.project else handshake_cache.stamp_of(data, config.path)
         self._write_handshake_cache()
+        self._tell_edited(self)
 
     def _write_handshake_cache(self) -> None:
         write_handshake_cache(self.prepared, self.endpoint, self._stamp)
@@ -87,8 +97,11 @@ class SharedProxy:
 class SharedProxies:
     """The proxies of a daemon."""
 
-    def __init__(self, first: Prepared, environment: Mapping[str, str]) -> None:
-        """first: of the daemon's own environment, ``environment``."""
+    def __init__(
+        self, first: Prepared, environment: Mapping[str, str], edited: Callable[[SharedProxy], None]
+    ) -> None:
+        """first: of the daemon's own environment, ``environment``. edited: see `SharedProxy`."""
+        self._edited = edited
         self._first: Prepared | None = first
         self._config = first.config
         self._project = first.project
@@ -129,6 +142,16 @@ class SharedProxies:
                 self._proxies.remove(proxy)
                 await proxy.close()
 
+    async def _close_one_unused(self) -> bool:
+        """Closes the one that has been without clients for longest. Returns whether there was any."""
+        unused = [proxy for proxy in self._proxies if not proxy.users]
+        if not unused:
+            return False
+        oldest = min(unused, key=lambda proxy: proxy.unused_at)
+        self._proxies.remove(oldest)
+        await oldest.close()
+        return True
+
     async def close(self) -> None:
         """Closes all."""
         proxies, self._proxies = self._proxies, []
@@ -141,11 +164,11 @@ class SharedProxies:
         ):
             self._first = None
         else:
-            if len(self._proxies) >= ENVIRONMENTS:
+            if len(self._proxies) >= ENVIRONMENTS and not await self._close_one_unused():
                 return None
             again = partial(prepare, self._config.path, self._project, required=False, env=environment)
             prepared = await in_thread(again, "prepare")
-        made = SharedProxy(prepared, environment, folder)
+        made = SharedProxy(prepared, environment, folder, self._edited)
         self._proxies.append(made)
         await made.start()
         return made

@@ -212,3 +212,28 @@ def test_nothing_raises(data: bytes) -> None:
     record.daemon_sent(data + b"\n")
     record.daemon_sent(b'{"jsonrpc":"2.0","id":' + data + b"\n")
     record.lost(record.end)
+
+
+def test_a_call_in_a_batch_with_the_initialized_notification_is_not_replayed() -> None:
+    record = SessionRecord()
+    initialized = line(method="notifications/initialized")
+    record.client_sent(request(1, "initialize", INITIALIZE))
+    record.daemon_sent(line(id=1, result={}))
+    record.client_sent(b"[%b,%b]\n" % (initialized.strip(), call(2).strip()))
+    record.daemon_sent(b"[%b]\n" % line(id=2, result={}).strip())
+    assert [each.get("method") for each in messages(record.replay)] == [
+        "initialize",
+        "notifications/initialized",
+    ]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"x":NaN}}\n', call(True)],
+)
+def test_a_request_that_is_refused_without_its_id_is_not_waited_for(refused: bytes) -> None:
+    record = SessionRecord()
+    record.client_sent(refused)
+    record.daemon_sent(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}\n')
+    assert not record.waits
+    assert record.lost(record.end).to_client == b""

@@ -99,6 +99,7 @@ def test_what_makes_two_environments_differ() -> None:
     assert key() != key(TOKEN="b")
     assert key() != key(UNSET="")
     assert key() != key(HTTPS_PROXY="q")
+    assert key() != key(DOCKER_HOST="ssh://other")
     assert key(("AWS_*",)) != key(("AWS_*",), AWS_PROFILE="y")
     assert key(("*",)) == key(("*",), TERM_SESSION_ID="2")
     assert key(("*",)) != key(("*",), PATH="/usr/bin")

@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +27,7 @@ def test_who_connects_is_heard(place: Path) -> None:
         assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
         connection = local_socket.connect(str(place))
         assert connection is not None
-        with connection:
+        with closing(connection):
             other, _ = listening.accept()
             with other:
                 local_socket.check_peer(other)
@@ -83,7 +84,7 @@ def test_what_belongs_to_another_user_is_refused(
             assert connection is not None
             accepted, _ = listening.accept()
             monkeypatch.setattr(os, "geteuid", lambda: other)
-            with connection, accepted, pytest.raises(PermissionError, match="another user"):
+            with closing(connection), accepted, pytest.raises(PermissionError, match="another user"):
                 local_socket.check_peer(accepted)
             return
         if os.geteuid() != 0:
