@@ -6,7 +6,7 @@ import select
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_one_that_connects_while_the_daemon_ends_finds_the_next(home: Home, tmp_
         until(lambda: home.calls("wait"))
         late = local_socket.connect(home.socket)
         assert late is not None
-        with late:
+        with closing(late):
             late.setblocking(True)
             late.settimeout(PATIENCE)
             home.ask("ping")  # it has accepted `late` by now
