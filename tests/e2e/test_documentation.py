@@ -55,7 +55,8 @@ def environment(isolated: Path, mcpzip: str) -> dict[str, str]:
     servers = {
         name: {"command": sys.executable, "args": ["-m", "mcpzip_fakes", name]} for name in DEMO_SERVERS
     }
-    config.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    # The SDK's client passes no MCPZIP_DAEMON on, and a daemon would stay for five minutes.
+    config.write_text(json.dumps({"mcpServers": servers, "daemon": {"idle_minutes": 0}}), "utf-8")
     return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
 
 

@@ -68,7 +68,8 @@ class RealWorld:
     @property
     def environment(self) -> dict[str, str]:
         """What mcpzip is started in: a home of its own and no more than it needs."""
-        kept = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT", "TEMP", "TMP") if key in os.environ}
+        wanted = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "MCPZIP_DAEMON")
+        kept = {key: os.environ[key] for key in wanted if key in os.environ}
         return {**kept, "HOME": str(self.home), "USERPROFILE": str(self.home)}
 
     def restore(self) -> None:
