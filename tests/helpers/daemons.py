@@ -111,7 +111,7 @@ class Home:
             variables["PYTHONPATH"] = os.pathsep.join([str(path), str(ROOT)])
         argv = command("serve", *words, "--config", str(self.config))
         if constants is not None:
-            argv = [sys.executable, "-c", _with_constants(constants, str(self.config))]
+            argv = [sys.executable, "-c", with_constants(constants, str(self.config))]
         with (self.folder / "stderr.log").open("ab") as errors:
             process = subprocess.Popen(
                 argv,
@@ -231,7 +231,7 @@ def listen_as_nobody(path: str) -> None:
     left.close()
 
 
-def _with_constants(constants: Json, config: str) -> str:
+def with_constants(constants: Json, config: str) -> str:
     """The program of a `mcpzip serve` with other constants."""
     lines = ["from mcpzip.server import shim"]
     lines += [f"shim.{name} = {value!r}" for name, value in constants.items()]

@@ -5,13 +5,14 @@ import os
 import select
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.daemons import Home, daemon_home, said
+from helpers.daemons import Home, daemon_home, said, with_constants
 from helpers.driver import INITIALIZE, PATIENCE, Client, command, encoded, ended, environment, until
 
 from mcpzip.server.daemon import protocol
@@ -53,9 +54,10 @@ def test_agents_in_one_project_share_its_daemon(home: Home, monkeypatch: pytest.
 
 def test_a_relative_path_of_the_config_means_the_same_to_the_daemon(home: Home) -> None:
     named = {"MCPZIP_CONFIG": home.config.name}
-    with started(home, env=named, cwd=home.config.parent) as one, home.serving() as other:
-        assert said(one.begin())["pid"] == said(other)["pid"]
+    with started(home, env=named, cwd=home.config.parent) as client:
+        assert said(client.begin())
         assert home.pid is not None
+        assert pids(home) == [client.process.pid]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="descriptors are passed on only there")
@@ -88,6 +90,7 @@ def test_an_agent_that_ignores_the_end_of_its_children_has_a_daemon_too(home: Ho
     with ended(process):
         assert said(Client(process).begin())
         assert home.pid is not None
+        assert pids(home) == [process.pid]
 
 
 def test_a_warning_ends_no_session_whose_stderr_is_closed(home: Home) -> None:
@@ -197,3 +200,34 @@ def test_a_long_call_outlasts_the_socket_of_its_daemon(home: Home, tmp_path: Pat
         assert pid is not None
         os.kill(pid, signal.SIGTERM)
         home.wait_for_end()
+
+
+def test_a_client_that_reads_late_gets_whole_lines_when_it_is_served_alone(home: Home) -> None:
+    words = with_constants({"LOSSES": 1, "LEAVING": 0.0}, str(home.config))
+    process = subprocess.Popen(
+        [sys.executable, "-c", words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        bufsize=0,
+    )
+    with ended(process):
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(
+            encoded({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE})
+        )
+        for number in range(1, 21):
+            arguments = {"name": "up__say", "arguments": {"x": "y" * 40_000}}
+            params = {"name": "execute_tool", "arguments": arguments}
+            process.stdin.write(
+                encoded({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+            )
+        until(lambda: len(home.calls("say")) == 20)
+        home.kill()
+        client = Client(process)  # which reads from now on
+        assert client.answer(20).message["id"] == 20
+        client.write(encoded({"jsonrpc": "2.0", "id": 99, "method": "ping"}))
+        assert client.answer(99).result == {}
+        heard = [json.loads(line).get("id") for line in client.heard]
+        assert set(range(21)) <= set(heard)

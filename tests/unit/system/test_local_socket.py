@@ -3,8 +3,9 @@
 import os
 import socket
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -128,3 +129,12 @@ def test_a_lock_is_no_link(place: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         local_socket.take_lock(str(path))
     assert not (place.parent.parent / "victim").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow fewer")
+def test_many_can_wait_until_it_accepts(place: Path) -> None:
+    with local_socket.listen(str(place)), ExitStack() as stack:
+        for _ in range(300):
+            connection = local_socket.connect(str(place))
+            assert connection is not None
+            stack.callback(connection.close)
