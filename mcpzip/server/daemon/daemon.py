@@ -32,6 +32,8 @@ from mcpzip.system.tasks import retrieve_exception
 
 GREETING_TIMEOUT = 10.0
 """Seconds in which a process that connects has to say what it wants."""
+ACCEPT_PAUSE = 0.5
+"""Seconds without new connections after one could not be taken."""
 FIRST_CLIENT = 10.0
 """Seconds that a daemon waits for its first client, however short ``daemon.idle_minutes`` is."""
 _LOOK = 0.05
@@ -116,13 +118,22 @@ class Daemon:
         while True:
             try:
                 connection, _ = self._listening.accept()
-            except OSError:  # there is no more
+            except BlockingIOError:  # there is no more
+                return
+            except OSError:  # there are no descriptors left: the event loop would ask again and again
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._listening.fileno())
+                loop.call_later(ACCEPT_PAUSE, self._accept_again)
                 return
             connection.setblocking(False)
             task = asyncio.create_task(self._welcome(connection), name="daemon-client")
             self._welcoming.add(task)
             task.add_done_callback(self._welcoming.discard)
             task.add_done_callback(retrieve_exception)
+
+    def _accept_again(self) -> None:
+        if not self._closing:
+            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
 
     async def _welcome(self, connection: socket.socket) -> None:
         try:

@@ -90,4 +90,4 @@ def is_newer(version: str) -> bool:
 
 def _numbers(version: str) -> "tuple[int, ...]":
     """Orders versions by their numbers (semver.org). A part that is no number counts as 0."""
-    return tuple(int(part) if part.isdigit() and len(part) < 10 else 0 for part in version.split(".")[:4])
+    return tuple(int(part) if part.isdecimal() and len(part) < 10 else 0 for part in version.split(".")[:4])
