@@ -85,7 +85,7 @@ class _Link:
         connection.setblocking(False)
         self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
         self.held = bytearray(held)
-        self.half_closed = False
+        self.half_closed = self.broken = False
 
     @property
     def accepted(self) -> bool:
@@ -115,8 +115,8 @@ class _Link:
             del self.waiting[: self.connection.send(self.waiting)]
         except BlockingIOError:
             pass
-        except OSError:  # it has ended; what it said last is still to be read
-            self.waiting.clear()
+        except OSError:  # it has ended, without these bytes; what it said last is still to be read
+            self.broken = True
 
     def receive(self) -> "bytes | None":
         """What it says; b"" at the end, None for nothing."""
@@ -209,7 +209,7 @@ class Shim:
             reads.append(0)
         if link is not None and len(self._to_client) < _FULL:
             reads.append(link.connection)
-        if link is not None and link.waiting:
+        if link is not None and link.waiting and not link.broken:
             writes.append(link.connection)
         if connector.output >= 0:
             reads.append(connector.output)

@@ -32,7 +32,9 @@ class Serve:
         """A client in ``mode``, which asks ``person`` what it is asked. more: further ``mcpServers``."""
         entries = {server.name: server.config for server in servers} | more
         self._config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
-        params = StdioServerParameters(command=self._command, args=["serve", "--config", str(self._config)])
+        params = StdioServerParameters(
+            command=self._command, args=["serve", "--no-daemon", "--config", str(self._config)]
+        )
         callbacks = person.callbacks if person else {}
         async with asyncio.timeout(60), Client(params, mode=mode, **callbacks) as client:  # type: ignore[arg-type]
             yield client

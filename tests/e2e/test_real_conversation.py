@@ -120,7 +120,7 @@ def direct(entry: Json) -> Json:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_over_stdio_it_is_the_same(direct: Json, config: Path, mcpzip: str, mode: str) -> None:
-    target = StdioServerParameters(command=mcpzip, args=["serve", "--config", str(config)])
+    target = StdioServerParameters(command=mcpzip, args=["serve", "--no-daemon", "--config", str(config)])
     async with visiting(target, mode) as visitor:
         assert_equal(await everything_it_has(visitor), direct)
 

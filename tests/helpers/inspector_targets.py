@@ -83,7 +83,7 @@ def refereed(mcpzip: str, folder: Path) -> Iterator[Referee]:
         config.write_text(json.dumps({"mcpServers": {"shop": entry}}), "utf-8")
         with listening(mcpzip, config, TOKEN) as url:
             ours = {"roots": [ROOT], "modernLogLevel": "info"}
-            stdio = {"command": mcpzip, "args": ["serve", "--config", str(config)]}
+            stdio = {"command": mcpzip, "args": ["serve", "--no-daemon", "--config", str(config)]}
             http = {"type": "streamable-http", "url": url}
             known_to_it = {
                 "stdio": {**stdio, **ours},

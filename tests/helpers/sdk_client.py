@@ -86,7 +86,7 @@ async def talking(
     config = write_config(folder, *fakes, **keys)
     async with asyncio.timeout(2 * PATIENCE):
         if transport == "stdio":
-            argv = ["-m", "mcpzip", "serve", "--config", str(config)]
+            argv = ["-m", "mcpzip", "serve", "--no-daemon", "--config", str(config)]
             env = {"PYTHONPATH": str(ROOT), "HOME": str(folder)}
             async with client_of(
                 StdioServerParameters(command=sys.executable, args=argv, env=env), mode, level

@@ -74,6 +74,19 @@ def test_what_the_client_agreed_and_set_goes_on(home: Home) -> None:
         assert len([line for line in client.heard if b'"protocolVersion"' in line]) <= 2
 
 
+def test_a_call_that_a_dead_daemon_did_not_take_is_made_by_the_next(home: Home) -> None:
+    """It was told to have perhaps run, because what could not be sent counted as sent."""
+    with home.serving() as client:
+        for _ in range(2):
+            said(client)
+            client.process.send_signal(signal.SIGSTOP)
+            home.kill()
+            call = client.send_call("up__say", {"late": True})
+            client.process.send_signal(signal.SIGCONT)
+            assert not client.answer(call).failed
+        assert len([call for call in home.calls("say") if call.get("late")]) == 2
+
+
 def test_after_too_many_losses_it_serves_alone(home: Home) -> None:
     with home.serving(constants={"LOSSES": 2}) as client:
         said(client)
