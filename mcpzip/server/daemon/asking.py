@@ -1,5 +1,6 @@
 """Commands that ask a running daemon something. They block."""
 
+import select
 import time
 from contextlib import closing
 
@@ -45,7 +46,9 @@ def ask(config: str, project: str, kind: str, **said: object) -> object:
 
 
 def wait_for_end(config: str, project: str) -> bool:
-    """Waits until no daemon runs, `TIMEOUT` seconds at most. Returns whether none does."""
+    """Waits until no daemon takes connections, `TIMEOUT` seconds at most. Returns whether none does. Its
+    servers may still be ending then; the next daemon waits for that.
+    """
     until = time.monotonic() + TIMEOUT
     while (connection := _connect(config, project)) is not None:
         connection.close()
@@ -60,7 +63,8 @@ def start(config: str, project: str, explicit_config: str | None) -> None:
     connector = Connector(config, project, explicit_config)
     try:
         while (connection := connector.proceed(time.monotonic())) is None:
-            time.sleep(_LOOK)
+            news = [connector.output] if connector.output >= 0 else []
+            select.select(news, (), (), max(0.0, connector.wake_at - time.monotonic()))
         connection.close()
     finally:
         connector.close()

@@ -1,0 +1,480 @@
+"""Faults for `mcpzip doctor`: each prepares one, and says what its finding has to say and what fixes it."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from helpers.driver import ROOT, Json, scripted
+
+from mcpzip.catalog import Catalog, snapshot
+from mcpzip.catalog.catalog import ServerRecord
+from mcpzip.cli.commands import run
+from mcpzip.config import load
+from mcpzip.config.paths import snapshot_path
+from mcpzip.doctor import client_checks
+from mcpzip.doctor.file_checks import LEAST_ROOM
+from mcpzip.model.entry import Entry
+
+GOOD = {"command": sys.executable, "args": ["-c", "pass"]}
+TOKEN = "tk-7f3b9a1c5d2e8f60"
+posix_only = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes, users or shebangs")
+
+
+@dataclass
+class Place:
+    """A home with a config. patch: undone after the test."""
+
+    home: Path
+    config: Path
+    patch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def write(self, servers: Json, **more: object) -> None:
+        self.config.write_text(json.dumps({"mcpServers": servers, **more}))
+
+    def edit(self, **changes: object) -> None:
+        """Changes the only server's entry; None removes a key."""
+        document = json.loads(self.config.read_text())
+        ((name, entry),) = document["mcpServers"].items()
+        entry = {key: value for key, value in {**entry, **changes}.items() if value is not None}
+        self.config.write_text(json.dumps({**document, "mcpServers": {name: entry}}))
+
+    def client(self, servers: Json, name: str = ".claude.json") -> Path:
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"mcpServers": servers}))
+        return path
+
+    def known(self, *tools: Json, **record: object) -> None:
+        """Stores ``tools`` of each server, as if they had been listed."""
+        records = {}
+        for name, server in load(str(self.config), os.environ).servers.items():
+            entries = tuple(Entry.parse(name, json.dumps(tool).encode()) for tool in tools)
+            values = {"fetched_at": time.time(), "fingerprint": server.fingerprint, **record}
+            records[name] = ServerRecord(name, entries, **values)
+        path = snapshot_path(str(self.config))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        snapshot.save(path, str(self.config), Catalog(records))
+
+    def doctor(self, *words: str) -> list[Json]:
+        code = run(["doctor", "--json", *words])
+        found: list[Json] = json.loads(self.capsys.readouterr().out)["findings"]
+        assert code == (1 if any(finding["level"] == "error" for finding in found) else 0)
+        return found
+
+    def shell(self, command: str) -> None:
+        done = subprocess.run(
+            command,
+            shell=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, (command, done.stderr)
+
+
+@pytest.fixture
+def place(isolated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
+    config = isolated / ".config" / "compressed-mcp-proxy" / "config.json"
+    config.parent.mkdir(parents=True)
+    tools = isolated / "bin"
+    tools.mkdir()
+    (tools / "mcpzip").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mcpzip "$@"\n')
+    (tools / "mcpzip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MCPZIP_PROJECT", "off")
+    monkeypatch.setattr(client_checks, "SETTLED", 0.0)
+    monkeypatch.setattr(client_checks, "find_left", list)  # another test may have killed a mcpzip
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    return Place(isolated, config, monkeypatch, capsys)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """check: the finding that is expected. prepare: makes the fault. mend: does what the finding says; None
+    runs its command. words: options of the command.
+    """
+
+    check: str
+    prepare: Callable[[Place], object]
+    mend: Callable[[Place, Json], object] | None = None
+    says: str = ""
+    words: tuple[str, ...] = ("--offline",)
+
+
+def unset(name: str) -> Callable[[Place, Json], object]:
+    """Follows "unset NAME"."""
+
+    def follow(place: Place, finding: Json) -> None:
+        assert finding["command"] == f"unset {name}"
+        place.patch.delenv(name)
+
+    return follow
+
+
+def set_to(name: str, value: str) -> Callable[[Place, Json], object]:
+    """Follows "export NAME=…"."""
+
+    def follow(place: Place, finding: Json) -> None:
+        assert finding["command"].startswith(f"export {name}=")
+        place.patch.setenv(name, value)
+
+    return follow
+
+
+def rewrite(servers: Json, **more: object) -> Callable[[Place, Json], object]:
+    """Edits the config, as the finding says."""
+    return lambda place, finding: place.write(servers, **more)
+
+
+def script(place: Place, name: str, text: str, mode: int = 0o755) -> str:
+    path = place.home / name
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def old_node(place: Place, version: str) -> None:
+    script(place, "bin/node", f"#!/bin/sh\necho v{version}\n")
+
+
+def greets(place: Place) -> Json:
+    """A server that answers, with no tools."""
+    return scripted(
+        'if method == "server/discover": refuse()\n'
+        'elif method == "initialize": greet()\n'
+        'elif method == "tools/list": answer({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]})'
+    )
+
+
+def leftover(place: Place) -> None:
+    if not place.config.exists():
+        place.write({"a": GOOD})
+    draft = place.config.parent / ".config.json.0123456789ab.tmp"
+    draft.write_text("x")
+    os.utime(draft, (1, 1))
+
+
+def sign_in(place: Place) -> None:
+    place.write({"a": GOOD})
+    folder = place.config.parent / "auth"
+    folder.mkdir(mode=0o755)
+    (folder / f"{'0' * 32}.json").write_text("{}")
+    (folder / f"{'0' * 32}.json").chmod(0o644)
+
+
+def full_disk(place: Place) -> None:
+    place.write({"a": GOOD})
+    usage = shutil.disk_usage(place.home)
+    place.patch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=LEAST_ROOM - 1))
+
+
+def free_space(place: Place, finding: Json) -> None:
+    usage = shutil._ntuple_diskusage(10**12, 0, 10**12)  # type: ignore[attr-defined]
+    place.patch.setattr(shutil, "disk_usage", lambda path: usage)
+
+
+def hide_module(place: Place, name: str) -> None:
+    from mcpzip.doctor import client_checks
+
+    real = client_checks.find_spec
+    place.patch.setattr(client_checks, "find_spec", lambda wanted: None if wanted == name else real(wanted))
+
+
+def install_module(place: Place, finding: Json) -> None:
+    from importlib.util import find_spec
+
+    from mcpzip.doctor import client_checks
+
+    assert finding["command"].startswith("pip install 'mcpzip[")
+    place.patch.setattr(client_checks, "find_spec", find_spec)
+
+
+LONG = "a_tool_with_a_name_that_is_longer_than_some_clients_of_mcp_accept"
+BIG = {"name": "big", "description": "x" * 30_000, "inputSchema": {"type": "object"}}
+
+FAULTS = [
+    Fault("config.missing", lambda place: None, rewrite({"a": GOOD}), "no config yet"),
+    Fault("config.unusable", lambda place: place.config.write_text("{,"), rewrite({"a": GOOD}), "not JSON"),
+    Fault("config.unusable", lambda place: place.write([]), rewrite({"a": GOOD}), "mcpServers"),
+    Fault(
+        "config.warning", lambda place: place.write({"a": {**GOOD, "arg": 1}}), rewrite({"a": GOOD}), "args"
+    ),
+    Fault("config.warning", lambda place: place.write({}), rewrite({"a": GOOD}), "no servers"),
+    Fault("config.warning", lambda place: place.write({"a b": GOOD}), rewrite({"a": GOOD}), "rename it"),
+    Fault(
+        "config.variable",
+        lambda place: place.write({"a": {**GOOD, "env": {"T": "${MY_TOKEN}"}}}),
+        set_to("MY_TOKEN", "x"),
+        "MY_TOKEN",
+    ),
+    Fault("config.server", lambda place: place.write({"a": {"type": "tcp"}}), rewrite({"a": GOOD}), "type"),
+    Fault("config.server", lambda place: place.write({"a": {"url": "x"}}), rewrite({"a": GOOD}), "address"),
+    Fault(
+        "config.permissions",
+        lambda place: (
+            place.write({"a": {**GOOD, "env": {"API_TOKEN": TOKEN}}}),
+            place.config.chmod(0o644),
+        ),
+    ),
+    Fault(
+        "environment.proxy",
+        lambda place: (place.write({"a": GOOD}), place.patch.setenv("HTTPS_PROXY", "proxy example:80a")),
+        unset("HTTPS_PROXY"),
+        "HTTPS_PROXY",
+    ),
+    Fault(
+        "environment.no-proxy",
+        lambda place: (
+            place.write({"a": {"url": "http://127.0.0.1:9/mcp"}}),
+            place.patch.setenv("HTTP_PROXY", "http://proxy.example:80"),
+        ),
+        set_to("NO_PROXY", "localhost,127.0.0.1"),
+    ),
+    Fault(
+        "environment.no-proxy",
+        lambda place: (
+            place.write({"a": {**GOOD, "env": {"API": "http://[::1]:9/x", "OTHER": "http://localhost:1"}}}),
+            place.patch.setenv("HTTP_PROXY", "http://proxy.example:80"),
+            place.patch.setenv("NO_PROXY", "::1, mylocalhost"),
+        ),
+        set_to("NO_PROXY", "::1,mylocalhost,localhost,127.0.0.1"),
+        "export NO_PROXY=::1,mylocalhost,localhost,127.0.0.1",
+    ),
+    Fault(
+        "environment.private-hosts",
+        lambda place: (
+            place.write({"a": {"url": "https://wiki.corp.internal/mcp"}, "b": {"url": "http://10.1.2.3/"}}),
+            place.patch.setenv("HTTPS_PROXY", "http://proxy.example:80"),
+            place.patch.setenv("NO_PROXY", "10.1.2.3"),
+        ),
+        set_to("NO_PROXY", "10.1.2.3,.corp.internal"),
+        "wiki.corp.internal: a",
+    ),
+    Fault(
+        "environment.certificates",
+        lambda place: (place.write({"a": GOOD}), place.patch.setenv("NODE_EXTRA_CA_CERTS", "/no/such.pem")),
+        unset("NODE_EXTRA_CA_CERTS"),
+        "/no/such.pem",
+    ),
+    Fault(
+        "environment.proxy",
+        lambda place: (place.write({"a": GOOD}), place.patch.setenv("ALL_PROXY", "socks4://proxy.example:1")),
+        unset("ALL_PROXY"),
+    ),
+    Fault(
+        "environment.certificates",
+        lambda place: (
+            place.write({"a": GOOD}),
+            place.patch.setenv("SSL_CERT_FILE", script(place, "ca.pem", "nothing", 0o644)),
+        ),
+        unset("SSL_CERT_FILE"),
+        "without certificates",
+    ),
+    Fault(
+        "clients.config",
+        lambda place: (
+            place.write({"a": GOOD}),
+            place.client({"zip": {"command": "mcpzip", "args": ["serve", "--config", "/no/such.json"]}}),
+        ),
+        lambda place, finding: place.client({"zip": {"command": "mcpzip", "args": ["serve"]}}),
+        "/no/such.json",
+    ),
+    Fault(
+        "tools.schema",
+        lambda place: (place.write({"a": greets(place)}), place.known({"name": "a", "inputSchema": []})),
+        lambda place, finding: place.known({"name": "a", "inputSchema": {"type": "object"}}),
+    ),
+    Fault(
+        "commands.missing",
+        lambda place: place.write({"a": {"command": "no-such-program"}}),
+        rewrite({"a": GOOD}),
+        "whole path",
+    ),
+    Fault(
+        "commands.missing",
+        lambda place: place.write({"a": {"command": "uvx", "env": {"PATH": "/nowhere"}}}),
+        rewrite({"a": GOOD}),
+        "https://docs.astral.sh/uv",
+    ),
+    Fault(
+        "commands.spaces",
+        lambda place: place.write({"a": {"command": f"{sys.executable} -c pass"}}),
+        rewrite({"a": GOOD}),
+        '"args"',
+    ),
+    Fault(
+        "commands.not-executable",
+        lambda place: place.write({"a": {"command": script(place, "server", "#!/bin/sh\n", 0o644)}}),
+        says="not executable",
+    ),
+    Fault("commands.folder", lambda place: place.write({"a": {**GOOD, "cwd": str(place.home / "no")}})),
+    Fault(
+        "commands.node",
+        lambda place: (old_node(place, "16.20.2"), place.write({"a": {"command": "node"}})),
+        lambda place, finding: old_node(place, "22.1.0"),
+        "Node.js 16",
+    ),
+    Fault(
+        "servers.failing",
+        lambda place: place.write(
+            {"a": {"command": "sh", "args": ["-c", "echo 'Error: NEEDS_IT is not set' >&2; exit 1"]}}
+        ),
+        lambda place, finding: place.write({"a": greets(place)}),
+        "Error: NEEDS_IT is not set",
+        (),
+    ),
+    Fault(
+        "servers.failing",
+        lambda place: place.write({"a": {"url": "http://127.0.0.1:9/mcp"}}),
+        lambda place, finding: place.write({"a": greets(place)}),
+        "nothing accepts connections",
+        (),
+    ),
+    Fault(
+        "servers.slow",
+        lambda place: (
+            place.write({"a": greets(place)}),
+            place.patch.setattr("mcpzip.doctor.server_checks.SLOW", 0.0),
+        ),
+        lambda place, finding: place.patch.setattr("mcpzip.doctor.server_checks.SLOW", 60.0),
+        "to start and list its tools",
+        (),
+    ),
+    Fault(
+        "tools.old",
+        lambda place: (
+            place.write({"a": greets(place)}),
+            place.known({"name": "a", "inputSchema": {}}, fetched_at=time.time() - 40 * 86400),
+        ),
+        says="40 d",
+    ),
+    Fault(
+        "tools.none",
+        lambda place: (place.write({"a": greets(place)}), place.known()),
+        lambda place, finding: place.known({"name": "a", "inputSchema": {}}),
+    ),
+    Fault(
+        "tools.oddity",
+        lambda place: (
+            place.write({"a": {**greets(place), "pin": ["nosuch"]}}),
+            place.known({"name": "a", "inputSchema": {}}),
+        ),
+        lambda place, finding: place.edit(pin=None),
+        "nosuch",
+    ),
+    Fault(
+        "tools.long-name",
+        lambda place: (
+            place.write({"server-with-a-name": greets(place)}, expose="direct"),
+            place.known({"name": LONG, "inputSchema": {}}),
+        ),
+        lambda place, finding: place.write({"server-with-a-name": greets(place)}, expose="meta"),
+        LONG,
+    ),
+    Fault(
+        "tools.clash",
+        lambda place: (
+            place.write({"git-hub": greets(place), "github": greets(place)}),
+            place.known({"name": "run", "inputSchema": {}}),
+        ),
+        says="github__run",
+    ),
+    Fault(
+        "tools.large",
+        lambda place: (place.write({"a": greets(place)}), place.known(BIG)),
+        lambda place, finding: place.edit(tools={"deny": ["big"]}),
+        "30,",
+    ),
+    Fault(
+        "files.no-folder",
+        lambda place: (place.write({"a": GOOD}), (place.config.parent / "cache").write_text("")),
+    ),
+    Fault(
+        "files.cache",
+        lambda place: (
+            place.write({"a": greets(place)}),
+            (place.config.parent / "cache").mkdir(),
+            (place.config.parent / "cache" / "tools.json").write_text("{"),
+        ),
+        says="damaged",
+    ),
+    Fault("files.leftover", leftover),
+    Fault("files.sign-ins", sign_in, says="read your sign-ins"),
+    Fault("files.disk-full", full_disk, free_space),
+    Fault(
+        "clients.unreadable",
+        lambda place: (place.write({"a": GOOD}), place.client({}).write_text("{")),
+        lambda place, finding: place.client({}),
+        "Claude Code",
+    ),
+    Fault(
+        "clients.none",
+        lambda place: (place.write({"a": GOOD}), place.client({"time": {"command": "time-server"}})),
+        lambda place, finding: place.shell(f"{finding['command']} --yes"),
+    ),
+    Fault(
+        "clients.direct",
+        lambda place: (
+            place.write({"a": GOOD}),
+            place.client({"mcpzip": {"command": "mcpzip", "args": ["serve"]}, "b": {"command": "b"}}),
+        ),
+        lambda place, finding: place.shell(f"{finding['command']} --yes"),
+        "Claude Code",
+    ),
+    Fault(
+        "clients.twice",
+        lambda place: (
+            place.write({"a": GOOD}),
+            place.client({name: {"command": "mcpzip", "args": ["serve"]} for name in ("mcpzip", "zip")}),
+        ),
+        lambda place, finding: place.client({"mcpzip": {"command": "mcpzip", "args": ["serve"]}}),
+        "2 times",
+    ),
+    Fault(
+        "clients.command",
+        lambda place: (
+            place.write({"a": GOOD}),
+            place.client(
+                {"mcpzip": {"command": "/old/venv/bin/mcpzip", "args": ["serve"]}}, ".cursor/mcp.json"
+            ),
+        ),
+        lambda place, finding: place.client(
+            {"mcpzip": {"command": finding["remedy"].split()[1], "args": ["serve"]}}, ".cursor/mcp.json"
+        ),
+        "/old/venv/bin/mcpzip",
+    ),
+    Fault(
+        "installation.extra",
+        lambda place: (
+            place.write({"a": GOOD}, search={"semantic": "onnx"}),
+            hide_module(place, "onnxruntime"),
+        ),
+        install_module,
+        "mcpzip[semantic]",
+    ),
+    Fault(
+        "installation.path",
+        lambda place: (place.write({"a": GOOD}), place.patch.setenv("PATH", "/nowhere")),
+        lambda place, finding: place.patch.setenv("PATH", str(place.home / "bin")),
+    ),
+]
