@@ -7,7 +7,8 @@ has the same value for them. The rest of a server's environment is that of the c
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import lru_cache, partial
+from shutil import which
 
 from mcpzip.config import Config
 from mcpzip.proxy.proxy import Proxy
@@ -81,8 +82,8 @@ class SharedProxy:
         return self.prepared.warnings
 
     def fits(self, environment: Mapping[str, str]) -> bool:
-        """Whether the config means the same in ``environment``."""
-        return _key(self.proxy.config, environment) == _key(self.proxy.config, self.environment)
+        """Whether the config means the same in ``environment``, and its commands are the same programs."""
+        return _mean_the_same(self.proxy.config, environment, self.environment)
 
     def _edited(self, data: bytes) -> None:
         config = self.prepared.config
@@ -159,9 +160,7 @@ class SharedProxies:
 
     async def _make(self, environment: Mapping[str, str], folder: str | None) -> SharedProxy | None:
         prepared = self._first
-        if prepared is not None and _key(prepared.config, environment) == _key(
-            prepared.config, self._environment
-        ):
+        if prepared is not None and _mean_the_same(prepared.config, environment, self._environment):
             self._first = None
         else:
             if len(self._proxies) >= ENVIRONMENTS and not await self._close_one_unused():
@@ -174,6 +173,23 @@ class SharedProxies:
         return made
 
 
-def _key(config: Config, environment: Mapping[str, str]) -> object:
+def _mean_the_same(config: Config, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     globs = frozenset(glob for server in config.servers.values() for glob in server.inherit_env)
-    return environment_key(environment, config.variables, globs)
+    keys = (environment_key(each, config.variables, globs) for each in (one, other))
+    if next(keys) != next(keys):
+        return False
+    paths = one.get("PATH", ""), other.get("PATH", "")
+    if paths[0] == paths[1]:
+        return True
+    commands = frozenset(
+        server.command
+        for server in config.servers.values()
+        if server.transport == "stdio" and not server.disabled and "PATH" not in server.env
+    )
+    return _programs(commands, paths[0]) == _programs(commands, paths[1])
+
+
+@lru_cache(maxsize=64)
+def _programs(commands: frozenset[str], path: str) -> dict[str, str | None]:
+    """The program that each of ``commands`` is with this ``PATH``; None for one that is not found."""
+    return {command: which(command, path=path) for command in commands}

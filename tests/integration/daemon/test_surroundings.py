@@ -231,3 +231,23 @@ def test_a_client_that_reads_late_gets_whole_lines_when_it_is_served_alone(home:
         assert client.answer(99).result == {}
         heard = [json.loads(line).get("id") for line in client.heard]
         assert set(range(21)) <= set(heard)
+
+
+def test_agents_share_a_server_if_their_path_finds_the_same_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that a desktop started with a short PATH made the program unknown to all others."""
+    programs, empty = tmp_path / "programs", tmp_path / "empty"
+    for folder in (programs, empty):
+        folder.mkdir()
+    (programs / "a-python").symlink_to(sys.executable)
+    with daemon_home(tmp_path, monkeypatch, up={"command": "a-python"}) as home:
+        path = os.environ["PATH"]
+        with (
+            home.serving(PATH=path) as without,
+            home.serving(PATH=f"{programs}{os.pathsep}{path}") as one,
+            home.serving(PATH=f"{empty}{os.pathsep}{programs}{os.pathsep}{path}") as other,
+        ):
+            assert "was not found" in without.execute("up__say").text
+            assert said(one)["pid"] == said(other)["pid"]
+            assert home.pid is not None
