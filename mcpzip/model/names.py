@@ -16,6 +16,7 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 SEPARATOR = "__"
 SCHEME = "mcpzip://"
@@ -34,6 +35,7 @@ def split(name: str) -> tuple[str, str] | None:
     return (server, tool) if found else None
 
 
+@lru_cache(1024)
 def folded(name: str) -> str:
     """``name`` without case and separators, for comparing spellings."""
     return _SEPARATORS.sub("", name.casefold())

@@ -16,7 +16,7 @@ value
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
@@ -33,7 +33,7 @@ from mcpzip.proxy.server_prefix import begins_misspelt, candidate_servers, named
 from mcpzip.proxy.tool_result import META_PREFIX
 from mcpzip.search.vocabulary import EditDistance
 from mcpzip.wire import NotAnObject, quote, split_object, with_members
-from mcpzip.wire.json_object import members
+from mcpzip.wire.json_object import keys_of, members
 
 REPAIR = META_PREFIX + "repair"
 
@@ -92,7 +92,11 @@ def repair_arguments(call: ToolCall, entry: Entry) -> ToolCall:
     if call.extra:
         call = _unwrapped(call, entry)
     arguments, repairs = repair_keys(entry, call.arguments)
-    return replace(call, arguments=arguments, repairs=(*call.repairs, *repairs)) if repairs else call
+    return (
+        msgspec.structs.replace(call, arguments=arguments, repairs=(*call.repairs, *repairs))
+        if repairs
+        else call
+    )
 
 
 def repair_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -104,7 +108,7 @@ def repair_keys(entry: Entry, arguments: bytes) -> tuple[bytes, tuple[str, ...]]
     if len(arguments) > REPAIRED or not (spelling := _spelling(entry.raw)).folded:
         return arguments, ()
     try:
-        given = split_object(arguments).keys()
+        given = keys_of(arguments)
     except NotAnObject:  # or one with more members than `limits.MEMBERS`
         return arguments, ()
     misspelt: dict[str, list[str]] = {}
@@ -328,4 +332,6 @@ def _unwrapped(call: ToolCall, entry: Entry) -> ToolCall:
     if arguments == b"{}" and not (is_exact or value.startswith(b"{")):  # `input: ""` is no object
         return call
     renamed = f"execute_tool: {key} {ARROW} arguments"
-    return replace(call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), extra={})
+    return msgspec.structs.replace(
+        call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), extra={}
+    )

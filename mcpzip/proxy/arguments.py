@@ -7,7 +7,7 @@ with one sentence. No value is invented and no key is dropped. Repairs that need
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -23,8 +23,7 @@ _NAME_KEYS = frozenset(("name", "tool", "toolname"))
 """Folded keys that are read as ``name`` if there is none: other proxies call it ``tool`` or ``tool_name``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """A call of `execute_tool`.
 
     arguments: a JSON object as text, the client's bytes unless they were repaired. timeout: seconds. repairs:
@@ -36,7 +35,7 @@ class ToolCall:
     arguments: bytes
     timeout: float | None
     repairs: tuple[str, ...] = ()
-    extra: Mapping[str, bytes] = field(default_factory=dict)
+    extra: Mapping[str, bytes] = MappingProxyType({})
     error: str = ""
 
 

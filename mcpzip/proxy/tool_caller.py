@@ -54,8 +54,9 @@ class ToolCaller:
         JsonRpcError, UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
-        result = await self._call(entry, fields, timeout, exchange)
-        self._tool_search.record_use(entry, result)
+        result, succeeded = await self._call(entry, fields, timeout, exchange)
+        if succeeded:
+            self._tool_search.record_use(entry)
         return result
 
     async def call_directly(self, entry: Entry, exchange: Exchange) -> bytes:
@@ -63,12 +64,14 @@ class ToolCaller:
         Raises as `execute` does.
         """
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
-        return await self._call(entry, {**fields, "name": quote(entry.tool)}, None, exchange)
+        return (await self._call(entry, {**fields, "name": quote(entry.tool)}, None, exchange))[0]
 
     async def _call(
         self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange
-    ) -> bytes:
-        """fields: the members of the upstream request's params, as JSON texts."""
+    ) -> tuple[bytes, bool]:
+        """The result, and whether it is a success. fields: the members of the upstream request's params, as
+        JSON texts.
+        """
         request = UpstreamRequest(
             entry.server,
             "tools/call",
@@ -94,10 +97,10 @@ class ToolCaller:
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
         record = self._catalog_state.catalog.servers.get(entry.server)
         if record is None or entry.server not in self._current.enabled:
-            return result  # the config was edited during the call
+            return result, succeeded  # the config was edited during the call
         if record.stale or time.time() - (record.fetched_at or 0) > MAX_AGE_IN_USE:
             self._refresher.start(entry.server)
-        return result
+        return result, succeeded
 
 
 def _unknown_outcome(entry: Entry, reason: str, more: str) -> UpstreamError:

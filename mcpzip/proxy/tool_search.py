@@ -16,7 +16,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.search_reply import is_near
 from mcpzip.proxy.search_request import SearchRequest
-from mcpzip.proxy.tool_usage import UsageStore, is_success, usage_path
+from mcpzip.proxy.tool_usage import UsageStore, usage_path
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.search import Results, Searcher
 from mcpzip.search.fusion import LITERAL_SCORE
@@ -132,10 +132,9 @@ class ToolSearch:
         if self._remote is not None:
             await self._remote.settled()
 
-    def record_use(self, entry: Entry, result: bytes) -> None:
-        """Counts a call of ``entry`` by a client, if its ``result`` (`CallToolResult`, JSON text) is a
-        success."""
-        if self._usage is not None and is_success(result):
+    def record_use(self, entry: Entry) -> None:
+        """Counts a successful call of ``entry`` by a client."""
+        if self._usage is not None:
             self._usage.record(entry.name)
 
     async def search(

@@ -40,6 +40,8 @@ MAX_TOOLS = 2_000
 SAVE_AFTER = 3.0
 """Seconds from a call until it is saved."""
 
+_ONE_TIME = 60.0
+"""Seconds within which calls count as of one time: to decay each would take longer than all else about it."""
 _MIN_COUNT = 0.05
 """A lower count is dropped: that of a single call after two months."""
 _LARGE, _END = 65_536, 2_048
@@ -102,6 +104,8 @@ def is_success(result: bytes) -> bool:
     if len(result) > _LARGE:
         return not (_FAILED.search(result[:_END]) or _FAILED.search(result[-_END:]))
     if b'"isError"' not in result and b'"input_required"' not in result:
+        return True
+    if result.startswith(b"{") and not _FAILED.search(result):  # most servers say that it is none
         return True
     try:
         members = split_object(result)
@@ -178,7 +182,9 @@ class UsageStore:
     ) -> None:
         self._path, self._warn, self._clock = path, warn, clock
         self._saved: UseCounts | None = None  # the file when it was last read or written
-        self._unsaved: dict[str, UseCount] = {}
+        self._earlier: dict[str, UseCount] = {}  # since then
+        self._calls: dict[str, int] = {}  # the newest of these, by tool
+        self._called_at = -math.inf  # the first of the newest
         self._being_saved: dict[str, UseCount] = {}
         self._saving = DelayedSave(self._save, "keep usage")
         self._broken = False
@@ -189,9 +195,9 @@ class UsageStore:
         """Counts a successful call of the tool called ``name``."""
         if self._broken:
             return
-        one = UseCount(1.0, self._clock())
-        before = self._unsaved.get(name)
-        self._unsaved[name] = before + one if before else one
+        if (now := self._clock()) - self._called_at > _ONE_TIME:
+            self._earlier, self._calls, self._called_at = self._unsaved(), {}, now
+        self._calls[name] = self._calls.get(name, 0) + 1
         self.revision += 1
         self._saving.want(SAVE_AFTER)
 
@@ -199,8 +205,12 @@ class UsageStore:
         """The counts of all tools now; see the function `counts`."""
         if self._saved is None:
             self._saved = self._load()
-        uses = added(added(self._saved, self._being_saved), self._unsaved)
+        uses = added(added(self._saved, self._being_saved), self._unsaved())
         return counts(uses, self._clock())
+
+    def _unsaved(self) -> dict[str, UseCount]:
+        newest = {name: UseCount(float(calls), self._called_at) for name, calls in self._calls.items()}
+        return added(self._earlier, newest)
 
     async def close(self) -> None:
         """Saves what is unsaved."""
@@ -222,8 +232,8 @@ class UsageStore:
             self._warn(f"Uses of tools are not counted: {error}.")
 
     async def _save(self) -> None:
-        self._being_saved, self._unsaved = self._unsaved, {}
-        unsaved, now = self._being_saved, self._clock()
+        unsaved, now = self._unsaved(), self._clock()
+        self._being_saved, self._earlier, self._calls = unsaved, {}, {}
         if self._saved is None:
             self._saved = self._load()
         try:

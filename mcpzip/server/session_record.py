@@ -131,6 +131,11 @@ class SessionRecord:
 
     def client_sent(self, data: bytes) -> None:
         """Takes note of bytes that go to the daemon."""
+        start = data.find(b"\n") + 1
+        if 0 < start == len(data) <= limits.MESSAGE and not self._line_size:  # one line, which is usual
+            self._end += start
+            self._client_line(data, self._end)
+            return
         start = 0
         while end := data.find(b"\n", start) + 1:
             self._keep(data[start:end])
@@ -155,6 +160,9 @@ class SessionRecord:
         if not end:
             self._reply.append(data)
             return b"", []
+        if not self._reply and data.find(b"\n") + 1 == end == len(data) and data[:1] != b"!":
+            self._daemon_line(data)  # one line, which is usual
+            return data, []
         complete = b"".join((*self._reply, data[:end]))
         self._reply = [data[end:]] if end < len(data) else []
         notices: list[bytes] = []

@@ -6,8 +6,11 @@ byte.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from mcpzip.wire import (
     Era,
@@ -115,8 +118,7 @@ class BoundClient(Protocol):
         """Handles a request that ``server`` sent on one of its connections. See `Incoming.asked`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """The client on whose behalf a request is sent upstream.
 
     era: the client's; the upstream is spoken to in the same era if it can be. owner: identifies the client
@@ -131,7 +133,7 @@ class Origin:
     owner: object = None
     capabilities: bytes = b"{}"
     log_level: str | None = None
-    modern: Mapping[str, bytes] = field(default_factory=dict)
+    modern: Mapping[str, bytes] = MappingProxyType({})
     on_notice: Callable[[str, bytes | None], None] | None = None
     folder: str | None = None
 

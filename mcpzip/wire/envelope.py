@@ -74,7 +74,8 @@ def read(frame: Frame) -> Envelope:
         reason = f"a message of {frame.size_at_least} bytes is too long"
         raise UnreadableError(INVALID_REQUEST, reason, outlined=True)
     try:
-        check_utf8(frame)  # msgspec skips strings without checking their UTF-8
+        if not frame.isascii():
+            check_utf8(frame)  # msgspec skips strings without checking their UTF-8
         return _decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_tolerantly(frame.removeprefix(_BYTE_ORDER_MARK))

@@ -34,6 +34,10 @@ class Era(Enum):
     LEGACY = "legacy"
     MODERN = "modern"
 
+    __hash__ = (
+        object.__hash__
+    )  # that of Enum is written in Python, and every call looks connections up by era
+
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions that `initialize` negotiates, oldest first."""

@@ -54,6 +54,9 @@ class LineFramer:
         if b"\n" not in data:  # a part of a long line: copied only once
             self._buffer(data)
             return frames
+        if data.find(b"\n") == len(data) - 1 and not (self._pending or self._dropped):  # which is usual
+            self._append(data[:-1], frames)
+            return frames
         *lines, rest = data.split(b"\n")
         for line in lines:
             if self._pending or self._dropped:

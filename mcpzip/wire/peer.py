@@ -48,6 +48,7 @@ _JUNK_KEPT = 2048
 _PROGRESS = "notifications/progress"
 _CANCELLED = "notifications/cancelled"
 _LISTEN = "subscriptions/listen"
+_VERSION = b'"2.0"'
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -105,7 +106,8 @@ class Peer:
         """The events that ``data`` completes, in order. Input after `eof` is ignored."""
         if self._closed:
             return []
-        return [self._event(frame) for frame in self._framer.feed(data)]
+        event = self._event if self.batches else self._single
+        return [event(frame) for frame in self._framer.feed(data)]
 
     def message(self, text: bytes, envelope: Envelope | UnreadableError | None = None) -> Event:
         """The event of one whole message, such as the body of an HTTP request; it may have line breaks.
@@ -222,7 +224,7 @@ class Peer:
         method = text_of(envelope.method)
         if method is None:
             return self._refuse(frame, envelope, INVALID_REQUEST, "method is a string")
-        if text_of(envelope.jsonrpc) != "2.0":
+        if bytes(envelope.jsonrpc) != _VERSION and text_of(envelope.jsonrpc) != "2.0":
             return self._refuse(frame, envelope, INVALID_REQUEST, 'jsonrpc is "2.0"')
         params = None if envelope.params is ABSENT else bytes(envelope.params)
         if params == b"null":

@@ -150,7 +150,7 @@ async def test_signals_are_the_very_same_until_something_changes(usage: UsageSto
     first = finder.signals(CATALOG, frozenset())
     assert first is finder.signals(CATALOG, frozenset())
     assert first.boosts == {"bank": 2.0}
-    finder.record_use(SEND, b"{}")
+    finder.record_use(SEND)
     used = finder.signals(CATALOG, frozenset())
     assert used.uses == pytest.approx({"slack__send_message": 1.0}, abs=1e-4)
     failing = finder.signals(CATALOG, frozenset({"bank"}))
@@ -168,15 +168,13 @@ def test_a_server_that_could_not_be_listed_is_stale() -> None:
     assert finder.signals(later, frozenset()).stale == {"bank"}
 
 
-async def test_a_tool_that_was_used_rises_and_one_that_failed_does_not(usage: UsageStore) -> None:
+async def test_a_tool_that_was_used_rises(usage: UsageStore) -> None:
     finder = ToolSearch({}, usage, None)
     twins = [tool(server, "post", f"Deliver a parcel by {server} mail") for server in ("north", "south")]
     both = searcher(*twins)
     question = SearchRequest("deliver this parcel", 2, Filters())
     assert names(await finder.search(question, both, CATALOG)) == ["north__post", "south__post"]
-    finder.record_use(twins[1], b'{"isError":true}')
-    assert names(await finder.search(question, both, CATALOG)) == ["north__post", "south__post"]
-    finder.record_use(twins[1], b'{"content":[]}')
+    finder.record_use(twins[1])
     results = await finder.search(question, both, CATALOG)
     assert names(results) == ["south__post", "north__post"]
     assert dict(results.hits[0].moved)["used before"] > 1
@@ -197,7 +195,7 @@ async def test_who_is_not_to_learn_reads_and_writes_nothing(damaged: Path) -> No
     path = damaged.parent.parent / "config.json"
     config = parse(json.dumps({"search": {"learn": False}, "mcpServers": {}}).encode(), str(path), {})
     finder = ToolSearch.of(config, pytest.fail)
-    finder.record_use(SEND, b"{}")
+    finder.record_use(SEND)
     await found(finder, "send")
     await finder.close()
     assert load(str(damaged))[1] != ()  # as it was
