@@ -64,7 +64,7 @@ def referee(mcpzip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
 
 @pytest.fixture(scope="session")
 def real(npm_packages: None, mcpzip: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    """Seven servers over three transports in one config."""
+    """Seven servers over three transports in one config, behind the daemon."""
     root = tmp_path_factory.mktemp("real")
     world = RealWorld(root)
     with ExitStack() as stack:
@@ -73,7 +73,8 @@ def real(npm_packages: None, mcpzip: str, tmp_path_factory: pytest.TempPathFacto
         world.add_python_servers()
         stack.enter_context(world.npm_servers(root))
         config = root / "config.json"
-        config.write_text(json.dumps({"mcpServers": world.entries}), "utf-8")
+        kept = {"mcpServers": world.entries, "daemon": {"idle_minutes": 0}}
+        config.write_text(json.dumps(kept), "utf-8")
 
         def line(entry: Json, era: str | None = None, **kind: bool) -> Line:
             opened = connected(transport_of(entry, errors), era)

@@ -8,6 +8,8 @@ import asyncio
 import json
 import subprocess
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -59,7 +61,7 @@ async def test_from_ten_servers_in_claude_code_to_the_first_call(
 
     entry = settings["mcpServers"]["mcpzip"]
     start = StdioServerParameters(command=entry["command"], args=entry["args"], env=environment)
-    async with asyncio.timeout(PATIENCE), Client(start) as client:
+    async with asyncio.timeout(PATIENCE), daemon_ended(world, environment, mcpzip), Client(start) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {
             "search_tools", "describe_tool", "execute_tool"
         }  # fmt: skip
@@ -84,6 +86,15 @@ async def test_from_ten_servers_in_claude_code_to_the_first_call(
 
     run_in(world, environment, mcpzip, "migrate", "--undo")
     assert file.read_bytes() == before
+
+
+@asynccontextmanager
+async def daemon_ended(world: RealWorld, environment: dict[str, str], mcpzip: str) -> AsyncIterator[None]:
+    """The daemon that was started in the block is ended after it."""
+    try:
+        yield
+    finally:
+        run_in(world, environment, mcpzip, "daemon", "stop")
 
 
 async def finds(client: Client, query: str, tool: str) -> None:

@@ -73,17 +73,20 @@ class Referee:
 
 @contextmanager
 def refereed(mcpzip: str, folder: Path) -> Iterator[Referee]:
-    """Everything is up inside the block, and gone after it."""
+    """Everything is up inside the block, and gone after it. The Inspector starts `mcpzip serve` for every
+    request, each in front of the same daemon.
+    """
     config, servers, home = folder / "config.json", folder / "mcp.json", folder / "home"
     home.mkdir()
     with Fakes(folder / "fakes") as fakes:
         known = list(Scenario.load("questions").tools)
         shop = fakes.start("questions", name="shop", tools=[*known, *TOOLS])
         entry = {**shop.config, "pin": ["show", "book_table"]}
-        config.write_text(json.dumps({"mcpServers": {"shop": entry}}), "utf-8")
+        kept = {"mcpServers": {"shop": entry}, "daemon": {"idle_minutes": 0.05}}
+        config.write_text(json.dumps(kept), "utf-8")
         with listening(mcpzip, config, TOKEN) as url:
             ours = {"roots": [ROOT], "modernLogLevel": "info"}
-            stdio = {"command": mcpzip, "args": ["serve", "--no-daemon", "--config", str(config)]}
+            stdio = {"command": mcpzip, "args": ["serve", "--config", str(config)]}
             http = {"type": "streamable-http", "url": url}
             known_to_it = {
                 "stdio": {**stdio, **ours},

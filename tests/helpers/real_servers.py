@@ -67,8 +67,10 @@ class RealWorld:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What mcpzip is started in: a home of its own and no more than it needs."""
-        wanted = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "MCPZIP_DAEMON")
+        """What mcpzip is started in: a home of its own and no more than it needs, as clients start it; so the
+        daemon serves.
+        """
+        wanted = ("PATH", "SYSTEMROOT", "TEMP", "TMP")
         kept = {key: os.environ[key] for key in wanted if key in os.environ}
         return {**kept, "HOME": str(self.home), "USERPROFILE": str(self.home)}
 
