@@ -29,6 +29,8 @@ class ObjectMembers:
     others: bool
 
 
+_PLAIN = frozenset(("string", "integer", "number", "boolean", "object"))
+"""The types whose schema needs no reading."""
 _NOTHING = ObjectMembers({}, frozenset(), False)
 
 
@@ -51,6 +53,10 @@ class SchemaReader:
 
     def type(self, schema: object) -> str:
         """The type that ``schema`` describes: ``string``, ``string[]``, ``open|closed``, ``any``."""
+        if isinstance(schema, dict) and "enum" not in schema and "const" not in schema:
+            declared = schema.get("type")  # most are plain, and need no more than this
+            if isinstance(declared, str) and declared in _PLAIN and self._take_steps(1):
+                return declared
         return type_names.shown(self._alternatives(schema, 0))
 
     def members(self, schema: object, depth: int = 0) -> ObjectMembers:

@@ -16,6 +16,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import msgspec
@@ -172,6 +173,7 @@ def _first(parts: tuple[str, ...], most: int) -> tuple[str, ...]:
     return parts[: bisect_right(list(lengths), most)]
 
 
+@lru_cache(maxsize=1_024)
 def _name(name: str) -> str:
     name = name if len(name) <= NAME else name[: NAME - 1] + "…"
     return quoted(name) if NEEDS_QUOTES.search(name) else spaced(name)

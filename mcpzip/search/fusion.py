@@ -11,23 +11,33 @@ word of five matches by chance. In a long query no tool has most words; there th
 (`_keyword_trust`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from itertools import pairwise
+from operator import add
 
 from mcpzip.search import keyword
 from mcpzip.search.index import Document, Index
 from mcpzip.search.keyword import QueryTerms
 from mcpzip.search.query import Plan
 from mcpzip.search.signals import NO_SIGNALS, Signals
+from mcpzip.search.similarities import Similarities
 
 FEW_DOCUMENTS = 256  # left by a filter: then all are compared with the query
 POOL = 24  # best documents, of which the final score is computed; 96 are no better
+
+FEW_POSTINGS = 128  # of a word: then all of its documents are scored
+CHECK = 3  # postings that are scored in the time in which it is checked whether a document can be left out
+LOOKUP = 8  # postings of a word that are scored in the time in which its weight in a document is looked up
+ROUNDING = 1e-9  # by which sums of the same numbers in another order may differ
 
 KEYWORD_WEIGHT = 0.45  # of the keyword score; that of the similarity is the rest. .4 and .5 are equal
 SERVER_BONUS = 0.06  # of a tool whose server the query names; .03 to .15 are equal, without: −.002
 LONG_QUERY = 8  # words from which on a query is long; never: −.003
 LONG_QUERY_RANGE = 10  # more words until keyword scores are fully trusted
+_RELATIVE_WEIGHT = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)
+"""Of keyword scores in approximate scores, in which similarities, which are more in number, count whole."""
 BACKGROUND_SIMILARITY = 0.15  # of a tool that has nothing to do with the query
 REMOTE_WEIGHT = 0.5  # of a remote model's similarity, beside the table's; with MiniLM 0: −.018, 1: −.056
 LLM_WEIGHT = 0.6  # of a model's choice, beside all others. Not measured: chosen as more than a half
@@ -102,24 +112,36 @@ class _Fusion:
     def __init__(self, index: Index, plan: Plan, tier_scores: TierScores, signals: Signals) -> None:
         self._index, self._plan, self._signals = index, plan, signals
         self._allowed = allowed = keyword.filtered_documents(index, plan)
-        keyword_scores = keyword.score_documents(index, plan)
-        if allowed is not None:
-            keyword_scores = {
-                number: keyword_scores.get(number, 0.0)
-                for number in allowed
-                if number in keyword_scores or plan.match_all
-            }
-        self._keyword_scores, self._max_score = keyword_scores, keyword.max_score(index, plan)
+        self._keyword = keyword.KeywordScores(index, plan)
+        self._max_score = keyword.max_score(index, plan)
         self._trust = _keyword_trust(plan)
         self._query_terms = QueryTerms(index, plan)
         self._named = {*plan.literal, *plan.same_words}
+        self._can_skip = (
+            allowed is None
+            and not signals.boosts
+            and not tier_scores.choices
+            and tier_scores.threshold is None
+            and (isinstance(tier_scores.similarities, Similarities) or not tier_scores.similarities)
+        )
+        """Whether documents that can't be among the best may be left out, because scores are a sum of a
+        similarity and what the keyword score is worth."""
+        if self._can_skip:
+            self._keyword_scores: Mapping[int, float] = {}
+        else:
+            self._keyword_scores = self._all_keyword_scores()
         if tier_scores.missing is not None:
             tier_scores = self._with_missing(tier_scores, tier_scores.missing)
         self._tier_scores = tier_scores
 
     def rank(self, depth: int) -> Ranking:
         choices, similarities = self._tier_scores.choices, self._tier_scores.similarities
-        scores = self._approximate_scores()
+        if self._can_skip:
+            scores = self._best_approximate_scores(max(POOL, depth))
+            matching = self._keyword.matching()
+        else:
+            scores = self._approximate_scores()
+            matching = len(self._keyword_scores)
         order = _top(self._index, scores, max(POOL, depth))
         named = (*self._plan.literal, *self._plan.same_words, *choices)
         pool = {*order[:POOL], *(number for number in named if self._passes(number))}
@@ -134,39 +156,104 @@ class _Fusion:
                     similarity = similarities.get(number)
                     documents.append(RankedDocument(number, least, words, similarity, number in choices))
         searched = len(self._index) if self._allowed is None else len(self._allowed)
-        return Ranking(tuple(documents[: max(depth, 0)]), len(self._keyword_scores), searched)
+        return Ranking(tuple(documents[: max(depth, 0)]), matching, searched)
 
     def _passes(self, number: int) -> bool:
         """Whether the document passes the filters."""
         return self._allowed is None or number in self._allowed
 
+    def _all_keyword_scores(self) -> dict[int, float]:
+        """The keyword scores of all documents that pass the filters."""
+        self._keyword.add_all()
+        scores = self._keyword.scores
+        if self._allowed is None:
+            return scores
+        return {
+            number: scores.get(number, 0.0)
+            for number in self._allowed
+            if number in scores or self._plan.match_all
+        }
+
     def _with_missing(self, tier_scores: TierScores, missing: Callable[[int], float]) -> TierScores:
         """With the similarities of the best by keyword score, and of all where filters leave few."""
-        wanted = set(_top(self._index, self._keyword_scores, POOL))
+        similarities = tier_scores.similarities
+        by_keyword = self._keyword_scores
+        if self._can_skip:
+            by_keyword = self._candidates(POOL, list, Similarities((), ()))
+        wanted = set(_top(self._index, by_keyword, POOL))
         if self._allowed is not None and len(self._allowed) <= FEW_DOCUMENTS:
             wanted |= self._allowed
-        similarities = dict(tier_scores.similarities)
-        similarities.update((number, missing(number)) for number in wanted if number not in similarities)
-        return replace(tier_scores, similarities=similarities)
+        more = {number: missing(number) for number in sorted(wanted) if number not in similarities}
+        if isinstance(similarities, Similarities):
+            return replace(tier_scores, similarities=similarities.with_more(more))
+        return replace(tier_scores, similarities={**similarities, **more})
+
+    def _worths(self, keyword_scores: Iterable[float]) -> list[float]:
+        """What each keyword score adds to an approximate score: more, the higher it is."""
+        best = self._max_score
+        if not self._tier_scores.similarities:
+            return [score / best for score in keyword_scores]
+        trust = self._trust
+        shares = [score / best for score in keyword_scores]
+        return [
+            _RELATIVE_WEIGHT * share * (share + trust if share + trust < 1.0 else 1.0) for share in shares
+        ]
+
+    def _best_approximate_scores(self, count: int) -> dict[int, float]:
+        """The scores of the ``count`` best documents and of some more, as `_approximate_scores` has them."""
+        similarities = self._tier_scores.similarities
+        if not isinstance(similarities, Similarities):
+            similarities = Similarities((), ())
+        found = self._candidates(count, self._worths, similarities)
+        self._keyword_scores = found | self._keyword.with_rest(list(self._named))
+        sums = map(add, similarities.of(found), self._worths(found.values()))
+        return dict(zip(found, sums, strict=True))
+
+    def _candidates(
+        self, count: int, worths: Callable[[Iterable[float]], list[float]], similarities: Similarities
+    ) -> dict[int, float]:
+        """The keyword scores of the ``count`` documents with the highest sum of their similarity and of what
+        their keyword score is worth, and of some more documents.
+        """
+        keyword = self._keyword
+        least_similarity = similarities.least_of_best(count)
+        while 0 < keyword.next_postings <= max(FEW_POSTINGS, CHECK * len(keyword.scores)):
+            keyword.add_next()
+        while True:
+            scores, rest, left = keyword.scores, keyword.rest, keyword.next_postings
+            known, least = similarities.of(scores), least_similarity
+            if len(scores) >= count:
+                least = max(least, nlargest(count, map(add, known, worths(scores.values())))[-1])
+            least -= ROUNDING
+            more = worths([rest])[0]
+            if not left or (more < least and not similarities.many_reach(least - more, left // LOOKUP)):
+                found = [number for number in similarities.at_least(least - more) if number not in scores]
+                most = worths([score + rest for score in scores.values()])
+                found += [
+                    number
+                    for number, similarity, worth in zip(scores, known, most, strict=True)
+                    if similarity + worth >= least
+                ]
+                if not left or LOOKUP * len(found) <= left:
+                    return keyword.with_rest(found)
+            keyword.add_next()
+            while 0 < keyword.next_postings <= CHECK * len(scores):
+                keyword.add_next()
 
     def _approximate_scores(self) -> dict[int, float]:
         """The scores of all documents, without the bonuses that only the pool gets."""
-        keyword_scores, max_score, trust = self._keyword_scores, self._max_score, self._trust
-        allowed = self._allowed
-        if not self._tier_scores.similarities:
-            scores = {number: score / max_score for number, score in keyword_scores.items()}
-        else:
-            scores = dict(self._tier_scores.similarities)
+        keyword_scores = self._keyword_scores
+        allowed, similarities = self._allowed, self._tier_scores.similarities
+        scores: dict[int, float] = {}
+        if similarities:
+            scores = similarities.copy() if isinstance(similarities, Similarities) else dict(similarities)
             if allowed is not None:
                 scores = {number: score for number, score in scores.items() if number in allowed}
             if (least := self._tier_scores.threshold) is not None:
                 scores = {number: s for number, s in scores.items() if s >= least or number in keyword_scores}
-            get = scores.get
-            weight = KEYWORD_WEIGHT / (1 - KEYWORD_WEIGHT)  # so the similarities, many more, need no scaling
-            for number, score in keyword_scores.items():
-                share = score / max_score
-                factor = share + trust
-                scores[number] = get(number, 0.0) + weight * share * (factor if factor < 1.0 else 1.0)
+        get = scores.get
+        for number, worth in zip(keyword_scores, self._worths(keyword_scores.values()), strict=True):
+            scores[number] = get(number, 0.0) + worth
         for number, choice in self._tier_scores.choices.items():
             if self._passes(number):
                 scores[number] = scores.get(number, 0.0) + choice

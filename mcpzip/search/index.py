@@ -25,6 +25,8 @@ from mcpzip.search.tokenizer import words
 from mcpzip.search.verbs import families, verbs
 from mcpzip.search.vocabulary import Vocabulary
 
+CACHED_BITS = 256  # terms whose documents are cached as bits
+_ONE = ord("1")
 MAX_UNPACKED = 0.25  # share of the documents that may be removed or added before the index is compacted
 
 Key = bytes
@@ -195,6 +197,25 @@ class Index:
         """Whether ``document`` has ``term``."""
         return self.postings.has(term, document)
 
+    def weights_in(self, documents: Sequence[int], term: int) -> list[float]:
+        """The weight of ``term`` in each of ``documents``, which must not be removed; 0 where one does not
+        have it.
+        """
+        return self.postings.weights_in(term, documents)
+
+    def documents_of(self, term: int) -> int:
+        """The documents of ``term``, a bit each. Those of terms asked for last are cached."""
+        bits = self._document_bits.get(term)
+        if bits is None:
+            flags = bytearray(b"0" * len(self.documents))
+            for document, _ in self.postings_of(term):
+                flags[-1 - document] = _ONE
+            bits = int(flags, 2)
+            if len(self._document_bits) >= CACHED_BITS:
+                self._document_bits.clear()
+            self._document_bits[term] = bits
+        return bits
+
     def server_terms(self, server: str) -> tuple[int, ...]:
         """The indexed terms of the name of ``server``."""
         terms = self._server_terms.get(server)
@@ -221,13 +242,23 @@ class Index:
         )
 
     @cached_property
-    def document_vectors(self) -> tuple[list[int], Vectors] | None:
+    def document_vectors(self) -> tuple[Sequence[int], Vectors] | None:
         """The documents that have a vector, and their vectors; None where none has."""
         found = [number for number, document in enumerate(self.documents) if document and document.vector]
         if not found:
             return None
         vectors = [vector for number in found if (vector := self.document(number).vector)]
-        return found, Vectors(vectors, self.dimension, self._known_leaders)
+        numbers = range(len(found)) if found[-1] == len(found) - 1 else found
+        return numbers, Vectors(vectors, self.dimension, self._known_leaders)
+
+    @cached_property
+    def servers(self) -> frozenset[str]:
+        """The names of the servers that have tools."""
+        return frozenset(server for server, _ in self.sizes)
+
+    @cached_property
+    def _document_bits(self) -> dict[int, int]:
+        return {}
 
     @cached_property
     def _idfs(self) -> dict[int, float]:

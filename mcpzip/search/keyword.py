@@ -6,7 +6,7 @@ word has the highest idf). So a score says how much of the query a tool matches,
 One more matching word never lowers it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from mcpzip.search.index import Document, Index
@@ -23,10 +23,41 @@ SERVER_BONUS = 0.1  # every word of the server's name is in the query: −.002
 
 def score_documents(index: Index, plan: Plan) -> dict[int, float]:
     """The BM25F score, idf included, of every document that has a term of the plan."""
-    longest_first = sorted(plan.groups, key=lambda group: -sum(map(index.document_frequency, group.terms)))
-    scores: dict[int, float] = {}
-    get = scores.get
-    for group in longest_first:
+    keyword = KeywordScores(index, plan)
+    keyword.add_all()
+    return keyword.scores
+
+
+class KeywordScores:
+    """The BM25F scores of a plan, computed as far as needed: the groups with few postings first.
+
+    The rest, words that most tools have, are worth little and take most of the time. They can be left out of
+    a document that can't be among the best with them either (MaxScore: Turtle & Flood, "Query evaluation:
+    strategies and optimizations", Information Processing & Management 31, 1995).
+
+    scores: by document, of the groups that were added; of all their documents. rest: the highest score of the
+    groups that were not added.
+    """
+
+    __slots__ = ("_groups", "_index", "rest", "scores")
+
+    def __init__(self, index: Index, plan: Plan) -> None:
+        self._index = index
+        self._groups = sorted(plan.groups, key=lambda group: -sum(map(index.document_frequency, group.terms)))
+        self.scores: dict[int, float] = {}
+        self.rest = self._sum_of_rest()
+
+    @property
+    def next_postings(self) -> int:
+        """How many postings the next group has; 0 where all were added."""
+        return sum(map(self._index.document_frequency, self._groups[-1].terms)) if self._groups else 0
+
+    def add_next(self) -> None:
+        """Add the group with the fewest postings of those that are left."""
+        group = self._groups.pop()
+        self.rest = self._sum_of_rest()
+        scores, index = self.scores, self._index
+        get = scores.get
         if len(group.terms) == 1:
             weight = group.weight * index.idf(group.terms[0])
             postings: Iterable[tuple[int, float]] = index.postings_of(group.terms[0])
@@ -42,9 +73,46 @@ def score_documents(index: Index, plan: Plan) -> dict[int, float]:
         if scores:
             for document, term_weight in postings:
                 scores[document] = get(document, 0.0) + weight * term_weight
-        else:  # the first group has the most postings, and needs no additions
+        else:
             scores.update([(document, weight * term_weight) for document, term_weight in postings])
-    return scores
+
+    def add_all(self) -> None:
+        """Add all groups."""
+        while self._groups:
+            self.add_next()
+
+    def with_rest(self, documents: Sequence[int]) -> dict[int, float]:
+        """The scores of ``documents`` with all groups, whether they were added or not."""
+        get, index = self.scores.get, self._index
+        totals = [get(document, 0.0) for document in documents]
+        for group in reversed(self._groups):
+            best: list[float] = []
+            for term in group.terms:
+                idf = index.idf(term)
+                scores = [idf * weight for weight in index.weights_in(documents, term)]
+                best = list(map(max, best, scores)) if best else scores
+            totals = [total + group.weight * score for total, score in zip(totals, best, strict=True)]
+        return dict(zip(documents, totals, strict=True))
+
+    def matching(self) -> int:
+        """The number of documents with a term of any group, whether it was added or not."""
+        if not self._groups:
+            return len(self.scores)
+        bits = 0
+        for group in self._groups:
+            for term in group.terms:
+                bits |= self._index.documents_of(term)
+        flags = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
+        last = 8 * len(flags)
+        others = [
+            document
+            for document in self.scores
+            if document >= last or not flags[document >> 3] >> (document & 7) & 1
+        ]
+        return bits.bit_count() + len(others)
+
+    def _sum_of_rest(self) -> float:
+        return sum([group.weight * max(map(self._index.idf, group.terms)) for group in self._groups])
 
 
 def max_score(index: Index, plan: Plan) -> float:

@@ -77,8 +77,13 @@ class PackedMatrix:
 
     def cosines(self, query: bytes) -> list[float]:
         """The cosines of the quantized ``query`` with the vectors, −1 … 1, in their order."""
+        values, scale = self.scaled_cosines(query)
+        return list(map(mul, values, repeat(scale)))
+
+    def scaled_cosines(self, query: bytes) -> tuple[list[float], float]:
+        """Numbers that are the cosines when multiplied by the second result, which is not negative."""
         if not self._size:
-            return []
+            return [], 0.0
         levels, lane = self._quantization.levels, self._quantization.lane
         zero = self._quantization.zero_point
         sums = [0] * (2 * zero)
@@ -94,7 +99,7 @@ class PackedMatrix:
         lanes ^= bias * self._ones  # from biased to two's complement
         form = f"<{self._size}{'h' if lane == 2 else 'i'}"
         products = unpack(form, lanes.to_bytes(lane * self._size, "little"))
-        return list(map(mul, map(mul, products, self._inverse_norms), repeat(_inverse_norm(query, zero))))
+        return list(map(mul, products, self._inverse_norms)), _inverse_norm(query, zero)
 
 
 def cosine(one: bytes, other: bytes, quantization: Quantization) -> float:

@@ -44,13 +44,25 @@ class Postings:
 
     def has(self, term: int, document: int) -> bool:
         """Whether ``document`` has ``term``."""
+        return self.weights_in(term, (document,))[0] != 0.0
+
+    def weights_in(self, term: int, documents: Sequence[int]) -> list[float]:
+        """The weight of ``term`` in each of ``documents``; 0 in one that does not have it."""
         start, end = self._span(term)
-        i = bisect_left(self.documents, document, start, end)
-        if i < end and self.documents[i] == document:
-            return True
-        added = memoryview(self.added.get(term, b"")).cast("I")[::2]  # every second number is a weight
-        i = bisect_left(added, document)
-        return i < len(added) and added[i] == document
+        known, weights = self.documents, self.weights
+        added = self.added.get(term, b"")
+        added_documents = memoryview(added).cast("I")[::2]  # every second number is a weight
+        found: list[float] = []
+        for document in documents:
+            i = bisect_left(known, document, start, end)
+            if i < end and known[i] == document:
+                found.append(weights[i])
+            elif added and (i := bisect_left(added_documents, document)) < len(added_documents):
+                number, weight = POSTING.unpack_from(added, i * POSTING.size)
+                found.append(weight if number == document else 0.0)
+            else:
+                found.append(0.0)
+        return found
 
     def with_added(self, more: Mapping[int, bytes]) -> "Postings":
         """These postings and ``more``, by term, whose documents have higher numbers than all others."""

@@ -146,7 +146,7 @@ def _servers(index: Index, parsed: ParsedQuery, only: str | None) -> tuple[str, 
     """The servers that the query and the filter select; None for all, () where no server matches."""
     if not parsed.servers and not parsed.excluded_servers and only is None:
         return None
-    known = sorted({server for server, _ in index.sizes})
+    known = sorted(index.servers)
     selected = set(known)
     if parsed.servers:
         selected = {server for name in parsed.servers for server in matching_servers(known, name)}

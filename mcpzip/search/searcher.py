@@ -367,7 +367,7 @@ def _other_servers(
 
 def _may_hide_servers(index: Index, documents: Sequence[RankedDocument]) -> bool:
     """Whether the ranking is full, all of it is of one server, and there are other servers."""
-    several = len({server for server, _ in index.sizes}) > 1
+    several = len(index.servers) > 1
     servers = {index.document(each.document).entry.server for each in documents}
     return several and len(documents) >= CACHED_HITS and len(servers) == 1
 

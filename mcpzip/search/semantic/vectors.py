@@ -13,6 +13,7 @@ from math import isqrt
 
 from mcpzip.search import packed_matrix
 from mcpzip.search.packed_matrix import INT4, PackedMatrix, quantize
+from mcpzip.search.similarities import Similarities
 
 MAX_EXHAUSTIVE = 16_384  # vectors that are all compared with a query, which takes 3 ms
 PROBED = 0.08  # share of the clusters that are searched
@@ -67,21 +68,25 @@ class Vectors:
         else:
             self._cluster(vectors, dimension, known or {})
 
-    def cosines(self, query: Sequence[float], documents: Sequence[int]) -> dict[int, float]:
+    def cosines(self, query: Sequence[float], documents: Sequence[int]) -> Similarities:
         """The cosines of ``query`` with all vectors, or those of the nearest clusters (see `exhaustive`).
 
         documents: of the vectors, in their order; the keys of the result.
         """
         numbers = quantize_int4(query)
         if self._leader_matrix is None:
-            return dict(zip(documents, self._clusters[0][1].cosines(numbers), strict=True))
+            return Similarities(documents, *self._clusters[0][1].scaled_cosines(numbers))
         near = self._leader_matrix.cosines(numbers)
         probed = nlargest(max(1, int(PROBED * len(near))), range(len(near)), key=near.__getitem__)
-        found: dict[int, float] = {}
+        found: list[int] = []
+        values: list[float] = []
+        scale = 0.0
         for cluster in probed:
             members, matrix = self._clusters[cluster]
-            found.update(zip([documents[i] for i in members], matrix.cosines(numbers), strict=True))
-        return found
+            found += [documents[i] for i in members]
+            some, scale = matrix.scaled_cosines(numbers)
+            values += some
+        return Similarities(found, values, scale)
 
     @property
     def exhaustive(self) -> bool:
