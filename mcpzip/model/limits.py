@@ -204,7 +204,7 @@ DAEMON_CLIENTS = 1_000
 """Agents that the daemon serves at the same time. Further ones are served without it."""
 GREETING = 4 * MiB
 """What a `mcpzip serve` says to the daemon before the messages of its client; settings that are told again
-count extra. A longer greeting is not answered."""
+count extra. A longer greeting is refused, and its client is served without the daemon."""
 
 # --- a file -------------------------------------------------------------------------------------------------
 

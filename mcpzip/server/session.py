@@ -111,9 +111,12 @@ class Session:
         if start < len(data):
             self._handle(self._peer.receive(data[start:]))
 
-    def end(self) -> None:
-        """The client sends no more. A last line without a newline is handled, too."""
-        self._handle(self._peer.eof())
+    def end(self, *, cut: bool = False) -> None:
+        """The client sends no more. A last line without a newline is handled, too, unless the input was
+        ``cut``.
+        """
+        events = self._peer.eof()
+        self._handle([event for event in events if isinstance(event, Closed) or not cut])
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:

@@ -20,8 +20,10 @@ KEPT = 16 << 20
 """Bytes of open requests that are kept, to send them again. A request beyond is answered with an error
 instead.
 """
-SETTINGS = 1_000
-"""Settings of a client (log level, subscriptions) that are kept for a replay; more are not replayed."""
+SETTINGS, SETTINGS_SIZE = 1_000, 1 << 20
+"""Settings of a client (log level, subscriptions) that are kept for a replay, and their bytes; more are not
+replayed.
+"""
 LOST = "mcpzip's daemon ended during the call, so the tool may have run: check before calling it again."
 NOT_SENT_AGAIN = "mcpzip's daemon ended during the request; send it again."
 
@@ -41,10 +43,11 @@ class OpenRequest:
     """A request of the client that has no response yet.
 
     line: None if it is not sent again. end: the number of bytes from the client up to its end. harmful:
-    whether running it twice may do harm. setting: what it sets for the rest of the session, None for nothing.
+    whether running it twice may do harm. setting: what it sets for the rest of the session, None for nothing;
+    replayed: the line that sets it once more, without a newline.
     """
 
-    __slots__ = ("end", "harmful", "id", "line", "method", "modern", "setting")
+    __slots__ = ("end", "harmful", "id", "line", "method", "modern", "replayed", "setting")
 
     def __init__(self, message: "dict[str, object]", line: "bytes | None", end: int) -> None:
         self.id, self.line, self.end = message["id"], line, end
@@ -61,6 +64,9 @@ class OpenRequest:
             self.setting = "era", None
         elif self.method in ("resources/subscribe", "resources/unsubscribe"):
             self.setting = "resources/subscribe", str(params.get("uri"))
+        self.replayed = b""
+        if self.setting is not None:  # what a batch has set must not repeat the rest of the batch
+            self.replayed = (line or _encoded(message)).rstrip(b"\n")
 
     def failure(self) -> bytes:
         """The response that says that it may have run."""
@@ -72,7 +78,7 @@ class OpenRequest:
             response["result"] = result
         else:
             response["error"] = {"code": _ERROR, "message": NOT_SENT_AGAIN}
-        return json.dumps(response, separators=(",", ":")).encode() + b"\n"
+        return _encoded(response) + b"\n"
 
 
 class Continuation:
@@ -97,6 +103,7 @@ class SessionRecord:
         self._open: dict[object, OpenRequest] = {}
         self._kept = 0
         self._settings: dict[tuple[str, object], bytes] = {}
+        self._settings_size = 0
         self._asked: dict[object, bytes] = {}
         self.names_are_ours = True
         self._line: list[bytes] = []  # of the client, not complete yet
@@ -106,9 +113,9 @@ class SessionRecord:
         for line in answered.split(b"\n"):
             message = _object(line)
             if message.get("method") == "notifications/initialized":
-                self._settings["notifications/initialized", None] = line
+                self._set(("notifications/initialized", None), line)
             elif "id" in message and (setting := OpenRequest(message, line, 0).setting):
-                self._settings[setting] = line
+                self._set(setting, line)
 
     @property
     def end(self) -> int:
@@ -225,7 +232,7 @@ class SessionRecord:
                 self._close(before)
             self._open[_key(id)] = request
         elif method == "notifications/initialized":
-            self._settings["notifications/initialized", None] = _INITIALIZED
+            self._set(("notifications/initialized", None), _INITIALIZED)
         elif method == "notifications/cancelled":
             params = message.get("params")
             if isinstance(params, dict) and (found := self._open.get(_key(params.get("requestId")))):
@@ -263,12 +270,19 @@ class SessionRecord:
             return
         self._close(request)
         setting = request.setting
-        if failed or setting is None or request.line is None:
+        if failed or setting is None:
             return
         if request.method == "resources/unsubscribe":
-            self._settings.pop(setting, None)
-        elif setting in self._settings or len(self._settings) < SETTINGS:
-            self._settings[setting] = request.line.rstrip(b"\n")
+            self._settings_size -= len(self._settings.pop(setting, b""))
+        else:
+            self._set(setting, request.replayed)
+
+    def _set(self, setting: "tuple[str, object]", line: bytes) -> None:
+        before = self._settings.get(setting)
+        size = self._settings_size + len(line) - len(before or b"")
+        has_room = before is not None or len(self._settings) < SETTINGS
+        if setting in _FIRST or (has_room and size <= SETTINGS_SIZE):
+            self._settings[setting], self._settings_size = line, size
 
     def _close(self, request: OpenRequest) -> None:
         if self._open.get(_key(request.id)) is request:
@@ -305,6 +319,10 @@ def _is_escaped(line: bytes, at: int) -> bool:
     while line[at - 1 - slashes : at - slashes] == b"\\":
         slashes += 1
     return slashes % 2 == 1
+
+
+def _encoded(message: "dict[str, object]") -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
 
 
 def _object(line: bytes) -> "dict[str, object]":

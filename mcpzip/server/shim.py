@@ -20,8 +20,10 @@ import time
 from mcpzip.config.paths import config_path, find_project
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.connector import Connector, UnavailableError
+from mcpzip.server.daemon.link import Link, Probe
 from mcpzip.server.session_record import SessionRecord
 from mcpzip.system import local_socket
+from mcpzip.system.readiness import wait
 from mcpzip.system.startup_io import make_nonblocking, open_if_closed
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
@@ -73,69 +75,6 @@ def main(explicit_config: "str | None") -> int:
     return serve_alone(explicit_config, shim.unserved())
 
 
-class _Link:
-    """A connection to a daemon. accept_until: when it has to have accepted the client (monotonic s), infinity
-    once it has. waiting: the bytes that it has not taken yet. held: what follows them once it has accepted
-    the client; a daemon that was suspended would otherwise process it after the client was served otherwise.
-    """
-
-    def __init__(
-        self, connection: local_socket.Connection, first: bytes, held: bytes, accept_until: float
-    ) -> None:
-        connection.setblocking(False)
-        self.connection, self.waiting, self.accept_until = connection, bytearray(first), accept_until
-        self.held = bytearray(held)
-        self.half_closed = self.broken = False
-
-    @property
-    def accepted(self) -> bool:
-        return self.accept_until == math.inf
-
-    @property
-    def unsent(self) -> int:
-        """The bytes of the client that it has not taken yet, and before it has accepted the client, all."""
-        return len(self.waiting) + len(self.held)
-
-    def accept(self) -> None:
-        """It has accepted the client."""
-        self.accept_until = math.inf
-        self.waiting += self.held
-        self.held.clear()
-
-    def add(self, data: bytes) -> None:
-        """The client has sent ``data``."""
-        if self.accepted:
-            self.waiting += data
-        else:
-            self.held += data
-
-    def send(self) -> None:
-        """Sends what it takes."""
-        try:
-            del self.waiting[: self.connection.send(self.waiting)]
-        except BlockingIOError:
-            pass
-        except OSError:  # it has ended, without these bytes; what it said last is still to be read
-            self.broken = True
-
-    def receive(self) -> "bytes | None":
-        """What it says; b"" at the end, None for nothing."""
-        try:
-            return self.connection.recv(_CHUNK)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
-
-    def half_close(self) -> None:
-        """Says that the client sends no more."""
-        self.half_closed = True
-        try:
-            self.connection.shutdown(1)  # SHUT_WR
-        except OSError:
-            pass
-
-
 class Shim:
     """One client, and the daemon that serves it at the moment."""
 
@@ -145,8 +84,8 @@ class Shim:
         self._connector = Connector(config, project, explicit_config)
         self._record = SessionRecord()
         self._early: EarlyHandshake | None = None
-        self._link: _Link | None = None
-        self._probe: local_socket.Connection | None = None
+        self._link: Link | None = None
+        self._probe: Probe | None = None
         self._unsent = bytearray()
         """From the client, for the next daemon."""
         self._to_client = bytearray()
@@ -236,11 +175,11 @@ class Shim:
         if connector.output >= 0:
             reads.append(connector.output)
         if probe is not None:
-            reads.append(probe)
+            reads.append(probe.connection)
         accept_until = math.inf if link is None else link.accept_until
         at = min(connector.wake_at, accept_until, self._probe_at, self._probe_until, self._leave_at)
         timeout = None if at == math.inf else max(0.0, at - time.monotonic())
-        readable, writable, _ = select.select(reads, writes, (), timeout)
+        readable, writable = wait(reads, writes, timeout)
         if self._wakeup in readable:
             os.read(self._wakeup, _CHUNK)
             self._signalled = self._ended = True
@@ -258,8 +197,8 @@ class Shim:
             self._leave_at = min(self._leave_at, time.monotonic() + LEAVING)
         if self._link is None and not self._alone and not self._sleeps:
             self._look(connector.proceed)
-        if probe is not None and probe in readable:
-            self._end_probe()
+        if probe is not None and probe is self._probe and probe.connection in readable:
+            self._hear_probe(probe)
         self._watch_time()
 
     def _watch_time(self) -> None:
@@ -301,9 +240,7 @@ class Shim:
         its time, because the session goes on after it.
         """
         leaves = self._done or self._signalled
-        readable, writable, _ = select.select(
-            () if leaves else (self._wakeup,), (1,), (), LEAVING if leaves else None
-        )
+        readable, writable = wait(() if leaves else (self._wakeup,), (1,), LEAVING if leaves else None)
         if readable:
             os.read(self._wakeup, _CHUNK)
             self._signalled = True
@@ -348,11 +285,11 @@ class Shim:
             self._record.replay, os.environ, _folder(), continued=bool(self._losses)
         )
         self._record.client_sent(bytes(self._unsent))
-        self._link = _Link(connection, greeting, bytes(self._unsent), time.monotonic() + timeout)
+        self._link = Link(connection, greeting, bytes(self._unsent), time.monotonic() + timeout)
         self._unsent.clear()
         self._link.send()
 
-    def _read_daemon(self, link: _Link) -> None:
+    def _read_daemon(self, link: Link) -> None:
         data = link.receive()
         if data is None:
             return
@@ -368,14 +305,17 @@ class Shim:
         for line in notices:
             self._noticed(link, *protocol.read_notice(line))
 
-    def _noticed(self, link: _Link, name: bytes, value: object) -> None:
+    def _noticed(self, link: Link, name: bytes, value: object) -> None:
         said = value if isinstance(value, dict) else {}
         if name == protocol.ACCEPTED:
-            link.accept()
+            pid = said.get("pid")
+            link.accept(pid if isinstance(pid, int) else 0)
             self._refusals = 0
             self._expect(time.monotonic())
             self._record.names_are_ours = said.get("names_are_ours") is not False
         elif name == protocol.REFUSED:
+            if isinstance(reason := said.get("reason"), str):
+                _print_warning(reason)
             self._lose(read=0, alone=True)
         elif name == protocol.WARNING and isinstance(value, str):
             _print_warning(value)
@@ -429,20 +369,34 @@ class Shim:
         self._probe_at = math.inf
         if not self._record.waits:
             return
+        assert self._link is not None, "only an accepted client waits for a daemon"
         try:
-            self._probe = self._connector.connect()
-            if self._probe is not None:
-                self._probe.send(protocol.greeting("ping", {}))
+            connection = self._connector.connect()
+            if connection is not None:
+                self._probe = Probe(connection, self._link.pid)
             elif not self._connector.can_be_asked:  # its socket was removed, and its connection lasts
-                self._expect(now)
+                self._cannot_ask(now)
                 return
         except OSError:
             pass
         self._probe_until = now + PROBE_TIMEOUT
 
+    def _hear_probe(self, probe: Probe) -> None:
+        runs = probe.hear()
+        self._end_probe()
+        if not runs:
+            self._cannot_ask(time.monotonic())
+
+    def _cannot_ask(self, now: float) -> None:
+        """Its socket was removed or replaced, so that no answer means anything."""
+        if self._link is not None and self._link.is_suspended():
+            self._lose()
+        else:
+            self._expect(now)
+
     def _end_probe(self) -> None:
         if self._probe is not None:
-            self._probe.close()
+            self._probe.connection.close()
         self._probe = None
         self._probe_until = math.inf
         self._expect(time.monotonic())
@@ -459,7 +413,7 @@ def _watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
 def _print_warning(sentence: str) -> None:
     """Writes it to stderr, unless nobody reads that."""
     try:
-        if select.select((), (2,), (), 0)[1]:
+        if wait((), (2,), 0)[1]:
             os.write(2, f"mcpzip: {sentence}\n".encode("utf-8", "replace"))
     except OSError:
         pass

@@ -74,8 +74,9 @@ def _answer_first_message(answerer: "Answerer", stdin: int, stdout: int) -> bool
 def _answer_with_selector(
     work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int
 ) -> "tuple[T, bool]":
-    import select
     import threading
+
+    from mcpzip.system.readiness import wait
 
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -94,7 +95,7 @@ def _answer_with_selector(
     try:
         while True:
             inputs = [done_reader] if ended or (started and answerer.sated) else [done_reader, stdin]
-            ready = select.select(inputs, (), (), None if started else _START_AFTER)[0]
+            ready, _ = wait(inputs, (), None if started else _START_AFTER)
             if done_reader in ready:
                 break
             if stdin in ready:

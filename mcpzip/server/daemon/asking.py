@@ -1,6 +1,5 @@
 """Commands that ask a running daemon something. They block."""
 
-import select
 import time
 from contextlib import closing
 
@@ -8,6 +7,7 @@ from mcpzip.model.errors import McpzipError
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.connector import Connector, UnavailableError
 from mcpzip.system import local_socket
+from mcpzip.system.readiness import wait
 
 TIMEOUT = 5.0
 """Seconds in which a daemon has to answer, or to end."""
@@ -64,7 +64,7 @@ def start(config: str, project: str, explicit_config: str | None) -> None:
     try:
         while (connection := connector.proceed(time.monotonic())) is None:
             news = [connector.output] if connector.output >= 0 else []
-            select.select(news, (), (), max(0.0, connector.wake_at - time.monotonic()))
+            wait(news, (), max(0.0, connector.wake_at - time.monotonic()))
         connection.close()
     finally:
         connector.close()

@@ -18,6 +18,10 @@ from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, write_to
 
 
+class GreetingTooLongError(Exception):
+    """What a `mcpzip serve` says of itself is more than may be read. The sentence is for a user."""
+
+
 @dataclass(frozen=True, slots=True)
 class Greeting:
     """What a `mcpzip serve` says of itself.
@@ -37,12 +41,17 @@ class Greeting:
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> "Greeting":
-        """From the JSON object. Raises ValueError."""
+        """From the JSON object. Raises ValueError, GreetingTooLongError."""
         environment, pid, replay, agent = map(said.get, ("environment", "pid", "replay", "agent"))
         if not (isinstance(environment, dict) and isinstance(pid, int) and isinstance(replay, int)):
             raise ValueError("no greeting")
-        if not 0 <= replay <= limits.GREETING or not all(isinstance(v, str) for v in environment.values()):
+        if replay < 0 or not all(isinstance(v, str) for v in environment.values()):
             raise ValueError("no greeting")
+        if replay > limits.GREETING:
+            raise GreetingTooLongError(
+                f"The settings of this agent take more than the {limits.GREETING >> 20} MiB that the daemon "
+                "reads, so this agent is served without it."
+            )
         return cls(
             pid,
             agent if isinstance(agent, int) else 0,
@@ -82,7 +91,8 @@ class DaemonClient:
     def accept(self, replay: bytes, rest: bytes) -> None:
         """Begins to serve it. rest: what it sent after ``replay``."""
         transparent = self.shared.proxy.exposure.transparent_server is not None
-        self._writer.write(protocol.notice(protocol.ACCEPTED, {"names_are_ours": not transparent}))
+        said = {"names_are_ours": not transparent, "pid": os.getpid()}
+        self._writer.write(protocol.notice(protocol.ACCEPTED, said))
         for warning in self.shared.warnings:
             self._warn(warning)
         self.shared.warned.add(self._warn)
@@ -138,5 +148,6 @@ class DaemonClient:
         self.session.receive(data)
 
     def _input_ended(self) -> None:
-        self.session.end()
+        # If its process was killed, the last line may lack more than its newline.
+        self.session.end(cut=self._reader is None or self._reader.hung_up())
         self._ended.set()

@@ -14,7 +14,7 @@ from mcpzip.model import limits
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server.daemon import protocol
-from mcpzip.server.daemon.client import DaemonClient, Greeting
+from mcpzip.server.daemon.client import DaemonClient, Greeting, GreetingTooLongError
 from mcpzip.server.daemon.commands import COMMANDS
 from mcpzip.server.daemon.proxies import SharedProxies, SharedProxy
 from mcpzip.server.daemon.report import DaemonReport, daemon_report
@@ -151,6 +151,8 @@ class Daemon:
             elif kind in COMMANDS:
                 answer = await COMMANDS[kind](self, said)
                 await _send(connection, protocol.notice(protocol.ANSWER, answer))
+        except GreetingTooLongError as error:
+            await _refuse(connection, str(error))
         except (OSError, ValueError, TimeoutError):  # it left, or said what no mcpzip says
             pass
         finally:
@@ -170,7 +172,7 @@ class Daemon:
         if shared is None or not shared.proxy.config.shared:
             if shared is not None:
                 self.proxies.release(shared)
-            await _send(connection, protocol.notice(protocol.REFUSED))
+            await _refuse(connection)
             return
         client = DaemonClient(connection, greeting, shared)
         self.clients.add(client)
@@ -343,8 +345,11 @@ async def _read_line(connection: socket.socket) -> tuple[bytes, bytes]:
     data = b""
     while b"\n" not in data:
         data += await _read(connection)
-        if len(data) > limits.GREETING:
-            raise ValueError("the greeting is too long")
+        if len(data) > limits.GREETING and b"\n" not in data[: limits.GREETING]:
+            raise GreetingTooLongError(
+                f"The environment of this agent takes more than the {limits.GREETING >> 20} MiB that the "
+                "daemon reads, so this agent is served without it."
+            )
     line, _, rest = data.partition(b"\n")
     return line, rest
 
@@ -359,3 +364,12 @@ async def _read(connection: socket.socket) -> bytes:
 async def _send(connection: socket.socket, data: bytes) -> None:
     async with asyncio.timeout(GREETING_TIMEOUT):
         await asyncio.get_running_loop().sock_sendall(connection, data)
+
+
+async def _refuse(connection: socket.socket, reason: str = "") -> None:
+    """Says that the client has to be served without a daemon. reason: for its stderr."""
+    said = {"reason": reason} if reason else None
+    try:
+        await _send(connection, protocol.notice(protocol.REFUSED, said))
+    except (OSError, TimeoutError):
+        pass  # it left

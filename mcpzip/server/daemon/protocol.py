@@ -25,8 +25,9 @@ PROTOCOL = 1
 MARK = b"!"
 """The first byte of a notice."""
 ACCEPTED, REFUSED, WARNING, HANDOVER, ANSWER = b"!ok", b"!no", b"!warning", b"!handover", b"!answer"
-"""Notices. REFUSED: the client is to be served without a daemon; WARNING: a sentence for the client's stderr;
-HANDOVER: this daemon ends, and has processed so many bytes of the client's messages; ANSWER: to a command.
+"""Notices. ACCEPTED: with the daemon's process id; REFUSED: the client is to be served without a daemon,
+perhaps with the reason for its stderr; WARNING: a sentence for the client's stderr; HANDOVER: this daemon
+ends, and has processed so many bytes of the client's messages; ANSWER: to a command.
 """
 LISTENING, HELD, FAILED = b"listening", b"held", b"failed"
 """What a daemon that was started prints. HELD: another daemon has the lock."""

@@ -237,3 +237,35 @@ def test_a_request_that_is_refused_without_its_id_is_not_waited_for(refused: byt
     record.daemon_sent(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}\n')
     assert not record.waits
     assert record.lost(record.end).to_client == b""
+
+
+def test_what_a_batch_set_is_replayed_without_the_rest_of_the_batch() -> None:
+    record = SessionRecord()
+    record.client_sent(request(1, "initialize", INITIALIZE))
+    record.daemon_sent(line(id=1, result={}))
+    level = json.loads(request("l", "logging/setLevel", {"level": "debug"}))
+    one, other = (json.loads(request(at, "resources/subscribe", {"uri": f"u:{at}"})) for at in (3, 4))
+    record.client_sent(json.dumps([level, json.loads(call(2)), one, other]).encode() + b"\n")
+    ended = [
+        {"jsonrpc": "2.0", "id": "l", "result": {}},
+        {"jsonrpc": "2.0", "id": 2, "result": {}},
+        {"jsonrpc": "2.0", "id": 3, "result": {}},
+        {"jsonrpc": "2.0", "id": 4, "error": {"code": 1, "message": "no"}},
+    ]
+    record.daemon_sent(json.dumps(ended).encode() + b"\n")
+    assert messages(record.replay)[1:] == [level, one]
+    away = json.loads(request(5, "resources/unsubscribe", {"uri": "u:3"}))
+    record.client_sent(json.dumps([away]).encode() + b"\n")
+    record.daemon_sent(b'[{"jsonrpc":"2.0","id":5,"result":{}}]\n')
+    assert messages(record.replay)[1:] == [level]
+
+
+def test_settings_beyond_their_size_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_record, "SETTINGS_SIZE", 1000)
+    record = SessionRecord()
+    uris = ["a", "b" * 2000, "c", "d" * 800]
+    for at, uri in enumerate(("x", *uris)):
+        method, params = ("resources/subscribe", {"uri": uri}) if at else ("initialize", INITIALIZE)
+        record.client_sent(request(at, method, params))
+        record.daemon_sent(line(id=at, result={}))
+    assert [each["params"].get("uri") for each in messages(record.replay)] == [None, "a", "c"]
