@@ -42,6 +42,10 @@ class ParkedCalls:
     def __len__(self) -> int:
         return len(self._calls)
 
+    def has_any(self, client: Client | None = None) -> bool:
+        """Whether a call of ``client`` (default: of any) is parked."""
+        return any(client in (None, call.client) for call, _ in self._calls.values())
+
     def is_handle(self, state: bytes) -> bool:
         """Whether this `requestState` (JSON text) is one of ours."""
         return state.startswith(b'"' + self._prefix.encode())

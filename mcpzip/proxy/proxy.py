@@ -243,10 +243,9 @@ class Proxy:
         """Begins to notify ``client``, which will send more than one request."""
         self.notifier.add_client(client)
 
-    @property
-    def has_parked_calls(self) -> bool:
-        """Whether a call waits for a modern client to come back with answers."""
-        return len(self._pipeline.parked) > 0
+    def has_parked_calls(self, client: Client | None = None) -> bool:
+        """Whether a call waits for ``client`` (default: any) to come back with answers."""
+        return self._pipeline.parked.has_any(client)
 
     async def remove_client(self, client: Client) -> None:
         """Ends everything that was kept for ``client``, which has disconnected."""

@@ -41,6 +41,8 @@ from mcpzip.wire import (
     unsupported_version_error,
 )
 
+HELD = 1 << 20
+"""Bytes of requests that are held back at most; with more, all are handled."""
 LETTING_GO = 0.5
 """Seconds a cancelled call may take to tell its server."""
 
@@ -78,6 +80,8 @@ class Session:
         self._tasks = TaskTracker(endpoint, limits.CALLS)
         self._calls: dict[bytes, asyncio.Task[None]] = {}
         self._opened = asyncio.Event()
+        self._held: list[Request] | None = None
+        self._held_size = 0
 
     @property
     def busy(self) -> bool:
@@ -115,19 +119,54 @@ class Session:
         """The client sends no more. A last line without a newline is handled, too, unless the input was
         ``cut``.
         """
+        self.release()
         events = self._peer.eof()
         self._handle([event for event in events if isinstance(event, Closed) or not cut])
+
+    # --- on the way to another session
+
+    @property
+    def holds(self) -> bool:
+        """Whether new requests are held back."""
+        return self._held is not None
+
+    def hold(self) -> None:
+        """From now on new requests are held back. What belongs to those under way is handled: notifications,
+        responses, the requests with which a modern client resumes a call; and batches, because they are not
+        repeated elsewhere.
+        """
+        self._held, self._held_size = [], 0
+
+    def release(self) -> None:
+        """Handles the requests that were held back, and new ones again."""
+        held, self._held = self._held or [], None
+        for request in held:
+            self._request(request)
+
+    def _held_back(self, request: Request, held: list[Request]) -> bool:
+        params = request.params or b""
+        if b'"requestState"' in params:
+            return False
+        self._held_size += len(params)
+        if self._held_size > HELD:
+            self.release()
+            return False
+        held.append(request)
+        return True
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:
             match event:
                 case Request():
-                    self._request(event)
+                    if self._held is None or not self._held_back(event, self._held):
+                        self._request(event)
                 case Result() | Error():
                     self._client_requests.responded(event)
                 case Cancelled(id=id):
                     if (call := self._calls.get(id)) is not None:
                         call.cancel()
+                    if self._held:
+                        self._held = [request for request in self._held if request.id != id]
                 case Invalid(id=id, code=code, message=message):
                     self._send(self._peer.error(id, code, message))
                 case Notification(method=method, params=params):
@@ -141,8 +180,8 @@ class Session:
 
     def _batch(self, events: Sequence[Event]) -> None:
         answers = BatchResponse(self._send)
-        send, before = self._send, set(self._calls.values())
-        self._send = answers.add
+        send, before, held = self._send, set(self._calls.values()), self._held
+        self._send, self._held = answers.add, None
         try:
             for event in events:
                 if isinstance(event, Request) and event.method == "initialize":
@@ -151,7 +190,7 @@ class Session:
                 else:
                     self._handle([event])
         finally:
-            self._send = send
+            self._send, self._held = send, held
         for call in self._calls.values():
             if call not in before:
                 answers.expect()

@@ -25,6 +25,7 @@ SETTINGS, SETTINGS_SIZE = 1_000, 1 << 20
 replayed.
 """
 LOST = "mcpzip's daemon ended during the call, so the tool may have run: check before calling it again."
+NOT_RUN = "mcpzip's daemon ended before it took the call, so the tool did not run: call it again."
 NOT_SENT_AGAIN = "mcpzip's daemon ended during the request; send it again."
 
 _HARMLESS_TOOLS = ("search_tools", "describe_tool", "proxy_status")
@@ -42,15 +43,17 @@ _OPENINGS = ("server/discover", "tools/list")
 class OpenRequest:
     """A request of the client that has no response yet.
 
-    line: None if it is not sent again. end: the number of bytes from the client up to its end. harmful:
-    whether running it twice may do harm. setting: what it sets for the rest of the session, None for nothing;
-    replayed: the line that sets it once more, without a newline.
+    line: None if it is not sent again by itself. batch: in which it came, None for a line of its own. end:
+    the number of bytes from the client up to its end. harmful: whether running it twice may do harm. setting:
+    what it sets for the rest of the session, None for nothing; replayed: the line that sets it once more,
+    without a newline.
     """
 
-    __slots__ = ("end", "harmful", "id", "line", "method", "modern", "replayed", "setting")
+    __slots__ = ("batch", "end", "harmful", "id", "line", "method", "modern", "replayed", "setting")
 
     def __init__(self, message: "dict[str, object]", line: "bytes | None", end: int) -> None:
         self.id, self.line, self.end = message["id"], line, end
+        self.batch: Batch | None = None
         self.method = str(message["method"])
         given = message.get("params")
         params: dict[str, object] = given if isinstance(given, dict) else {}
@@ -68,17 +71,29 @@ class OpenRequest:
         if self.setting is not None:  # what a batch has set must not repeat the rest of the batch
             self.replayed = (line or _encoded(message)).rstrip(b"\n")
 
-    def failure(self) -> bytes:
-        """The response that says that it may have run."""
+    def failure(self, may_have_run: bool = True) -> bytes:
+        """The response that says that it may have run, or that it did not."""
         response: dict[str, object] = {"jsonrpc": "2.0", "id": self.id}
         if self.method == "tools/call":
-            result: dict[str, object] = {"content": [{"type": "text", "text": LOST}], "isError": True}
+            result: dict[str, object] = {
+                "content": [{"type": "text", "text": LOST if may_have_run else NOT_RUN}],
+                "isError": True,
+            }
             if self.modern:
                 result["resultType"] = "complete"
             response["result"] = result
         else:
             response["error"] = {"code": _ERROR, "message": NOT_SENT_AGAIN}
         return _encoded(response) + b"\n"
+
+
+class Batch:
+    """A JSON-RPC batch. line: b"" if it can't be sent again whole: a request of it is not open any more."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, line: bytes) -> None:
+        self.line = line
 
 
 class Continuation:
@@ -187,17 +202,23 @@ class SessionRecord:
         """The daemon has gone. read: the bytes from the client that it may have processed, from the beginning
         or the last loss on; what comes after them can't have run.
         """
-        answers, again, is_awaited = [], [], False
+        answers: list[bytes] = []
+        again: list[bytes] = []
+        is_awaited = False
         for id in self._asked.values():
             params = b'{"requestId":%b,"reason":"mcpzip\'s daemon ended"}' % id
             answers.append(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params)
         for request in list(self._open.values()):
             may_have_run = request.end <= read
             harmful = request.harmful or (request.method == "tools/call" and not self.names_are_ours)
-            if request.line is None or (may_have_run and harmful):
-                answers.append(request.failure())
+            line = request.line
+            if not may_have_run and request.batch is not None:
+                line = request.batch.line or None
+            if line is None or (may_have_run and harmful):
+                answers.append(request.failure(may_have_run))
             else:
-                again.append(request.line)
+                if not (again and again[-1] is line):  # the requests of a batch follow each other
+                    again.append(line)
                 is_awaited = is_awaited or request.method != "subscriptions/listen"
         rest = b"".join(self._line)
         continuation = Continuation(b"".join(answers), b"".join(again) + rest, is_awaited or bool(rest))
@@ -215,23 +236,31 @@ class SessionRecord:
         except (ValueError, RecursionError):
             return  # the daemon says so
         if isinstance(message, dict):
-            self._client_message(message, line, line if self._kept + len(line) <= KEPT else None, end)
+            self._client_message(message, line if self._kept + len(line) <= KEPT else None, end)
         elif isinstance(message, list):
+            batch = Batch(line if self._kept + len(line) <= KEPT else b"")
+            self._kept += len(batch.line)
+            has_requests = False
             for each in message:
                 if isinstance(each, dict):
-                    self._client_message(each, line, None, end)
+                    has_requests |= self._client_message(each, None, end, batch)
+            if not has_requests:
+                self._kept -= len(batch.line)
 
     def _client_message(
-        self, message: "dict[str, object]", line: bytes, kept: "bytes | None", end: int
-    ) -> None:
+        self, message: "dict[str, object]", kept: "bytes | None", end: int, batch: "Batch | None" = None
+    ) -> bool:
+        """Returns whether it is a request."""
         method, id = message.get("method"), message.get("id")
         if isinstance(method, str) and isinstance(id, (str, int, float)) and not isinstance(id, bool):
             request = OpenRequest(message, kept, end)
+            request.batch = batch
             self._kept += len(kept or b"")
             if (before := self._open.pop(_key(id), None)) is not None:
                 self._close(before)
             self._open[_key(id)] = request
-        elif method == "notifications/initialized":
+            return True
+        if method == "notifications/initialized":
             self._set(("notifications/initialized", None), _INITIALIZED)
         elif method == "notifications/cancelled":
             params = message.get("params")
@@ -239,6 +268,7 @@ class SessionRecord:
                 self._close(found)  # which gets no response
         elif method is None:
             self._asked.pop(_key(id), None)
+        return False
 
     def _daemon_line(self, line: bytes) -> None:
         if line.startswith(b"["):
@@ -289,6 +319,9 @@ class SessionRecord:
             del self._open[_key(request.id)]
         if request.line is not None:
             self._kept -= len(request.line)
+        if request.batch is not None:
+            self._kept -= len(request.batch.line)
+            request.batch.line = b""
 
 
 def _refuse(constant: str) -> object:

@@ -129,6 +129,28 @@ class Home:
 
     # --- the daemon
 
+    @contextmanager
+    def running(self, module: str, **constants: object) -> Iterator[int]:
+        """A daemon in whose process the constants of ``module`` are replaced; its process id. It is ended."""
+        lines = [f"import {module} as changed"]
+        lines += [f"changed.{name} = {value!r}" for name, value in constants.items()]
+        lines += [
+            "from mcpzip.server.daemon.main import main",
+            f"raise SystemExit(main({str(self.config)!r}))",
+        ]
+        with (self.folder / "stderr.log").open("ab") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-c", "\n".join(lines)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment(),
+                cwd=self.folder,
+            )
+        with ended(process):
+            until(lambda: self.pid == process.pid)
+            yield process.pid
+
     def ask(self, kind: str, **said: object) -> Any:
         """What the daemon answers to a command; None if there is none."""
         connection = local_socket.connect(self.socket)

@@ -17,6 +17,9 @@ from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, write_to
 
+_LOOK = 0.01
+"""Seconds between two looks whether requests are under way, while others are held back."""
+
 
 class GreetingTooLongError(Exception):
     """What a `mcpzip serve` says of itself is more than may be read. The sentence is for a user."""
@@ -87,6 +90,12 @@ class DaemonClient:
         self._processed = 0
         self._ended = asyncio.Event()
         self._handed_over = False
+        self._held_from = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has left, or goes on with another daemon."""
+        return self._ended.is_set()
 
     def accept(self, replay: bytes, rest: bytes) -> None:
         """Begins to serve it. rest: what it sent after ``replay``."""
@@ -131,12 +140,31 @@ class DaemonClient:
         if self._reader is not None:
             self._reader.close()
 
+    async def becomes_quiet(self, seconds: float) -> bool:
+        """Holds new requests back until those under way are answered. Returns whether they are, so that
+        `hand_over` loses none; if not within ``seconds``, what was held back is processed.
+        """
+        session, has_parked_calls = self.session, self.shared.proxy.has_parked_calls
+        if has_parked_calls(session.client):
+            return False
+        if not session.holds:
+            self._held_from = self._processed
+            session.hold()
+        until = asyncio.get_running_loop().time() + seconds
+        while not self.has_ended and (session.busy or has_parked_calls(session.client)):
+            if not session.holds or asyncio.get_running_loop().time() > until:
+                session.release()
+                return False
+            await asyncio.sleep(_LOOK)
+        return not self.has_ended
+
     def hand_over(self, to: str) -> None:
         """Tells it to go on with another daemon, or to connect to this one again. to: the version of that, ""
         for none as yet.
         """
         if not self._handed_over:
-            self._writer.write(protocol.notice(protocol.HANDOVER, {"read": self._processed, "to": to}))
+            read = self._held_from if self.session.holds else self._processed
+            self._writer.write(protocol.notice(protocol.HANDOVER, {"read": read, "to": to}))
         self._handed_over = True
         self._ended.set()
 
@@ -148,6 +176,8 @@ class DaemonClient:
         self.session.receive(data)
 
     def _input_ended(self) -> None:
+        if self._handed_over:  # another daemon gets what is left
+            return
         # If its process was killed, the last line may lack more than its newline.
         self.session.end(cut=self._reader is None or self._reader.hung_up())
         self._ended.set()

@@ -18,6 +18,7 @@ from mcpzip.server.daemon.client import DaemonClient, Greeting, GreetingTooLongE
 from mcpzip.server.daemon.commands import COMMANDS
 from mcpzip.server.daemon.proxies import SharedProxies, SharedProxy
 from mcpzip.server.daemon.report import DaemonReport, daemon_report
+from mcpzip.server.daemon.retirement import give_way
 from mcpzip.server.http.serve import listen_http
 from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_kept
@@ -36,21 +37,22 @@ ACCEPT_PAUSE = 0.5
 """Seconds without new connections after one could not be taken."""
 FIRST_CLIENT = 10.0
 """Seconds that a daemon waits for its first client, however short ``daemon.idle_minutes`` is."""
-_LOOK = 0.05
-"""Seconds between two looks whether calls are under way, while a newer daemon waits."""
+_LOOK = 0.01
+"""Seconds between two looks whether calls are under way."""
 
 
 class Daemon:
     """The daemon of one config. clients: those that it serves. started_at: Unix time."""
 
-    def __init__(self, prepared: Prepared, listening: socket.socket, path: str) -> None:
-        """listening: at ``path``; it is closed at the end."""
+    def __init__(self, prepared: Prepared, listening: socket.socket, path: str, lock: int) -> None:
+        """listening: at ``path``; it is closed at the end. lock: the descriptor with the daemon's lock."""
         self.clients: set[DaemonClient] = set()
         self.prepared, self.path = prepared, path
-        self._listening = listening
+        self._listening, self._lock = listening, lock
         self._identity = local_socket.identity(path)
         self._welcoming: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._retiring: asyncio.Task[None] | None = None
         self._had_clients = self._closing = False
         self._successor = self._address = ""
         self._started_at = time.time()
@@ -69,7 +71,8 @@ class Daemon:
         return 0
 
     async def _serve(self) -> None:
-        self._done = asyncio.Event()
+        self._done, self._http_done = asyncio.Event(), asyncio.Event()
+        self._serving_http: asyncio.Task[None] | None = None
         stop_on_signals(self._done)
         raise_descriptor_limit(limits.DAEMON_CLIENTS)
         self.proxies = SharedProxies(self.prepared, os.environ, self._edited)
@@ -102,14 +105,19 @@ class Daemon:
         server = HttpServer(shared.endpoint, access, warn)
         self._address = address.url(listening.getsockname()[1])
         shared.run_file.address = self._address
-        serving = asyncio.create_task(
-            server.serve(listening, self._done, lambda: None, shared.proxy.notifier.close), name="http"
-        )
+
+        def leaving() -> None:
+            if self._done.is_set():
+                shared.proxy.notifier.close()
+
+        serving = server.serve(listening, self._http_done, lambda: None, leaving)
+        self._serving_http = asyncio.create_task(serving, name="http")
         try:
             yield
         finally:
             self._done.set()
-            await serving
+            self._http_done.set()
+            await self._serving_http
             self.proxies.release(shared)
 
     # --- connections
@@ -208,7 +216,7 @@ class Daemon:
     async def _move(self, client: DaemonClient) -> None:
         until = asyncio.get_running_loop().time() + FINISH_TIMEOUT
         while client.session.busy and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - as below
-            await asyncio.sleep(_LOOK / 5)
+            await asyncio.sleep(_LOOK)
         client.hand_over(__version__)
 
     # --- commands
@@ -234,21 +242,28 @@ class Daemon:
         self._done.set()
 
     def retire(self, successor: str) -> None:
-        """Ends the daemon as soon as no call is under way. successor: the version that follows."""
+        """Gives way to a newer mcpzip (`retirement`). successor: its version."""
         self._successor = successor
         note("info", "", "daemon", f"version {shown(successor)} takes over when no call is under way")
-        task = asyncio.create_task(self._retire(), name="retire")
-        self._welcoming.add(task)
-        task.add_done_callback(self._welcoming.discard)
+        self._retiring = asyncio.create_task(self._retire(), name="retire")
+        self._retiring.add_done_callback(retrieve_exception)
 
     async def _retire(self) -> None:
-        while self._is_busy:  # noqa: ASYNC110 - calls end in many ways, of which none says so here
-            await asyncio.sleep(_LOOK)
-        self._done.set()
+        if not await give_way(self, self._successor):
+            self._successor = ""
+
+    async def withdraw(self) -> None:
+        """See `retirement.Retiring`."""
+        self._stop_listening()
+        self._http_done.set()
+        if self._serving_http is not None:
+            await self._serving_http
+        os.close(self._lock)
 
     @property
-    def _is_busy(self) -> bool:
-        parked = any(shared.proxy.has_parked_calls for shared in self.proxies)
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        parked = any(shared.proxy.has_parked_calls() for shared in self.proxies)
         return parked or any(client.session.busy for client in self.clients)
 
     @property
@@ -291,7 +306,9 @@ class Daemon:
             task.add_done_callback(retrieve_exception)
 
     def _stop_listening(self) -> None:
-        """From now on processes that connect find no daemon, and start another, which waits for our end."""
+        """From now on processes that connect find no daemon, and start another, which waits for our lock."""
+        if self._closing:
+            return
         self._closing = True
         if not self._is_replaced:
             try:
@@ -303,11 +320,13 @@ class Daemon:
 
     async def _end_clients(self) -> None:
         """Hands the clients over, after their calls have had a moment to end."""
+        if self._retiring is not None:
+            self._retiring.cancel()
         for client in self.clients:
             client.pause()
         until = asyncio.get_running_loop().time() + FINISH_TIMEOUT
-        while self._is_busy and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - see above
-            await asyncio.sleep(_LOOK / 5)
+        while self.is_busy and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_LOOK)
         for client in self.clients:
             client.hand_over(self._successor)
         left = list(self._welcoming)

@@ -56,7 +56,7 @@ def main(explicit_config: "str | None") -> int:
         log_config_error(config, str(error))
         refuse(listening, path)
         return 2
-    return Daemon(prepared, listening, path).run()
+    return Daemon(prepared, listening, path, lock).run()
 
 
 def _take_lock(path: str, lock_path: str) -> "int | None":

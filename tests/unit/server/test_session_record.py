@@ -269,3 +269,18 @@ def test_settings_beyond_their_size_are_not_replayed(monkeypatch: pytest.MonkeyP
         record.client_sent(request(at, method, params))
         record.daemon_sent(line(id=at, result={}))
     assert [each["params"].get("uri") for each in messages(record.replay)] == [None, "a", "c"]
+
+
+def test_a_batch_that_was_not_processed_is_sent_again_whole() -> None:
+    record = SessionRecord()
+    batches = [[json.loads(call(at)), json.loads(request(at + 1, "ping"))] for at in (1, 3, 5, 7)]
+    lines = [json.dumps(batch).encode() + b"\n" for batch in batches]
+    record.client_sent(b"".join(lines))
+    record.client_sent(line(method="notifications/cancelled", params={"requestId": 8}))
+    left = record.lost(read=len(lines[0]))
+    assert left.to_daemon == lines[1] + lines[2]
+    ran, failed, not_run = messages(left.to_client)
+    assert [ran["id"], failed["id"], not_run["id"]] == [1, 2, 7]
+    assert "may have run" in ran["result"]["content"][0]["text"]
+    assert "did not run" in not_run["result"]["content"][0]["text"]
+    assert record._kept == 0
