@@ -34,9 +34,8 @@ class Era(Enum):
     LEGACY = "legacy"
     MODERN = "modern"
 
-    __hash__ = (
-        object.__hash__
-    )  # that of Enum is written in Python, and every call looks connections up by era
+    # That of Enum is written in Python, and every call looks connections up by era.
+    __hash__ = object.__hash__
 
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
