@@ -13,10 +13,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from bench.retrieval.dataset import Dataset, read_dataset
 from bench.retrieval.metrics import Row, evaluate, overall

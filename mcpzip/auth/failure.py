@@ -4,7 +4,7 @@ The rule: a token endpoint that fails is asked at most once a minute, and then l
 refuses is not asked again.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from mcpzip.system.backoff import Backoff
 
@@ -20,8 +20,7 @@ PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 """Error codes of an authorization server that say nothing about what we showed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthFailure:
+class AuthFailure(msgspec.Struct, frozen=True):
     """reason: why there is no token, without a full stop. needs_login: whether somebody has to sign in, which
     ends the failure. remedy: what else can be done, as a sentence, or "". seen: the signature of what was
     stored when the server was asked.

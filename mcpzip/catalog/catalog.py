@@ -10,9 +10,11 @@ The rules:
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import astuple, replace
 
 from mcpzip.catalog.list_checks import (
     TOO_LARGE,
@@ -36,8 +38,7 @@ RECONFIGURED = "its configuration changed after its tools were listed"
 """The error of a server whose tools were listed with other settings. It is about the list, not a process."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRecord:
+class ServerRecord(msgspec.Struct, frozen=True, eq=False):
     """What the catalog has of one upstream.
 
     entries: the tools, sorted by name. fetched_at: when they were last listed (Unix seconds), or None.
@@ -67,7 +68,16 @@ class ServerRecord:
     capabilities: bytes = b"{}"
     info: bytes = b""
     ttl: float | None = None
-    earlier: bool = field(default=False, compare=False)
+    earlier: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the two say the same of the server. Which process recorded an error doesn't count."""
+        if not isinstance(other, ServerRecord):
+            return NotImplemented
+        return self is other or astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     @property
     def stale(self) -> bool:
@@ -84,8 +94,7 @@ class ServerRecord:
         return split_object(self.capabilities).get(capability, b"null") != b"null"
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True, dict=True):
     """The update for a server that was listed.
 
     tools, prompts, resources, templates: the items of the lists, of all pages, as JSON texts. at: Unix
@@ -120,8 +129,7 @@ class Listed:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """The update for a server that could not be listed.
 
     reason: a sentence without its full stop. at: Unix seconds. lasting: whether an early retry would fail

@@ -6,8 +6,9 @@ snapshot contain it all the same, so that it is there as soon as the config show
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import translate
+
+from msgspec.structs import replace
 
 from mcpzip.catalog.catalog import Catalog, ServerRecord
 from mcpzip.catalog.parts import Parts

@@ -6,10 +6,10 @@ The rule: it works without a config that can be read, because that may be what t
 import os
 import time
 from collections import deque
-from dataclasses import asdict
 from difflib import get_close_matches
 
 import click
+from msgspec.structs import asdict
 
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, server_names

@@ -4,9 +4,10 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import Listed, snapshot
 from mcpzip.cli import console

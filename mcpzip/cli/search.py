@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.cli import console, explain

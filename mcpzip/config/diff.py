@@ -8,7 +8,9 @@ The rules:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from mcpzip.config.schema import Config, ServerConfig
 
@@ -38,8 +40,7 @@ AT_START: Mapping[str, Callable[[Config], object]] = {
 """By key: settings that are read at the start only."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDiff:
+class ConfigDiff(msgspec.Struct, frozen=True):
     """The changes, as sorted names of servers and keys of settings.
 
     reconnected: servers with other connection settings. adjusted: servers of which only other settings

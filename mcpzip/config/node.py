@@ -6,8 +6,9 @@ secret.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import expand, foreign, has_unbraced, used
@@ -20,8 +21,7 @@ TEXT = "write a string, in double quotes"
 """The remedy for a value that should be text."""
 
 
-@dataclass(slots=True)
-class Source:
+class Source(msgspec.Struct):
     """The state of reading one file.
 
     project: for the file of a project, its folder, else "". warnings: sentences about the file. faults:
@@ -32,13 +32,12 @@ class Source:
     file: str
     env: Mapping[str, str]
     project: str = ""
-    warnings: list[str] = field(default_factory=list)
-    faults: list[ConfigError] = field(default_factory=list)
-    unset: list[str] = field(default_factory=list)
+    warnings: list[str] = []
+    faults: list[ConfigError] = []
+    unset: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """The value at the key path ``path`` of the file."""
 
     source: Source

@@ -10,8 +10,9 @@ The rules:
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import TEXT, Node, Source

@@ -6,8 +6,10 @@ Creating a `Secret` registers its text for redaction (`mcpzip.model.redaction`).
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from mcpzip.config.paths import state_path
 from mcpzip.model.redaction import register
@@ -56,8 +58,7 @@ class Secret:
         return hash(self._text)
 
 
-@dataclass(frozen=True, slots=True)
-class AuthConfig:
+class AuthConfig(msgspec.Struct, frozen=True):
     """The OAuth settings of one server over HTTP.
 
     client_id, client_secret: of a client registered by hand; if "" and None, mcpzip registers itself.
@@ -82,8 +83,7 @@ class AuthConfig:
     mcp_remote: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
+class ServerConfig(msgspec.Struct, frozen=True):
     """One upstream: how to connect to it, and which of its tools may be used.
 
     name: a valid server name. transport: decides which of the following fields are used.
@@ -106,12 +106,12 @@ class ServerConfig:
     name: str
     transport: Transport
     command: str = ""
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
     cwd: str | None = None
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    headers_command: tuple[str, ...] = field(default=(), repr=False)
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    headers_command: tuple[str, ...] = ()
     auth: AuthConfig | None = None
     disabled: bool = False
     timeout: float | None = None
@@ -124,7 +124,11 @@ class ServerConfig:
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None
     unset: tuple[str, ...] = ()
-    written: str = field(default="", repr=False)
+    written: str = ""
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        return f"ServerConfig({self.name!r})"
 
     @property
     def fingerprint(self) -> str:
@@ -173,8 +177,7 @@ class ServerConfig:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SemanticConfig:
+class SemanticConfig(msgspec.Struct, frozen=True):
     """The semantic search tier.
 
     provider: "local" is the table of word vectors that ships with mcpzip, "onnx" a local transformer;
@@ -185,7 +188,7 @@ class SemanticConfig:
     """
 
     provider: Provider = "local"
-    url: str = field(default="", repr=False)
+    url: str = ""
     model: str | None = None
     api_key: Secret | None = None
     dimensions: int | None = None
@@ -193,9 +196,12 @@ class SemanticConfig:
     query_prefix: str | None = None
     document_prefix: str | None = None
 
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        return f"SemanticConfig({self.provider!r})"
 
-@dataclass(frozen=True, slots=True)
-class SearchConfig:
+
+class SearchConfig(msgspec.Struct, frozen=True):
     """The search settings.
 
     default_limit: maximum number of tools in a reply, unless the request has a limit. max_tokens: maximum of
@@ -215,8 +221,7 @@ class SearchConfig:
     details: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(msgspec.Struct, frozen=True):
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
     shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.

@@ -4,8 +4,9 @@ The rule: ``semantic`` is a provider, a URL or an object. Without a provider, th
 """
 
 import re
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.schema import (

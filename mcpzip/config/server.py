@@ -7,8 +7,9 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from mcpzip.config.auth import (
     ALIASES,

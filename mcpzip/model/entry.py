@@ -5,7 +5,6 @@ from it. A field of the wrong type counts as missing, so that a server's mistake
 it the tool.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -17,8 +16,7 @@ from mcpzip.model.names import join
 JsonObject = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A tool in the catalog.
 
     server, tool: the names of the server and of the tool there.

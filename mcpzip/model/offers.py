@@ -4,16 +4,13 @@ They are kept as the JSON text that was received. Only the member by which an of
 rest is for the client.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from mcpzip.model import limits
 from mcpzip.model.errors import InvalidOfferError
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One kind of offer.
 
     word: its name in messages. key: the member by which it is requested. longest: the maximum number of

@@ -9,8 +9,9 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from mcpzip.model import type_names
 from mcpzip.model.limits import SCHEMA_DEPTH, SCHEMA_WORK, URI
@@ -20,8 +21,7 @@ POINTER_STEP = 64
 """Characters of a pointer that count as one step."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectMembers:
+class ObjectMembers(msgspec.Struct, frozen=True):
     """The members of an object schema. others: whether it explicitly allows members that it doesn't name."""
 
     properties: Mapping[str, object]

@@ -15,7 +15,6 @@ A tool without arguments has ``[]``; one that accepts any without naming them ha
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
@@ -124,8 +123,7 @@ def _cut(text: str, budget: int) -> str:
 # --- parameters ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Parameters:
+class _Parameters(msgspec.Struct, frozen=True):
     required: tuple[str, ...]
     optional: tuple[str, ...]
     others: bool

@@ -16,11 +16,11 @@ value
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
@@ -259,15 +259,14 @@ class _Tool(msgspec.Struct):
     schema: _Schema = msgspec.field(name="inputSchema")
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
+class _Spelling(msgspec.Struct, frozen=True):
     """The keys of a tool's arguments. known: its properties. closed: whether there are no other keys. folded:
     the properties by their folded names, without those that share one; empty unless closed.
     """
 
     known: frozenset[str] = frozenset()
     closed: bool = False
-    folded: Mapping[str, str] = field(default_factory=dict)
+    folded: Mapping[str, str] = {}
 
 
 @lru_cache(maxsize=128)

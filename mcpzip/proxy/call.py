@@ -7,7 +7,6 @@ The rule: what may happen to a call, and in which order, is in `call_states`; he
 import asyncio
 import json
 from collections.abc import Collection, Coroutine, Mapping
-from dataclasses import dataclass
 from itertools import count
 
 import msgspec
@@ -73,8 +72,7 @@ class CallEndedError(Exception):
     """The call that a question was taken to be of has ended without an answer to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRequest:
+class ServerRequest(msgspec.Struct, frozen=True):
     """What an upstream wants to know in the middle of a call, and where the answer goes."""
 
     method: str

@@ -7,8 +7,9 @@ clients hear of a list that changed when what they are shown of it did.
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog, ServerRecord, Update, View, merge, retain, snapshot
 from mcpzip.catalog.parts import Parts, digest_of_tools

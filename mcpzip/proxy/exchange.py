@@ -6,7 +6,8 @@ own); an `Exchange` lives as long as one of its requests.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mcpzip.model import limits
 from mcpzip.wire import (
@@ -33,8 +34,7 @@ def discard_notification(method: str, params: bytes | None) -> None:
     """The way back to a client that has none."""
 
 
-@dataclass(eq=False, slots=True)
-class Client:
+class Client(msgspec.Struct, eq=False):
     """A downstream client.
 
     era: how it speaks, None where that means nothing (a command). capabilities: what it can be asked, JSON
@@ -61,8 +61,7 @@ class Client:
         return not members(self.capabilities).keys().isdisjoint(_INTERACTIVE)
 
 
-@dataclass(eq=False, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, eq=False):
     """One request of a client.
 
     id: of the request, JSON text as the client spelt it. params: JSON text as received, None for none; they
@@ -79,8 +78,8 @@ class Exchange:
     request: SendRequest | None = None
     capabilities: bytes = b"{}"
     log_level: str | None = None
-    fields: dict[str, bytes] = field(init=False)
-    meta_fields: dict[str, bytes] = field(init=False)
+    fields: dict[str, bytes] = {}
+    meta_fields: dict[str, bytes] = {}
 
     def __post_init__(self) -> None:
         self.fields = members(self.params)

@@ -11,9 +11,10 @@ The rules:
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.catalog.visibility import matcher

@@ -8,7 +8,8 @@ with its id.
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mcpzip.model import limits
 from mcpzip.proxy.exchange import Client, Exchange, members
@@ -32,8 +33,7 @@ ResourceId = tuple[str, str]
 """A resource: its server, and the server's own URI for it."""
 
 
-@dataclass(eq=False, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, eq=False):
     """An open `subscriptions/listen`."""
 
     exchange: Exchange
@@ -61,14 +61,13 @@ class Subscription:
         self.exchange.notify(method, with_members(params, {"_meta": meta}))
 
 
-@dataclass(slots=True)
-class Notifier:
+class Notifier(msgspec.Struct):
     """The clients that can hear, and what they want to."""
 
-    _clients: dict[Client, dict[ResourceId, str]] = field(default_factory=dict)
-    _own: set[tuple[Client, ResourceId]] = field(default_factory=set)
-    _subscriptions: set[Subscription] = field(default_factory=set)
-    _closing: asyncio.Event = field(default_factory=asyncio.Event)
+    _clients: dict[Client, dict[ResourceId, str]] = {}
+    _own: set[tuple[Client, ResourceId]] = set()
+    _subscriptions: set[Subscription] = set()
+    _closing: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
     def clients(self) -> Collection[Client]:

@@ -1,7 +1,8 @@
 """The connections to servers that are open now, and whose they are, as `mcpzip ps` shows them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.proxy.client_binding import ClientBinding, SharedBinding
 from mcpzip.proxy.exchange import Client
@@ -9,8 +10,7 @@ from mcpzip.transport.connection import Connection
 from mcpzip.transport.pool import Pool
 
 
-@dataclass(frozen=True, slots=True)
-class OpenConnection:
+class OpenConnection(msgspec.Struct, frozen=True):
     """A connection to a server. pid: of its process, None over HTTP. users: the clients that use it; None for
     all. requests: how many are open.
     """

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Update
@@ -308,7 +308,7 @@ class Proxy:
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
         default = self._default_origin
         if origin.era is Era.MODERN:
-            self._refresher.changed(server, msgspec.structs.replace(default, era=Era.MODERN))
+            self._refresher.changed(server, replace(default, era=Era.MODERN))
         elif origin.bound_client is not None and covers(
             origin.bound_client.capabilities, default.capabilities
         ):

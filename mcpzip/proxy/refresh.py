@@ -7,8 +7,9 @@ server is under way; a burst of `list_changed` costs one listing.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig

@@ -2,7 +2,6 @@
 found)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -12,8 +11,7 @@ from mcpzip.proxy.metatools import MAX_LIMIT
 from mcpzip.search import Filters, Results
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(msgspec.Struct, frozen=True):
     """Validated arguments of `search_tools`. limit: tools at most."""
 
     query: str
@@ -21,8 +19,7 @@ class SearchRequest:
     filters: Filters
 
 
-@dataclass(frozen=True, slots=True)
-class PendingServers:
+class PendingServers(msgspec.Struct, frozen=True):
     """Servers whose tools will be found soon. starting: never listed, and being listed now. unindexed:
     listed, but not completely in the search index yet.
     """
@@ -38,8 +35,7 @@ class PendingServers:
 NONE_PENDING = PendingServers()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchReport:
+class SearchReport(msgspec.Struct, frozen=True):
     """The results of a search, and the state of the servers at its time. unavailable: the reason why a server
     can't be used now, by its name; its tools are searched as they were last listed.
     """

@@ -12,7 +12,6 @@ The rules:
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -51,8 +50,7 @@ class _File(Head):
     servers: dict[str, _Asked]
 
 
-@dataclass(frozen=True, slots=True)
-class _Traits:
+class _Traits(msgspec.Struct, frozen=True):
     """What the words of ``config`` say, which every call needs and which takes long to find out."""
 
     config: ServerConfig

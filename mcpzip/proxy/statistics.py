@@ -1,7 +1,8 @@
 """What clients did with mcpzip since it started: the numbers of `mcpzip status`."""
 
 import time
-from dataclasses import dataclass, field
+
+import msgspec
 
 CLIENTS_AT_MOST = 50
 """Clients that are told apart; the rest isn't listed."""
@@ -9,39 +10,35 @@ CLIENT_INFO_SIZE = 4096
 """Bytes of a client's `Implementation`; a longer one isn't kept."""
 
 
-@dataclass(slots=True)
-class ServerCalls:
+class ServerCalls(msgspec.Struct):
     """calls: those that were sent to a server. errors: those of them that brought an error, or no result."""
 
     calls: int = 0
     errors: int = 0
 
 
-@dataclass(slots=True)
-class Replies:
+class Replies(msgspec.Struct):
     """The replies of one of mcpzip's own tools. size: bytes of the arguments and of the results, as JSON."""
 
     count: int = 0
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSeen:
+class ClientSeen(msgspec.Struct, frozen=True):
     """A client. info: its `Implementation`, JSON text. since: Unix time of its first request."""
 
     info: bytes
     since: float
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(msgspec.Struct):
     """The counts of one proxy. Belongs to its event loop."""
 
-    started_at: float = field(default_factory=time.time)
+    started_at: float = msgspec.field(default_factory=time.time)
     searches: int = 0
-    replies: dict[str, Replies] = field(default_factory=dict)
-    servers: dict[str, ServerCalls] = field(default_factory=dict)
-    clients: dict[bytes, ClientSeen] = field(default_factory=dict)
+    replies: dict[str, Replies] = {}
+    servers: dict[str, ServerCalls] = {}
+    clients: dict[bytes, ClientSeen] = {}
 
     def count_call(self, server: str, *, failed: bool) -> None:
         """Counts a call that has ended."""

@@ -3,7 +3,9 @@ age of the lists, reason of a failure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+
+import msgspec
+from msgspec.structs import asdict
 
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.catalog.visibility import matcher
@@ -17,8 +19,7 @@ from mcpzip.model.redaction import redact
 from mcpzip.transport.health import FAILING, Health, State
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
+class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
     to do, or "".
     """

@@ -7,8 +7,9 @@ tools of the local tiers as a shortlist. They are not called for a query that is
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, SearchConfig

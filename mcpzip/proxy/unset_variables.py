@@ -4,7 +4,7 @@ The rule: clients start mcpzip with different environments and share the catalog
 one client has listed may be unusable in another. The reason then names the variables.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, ServerConfig

@@ -11,8 +11,9 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from mcpzip.model.errors import OverloadedError
 from mcpzip.model.limits import COMPUTATIONS, COMPUTING
@@ -24,8 +25,7 @@ IDLE_TIMEOUT = 2.0
 """Seconds without work after which a thread ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(msgspec.Struct, frozen=True):
     """The client that a computation is for. key: identifies it; computations with equal keys are done in
     order. gone: whether the client no longer waits for the result.
     """

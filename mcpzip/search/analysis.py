@@ -10,7 +10,8 @@ constant (`FieldWeight.typical_length`), instead of with the catalog's average.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.model.entry import Entry
 from mcpzip.search.fields import Fields
@@ -19,8 +20,7 @@ from mcpzip.search.tokenizer import is_stop_word, term_of, words
 from mcpzip.search.verbs import first_verb
 
 
-@dataclass(frozen=True, slots=True)
-class FieldWeight:
+class FieldWeight(msgspec.Struct, frozen=True):
     """The parameters of a field in BM25F.
 
     weight: of a word in this field. b: length normalisation, from 0, none, to 1, full. typical_length: in
@@ -60,8 +60,7 @@ Term = tuple[str, str]
 """A word and its term, of `tokenizer.words`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """What the index stores of a tool.
 
     term_weights: by term, 0…1. name_terms: the distinct terms of the tool's name in order, stop words too.

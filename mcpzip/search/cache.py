@@ -6,9 +6,10 @@ a ranking is cached whole and cut afterwards.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
+
+import msgspec
 
 from mcpzip.search.query import Plan
 from mcpzip.search.signals import Signals
@@ -18,8 +19,7 @@ CAPACITY = 256
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """All that a ranking depends on."""
 
     plan: Plan

@@ -4,8 +4,9 @@ The rule: this module extracts the texts, `analysis` weights them. A schema may 
 unexpected type are skipped, and of a large or deep schema only the first part is read.
 """
 
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from mcpzip.model.entry import Entry, JsonObject
 from mcpzip.search.lexicon import gloss_text
@@ -26,8 +27,7 @@ _MAX_TEXT = 20_000  # characters of a field
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """The searchable texts of one tool. A text in another script than Latin is followed by its English words
     (`lexicon`).
     """

@@ -12,10 +12,12 @@ word of five matches by chance. In a long query no tool has most words; there th
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import pairwise
 from operator import add
+
+import msgspec
+from msgspec.structs import replace
 
 from mcpzip.search import keyword
 from mcpzip.search.index import Document, Index
@@ -50,8 +52,7 @@ PREFIX_SCORES = (0.9, 0.95)  # the beginning of the name
 HIGHEST_SCORE = 0.89  # of all other tools
 
 
-@dataclass(frozen=True, slots=True)
-class TierScores:
+class TierScores(msgspec.Struct, frozen=True):
     """The scores of the tiers other than the keyword tier, by document.
 
     similarities: cosines, −1…1. missing: computes a similarity that is not in there; None when none is
@@ -59,14 +60,16 @@ class TierScores:
     query is left out.
     """
 
-    similarities: Mapping[int, float] = field(default_factory=dict)
+    similarities: Mapping[int, float] = {}
     missing: Callable[[int], float] | None = None
-    choices: Mapping[int, float] = field(default_factory=dict)
+    choices: Mapping[int, float] = {}
     threshold: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RankedDocument:
+_NO_SCORES = TierScores()
+
+
+class RankedDocument(msgspec.Struct, frozen=True):
     """A document and its score. words: its keyword score, 0…1. similarity: None if unknown. chosen: whether a
     model chose it.
     """
@@ -78,8 +81,7 @@ class RankedDocument:
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(msgspec.Struct, frozen=True):
     """documents: best first. matching: the number of tools with any word of the query. searched: the number
     of tools that pass the filters.
     """
@@ -93,7 +95,7 @@ def rank(
     index: Index,
     plan: Plan,
     depth: int,
-    tier_scores: TierScores = TierScores(),
+    tier_scores: TierScores = _NO_SCORES,
     signals: Signals = NO_SIGNALS,
 ) -> Ranking:
     """The best ``depth`` documents for ``plan``."""

@@ -10,11 +10,12 @@ a gloss, such as stop words. The file is read once, when the first word is looke
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from zlib import crc32
+
+import msgspec
 
 from mcpzip.search.tokenizer import fold, is_bigram, words
 
@@ -27,8 +28,7 @@ _CACHED_WORDS = 512
 _INTERCHANGEABLE = str.maketrans("ёأإآىة", "еااايه")  # letters that are often written for each other
 
 
-@dataclass(frozen=True, slots=True)
-class Inflection:
+class Inflection(msgspec.Struct, frozen=True):
     """The suffixes of a language: ``stem + ending`` means the same as the key ``stem + key_ending``.
 
     min_stem: letters of the stem. prefixes: articles and prepositions that are written together with the word
@@ -92,8 +92,7 @@ _PLURALS = ("", "e", "n", "en", "s", "es")
 _MIN_PART = 4  # letters of a part of a German compound
 
 
-@dataclass(frozen=True, slots=True)
-class _Lexicon:
+class _Lexicon(msgspec.Struct, frozen=True):
     """glosses: English words by key. inflected: the keys that have a gloss, by language of `INFLECTIONS`.
 
     max_unspaced: characters of the longest key in a script without spaces. phrases: by the first word of a

@@ -7,15 +7,15 @@ the query has the same number are added first and multiplied once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from math import sqrt
 from operator import mul
 from struct import unpack
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Quantization:
+
+class Quantization(msgspec.Struct, frozen=True):
     """A quantization to the integers −levels … levels, each stored as a byte with `zero_point` added.
 
     lane: bytes of a lane. max_dimension: the most dimensions for which a lane holds the signed dot product.

@@ -10,9 +10,10 @@ Postings added later are stored by term until `compacted` makes new arrays. Noth
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from struct import Struct
+
+import msgspec
 
 Posting = tuple[int, float]
 """A document, and the weight of a term in it."""
@@ -20,14 +21,13 @@ POSTING = Struct("=If")
 """A posting as bytes, which, unlike lists and arrays, the garbage collector need not traverse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
+class Postings(msgspec.Struct, frozen=True):
     """The postings of all terms, by term number. added: of some terms, packed `POSTING`s added later."""
 
-    offsets: Sequence[int] = field(default_factory=lambda: array("I", (0,)))
-    documents: Sequence[int] = field(default_factory=lambda: array("I"))
-    weights: Sequence[float] = field(default_factory=lambda: array("f"))
-    added: Mapping[int, bytes] = field(default_factory=dict)
+    offsets: Sequence[int] = msgspec.field(default_factory=lambda: array("I", (0,)))
+    documents: Sequence[int] = msgspec.field(default_factory=lambda: array("I"))
+    weights: Sequence[float] = msgspec.field(default_factory=lambda: array("f"))
+    added: Mapping[int, bytes] = {}
 
     def of(self, term: int) -> Iterable[Posting]:
         """The postings of ``term``, documents ascending."""

@@ -7,8 +7,9 @@ other unknown words.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from mcpzip.model.limits import NAME
 from mcpzip.search.index import Index
@@ -30,8 +31,7 @@ _MAX_QUERY = 20_000  # characters, before and after folding
 _MAX_TOKENS = 2_048  # words
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True):
     """The tools that are searched.
 
     server: those of the server with this name. read_only: True: those with a readOnlyHint, False: the others.
@@ -41,8 +41,7 @@ class Filters:
     read_only: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TermGroup:
+class TermGroup(msgspec.Struct, frozen=True, order=True):
     """Alternative terms for a word of the query. A document's score for the group is that of its best term.
 
     weight: the weight of the word, 0…1. counted: whether the group adds to `keyword.max_score`; False for a
@@ -54,8 +53,7 @@ class TermGroup:
     counted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """All that a ranking depends on.
 
     groups: in the order of the query. stop_word_terms: the query's terms in the index that are in no group,
@@ -81,8 +79,7 @@ class Plan:
     match_all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class QueryAnalysis:
+class QueryAnalysis(msgspec.Struct, frozen=True):
     """A plan, and the words of the query that it comes from.
 
     words: the groups of the plan, each with the words that it stands for. unknown: words without a term.

@@ -8,7 +8,8 @@ every tool that they leave.
 """
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 _OPERATOR = re.compile(
     r"""(?<!\S)(?P<but>-?)server:(?:"(?P<quoted>[^"]{1,100})"|(?P<server>[^\s"]{1,100}))"""
@@ -18,8 +19,7 @@ _EXCLUDED_WORD = re.compile(r"-[^\W\d_][\w.-]+")
 _MAX_OPERATORS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class ParsedQuery(msgspec.Struct, frozen=True):
     """A query, parsed.
 
     written: the whole query. text: the query without its operators. servers, excluded_servers: names of

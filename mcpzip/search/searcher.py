@@ -5,9 +5,11 @@ words and servers most similar to them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import store
@@ -51,8 +53,7 @@ FAIR = 0.35
 _NO_FILTERS = Filters()
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A tool that was found.
 
     score: 0…1, comparable between queries (`fusion`). tier: `KEYWORD` for a tool with words of the query,
@@ -73,8 +74,7 @@ class Hit:
     also: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(msgspec.Struct, frozen=True):
     """The results of a query.
 
     hits: best first, ties by name; of several needs, the best of each in turn. matching: the number of tools
@@ -101,8 +101,7 @@ class Results:
     elsewhere: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Catalog:
+class _Catalog(msgspec.Struct, frozen=True):
     """An index and the rankings computed from it, which are replaced together."""
 
     index: Index
@@ -110,8 +109,7 @@ class _Catalog:
     rankings: QueryCache[Ranking]
 
 
-@dataclass(frozen=True, slots=True)
-class _RankedQuery:
+class _RankedQuery(msgspec.Struct, frozen=True):
     """A query, or one need of it: its text, analysis and ranking."""
 
     text: str
@@ -316,8 +314,7 @@ def _remote_scores(index: Index, answers: Sequence[TierAnswer]) -> TierScores:
     return TierScores(similarities=above_background(found[SEMANTIC]), choices=found[LLM])
 
 
-@dataclass(slots=True)
-class _Distinct:
+class _Distinct(msgspec.Struct):
     """A tool of the result list: the query or need that it was found for, and its duplicates' names."""
 
     query: _RankedQuery

@@ -5,7 +5,8 @@ gives. Only a configured boost can have a larger effect.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 MAX_USAGE_BONUS = 0.06  # the limit of the bonus of a tool that was often used
 HALF_BONUS_USES = 3.0  # recent uses that give half of it
@@ -13,16 +14,15 @@ FAILING_FACTOR = 0.9  # of tools whose server can't be reached
 STALE_FACTOR = 0.97  # of tools whose server could not be listed last time
 
 
-@dataclass(frozen=True, eq=False)
-class Signals:
+class Signals(msgspec.Struct, frozen=True, eq=False):
     """boosts: factors by server; 1 when absent. uses: by a tool's name, its recent successful calls, decayed.
     failing, stale: names of servers.
 
     Compared by identity, as a part of cache keys: reuse an instance while nothing changes.
     """
 
-    boosts: Mapping[str, float] = field(default_factory=dict)
-    uses: Mapping[str, float] = field(default_factory=dict)
+    boosts: Mapping[str, float] = {}
+    uses: Mapping[str, float] = {}
     failing: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
 

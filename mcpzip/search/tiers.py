@@ -5,15 +5,15 @@ the callers of tiers enforce deadlines.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 KEYWORD = "keyword"
 SEMANTIC = "semantic"
 LLM = "llm"
 
 
-@dataclass(frozen=True, slots=True)
-class TierAnswer:
+class TierAnswer(msgspec.Struct, frozen=True):
     """The scores of a remote tier for a query.
 
     tier: `SEMANTIC` or `LLM`. method: the service, as users see it ("ollama", "gemini"). scores: by the name
@@ -25,8 +25,7 @@ class TierAnswer:
     scores: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class TierAbsence:
+class TierAbsence(msgspec.Struct, frozen=True):
     """A tier that was queried and gave no answer. reason: one short sentence without secrets."""
 
     tier: str

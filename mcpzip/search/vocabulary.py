@@ -7,8 +7,9 @@ the other words of the query decide between them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 # Beside each, what another value costs in nDCG@10; without any correction the loss is .017.
 MIN_CORRECTED_LENGTH = 4  # letters; a shorter word is one edit away from dozens of others. 5: −.001
@@ -28,8 +29,7 @@ _KEYS = {
 """The row and column of a letter on a QWERTY keyboard."""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(msgspec.Struct, frozen=True):
     """The correction of an unknown word.
 
     alternatives: known words, best first; of a "split" they are its two parts, and both are meant.

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.wire import (
     INVALID_REQUEST,
@@ -21,8 +22,7 @@ CLIENT_STALLED = RpcError(INVALID_REQUEST, "The client does not read what it is 
 _GONE = RpcError(INVALID_REQUEST, "The client has gone.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pending:
+class _Pending(msgspec.Struct, frozen=True, eq=False):
     frame: bytes
     send: Send
     answer: "asyncio.Future[bytes]"

@@ -5,7 +5,8 @@ follows from the config and the catalog. A modern result has the `_meta` of its 
 """
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip import __version__
 from mcpzip.config import Config
@@ -107,8 +108,7 @@ _NOT_SIGNED_IN = Greeting.of_upstream(CAPABILITIES, SERVER_INFO, None)
 """For an upstream that tells nothing of itself before somebody has signed in to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class HandshakeResults:
+class HandshakeResults(msgspec.Struct, frozen=True):
     """Results as JSON texts: `initialize` (without the version), `server/discover`, and `tools/list` in
     either era. The last three are None where they depend on more than the config.
     """

@@ -5,7 +5,8 @@ import gc
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import Config, paths
@@ -33,8 +34,7 @@ FLUSH_TIMEOUT = 0.1
 """Seconds that the client then has to read the last replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """What is read from disk before the event loop runs."""
 
     file: WatchedFile

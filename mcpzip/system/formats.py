@@ -4,7 +4,6 @@ Every file begins with ``format`` and ``version``, so that every version of mcpz
 another format, a newer version or another shape is not used, and `UnusableError` says why.
 """
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -35,8 +34,7 @@ class UnusableError(Exception):
         self.later = later
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """A file format.
 
     version: the one that is written, and the latest that is read. noun: the name of such a file in error

@@ -13,7 +13,8 @@ The rule for reading: a line that can't be read is left out.
 import json
 import os
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.system.event_log import LEVELS, Level
 from mcpzip.system.state_files import read_state_from
@@ -24,8 +25,7 @@ _LATEST = 1e11
 """Unix seconds that can be shown as a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(msgspec.Struct, frozen=True):
     """One line. at: Unix seconds. pid: of the mcpzip that wrote it. server: "" for mcpzip itself. event: what
     happened, or the stream that ``text`` was written to.
     """

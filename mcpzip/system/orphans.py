@@ -8,8 +8,9 @@ cleared their environment.
 
 import os
 import signal
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 MARK_VARIABLE = "MCPZIP_SERVER"
 """The environment variable of the mark. If a server's config sets it, the server has no mark, and what it
@@ -25,8 +26,7 @@ def new_mark() -> str:
     return f"{os.getpid()}-{own.started if own is not None else 0}-{os.urandom(16).hex()}"
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanProcess:
+class OrphanProcess(msgspec.Struct, frozen=True):
     """A process with a mark. group: its process group. started: its start time in clock ticks since boot
     (proc(5)), which distinguishes it from a later process with the same number.
     """

@@ -9,8 +9,9 @@ import errno
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from mcpzip.system.bounded_read import open_regular, read_limited
 from mcpzip.system.files import make_folders
@@ -22,13 +23,16 @@ the file system does not let us remove it.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateFile:
+class PrivateFile(msgspec.Struct, frozen=True):
     """A file that was read. target: the path that its name links to, None if that is no symbolic link."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     rights: Rights
     target: str | None
+
+    def __repr__(self) -> str:
+        """Without what may be secret."""
+        return f"PrivateFile({len(self.data)} bytes, {self.rights!r})"
 
 
 def read_private(path: str, limit: int) -> PrivateFile:

@@ -6,7 +6,6 @@ byte.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -64,8 +63,7 @@ class Incoming(Protocol):
         """Called once when the channel has closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """The era and protocol version agreed in the handshake; over HTTP every request repeats the version."""
 
     era: Era

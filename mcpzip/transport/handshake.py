@@ -9,7 +9,6 @@ leads to `server/discover`. An upstream that exits on the request it doesn't kno
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -53,8 +52,7 @@ class StartAgainError(Exception):
         super().__init__(era.value)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(msgspec.Struct, frozen=True):
     """The handshake result. ``capabilities`` and ``info`` (the server's `Implementation`) are JSON text;
     ``info`` is b"" and ``instructions`` "" when the server sent none.
     """

@@ -1,7 +1,8 @@
 """The types in which the pool reports a server's health and lists."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from mcpzip.model.errors import McpzipError, UpstreamError
 
@@ -11,8 +12,7 @@ FAILING: tuple[State, ...] = ("failing", "needs login")
 """The states in which a server can't be used and a person should know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """A server's state, for people. reason: "" while nothing is wrong. retry_in: seconds."""
 
     state: State
@@ -20,8 +20,7 @@ class Health:
     retry_in: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """All tools of one upstream, as raw JSON texts in the upstream's order, and its handshake's contents.
 
     protocol: the negotiated version. ttl: seconds the list stays valid, None when the server gives no limit.

@@ -5,7 +5,8 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.model import limits, sanitize
 from mcpzip.model.redaction import redact
@@ -25,8 +26,7 @@ class GreetingTooLongError(Exception):
     """What a `mcpzip serve` says of itself is more than may be read. The sentence is for a user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Greeting:
+class Greeting(msgspec.Struct, frozen=True):
     """What a `mcpzip serve` says of itself.
 
     pid, folder, environment: of its process. agent: the process that has started it, usually its client.

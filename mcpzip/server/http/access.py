@@ -11,7 +11,8 @@ import os
 import re
 import socket
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.model.errors import ConfigError
 from mcpzip.system.files import others_may_read, read_bytes_limited
@@ -32,8 +33,7 @@ _ORIGIN = re.compile(r"https?://[^/\s*]+|(?!https?:)[a-z][a-z0-9+.-]*://[^/\s*]*
 _OWN_PORT = re.compile(r"(https://.+):443|(http://.+):80")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """Where to listen. host: as it was given, without brackets; ip: what it stands for; port: 0 for any."""
 
     host: str
@@ -57,8 +57,7 @@ class Address:
         return f"http://{LOOPBACK if self.is_wildcard else _bracketed(self.ip)}:{port}/mcp"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """Which clients are admitted.
 
     token: the bearer token, None for none. hosts, origins: the allowed values of the headers ``Host`` and

@@ -9,7 +9,8 @@ new event for longest are dropped first.
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 RETRY = 1_000
 """Milliseconds a client waits before it resumes a stream."""
@@ -104,8 +105,7 @@ class EventStore:
             stream.forget()
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(msgspec.Struct, frozen=True):
     """line: its message; None where that was too long to be kept."""
 
     number: int

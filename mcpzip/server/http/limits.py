@@ -1,12 +1,11 @@
 """Limits of the HTTP server."""
 
-from dataclasses import dataclass
+import msgspec
 
 from mcpzip.model import limits
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Sizes in bytes, times in seconds."""
 
     body: int = limits.MESSAGE

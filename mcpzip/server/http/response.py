@@ -11,8 +11,9 @@ again: by the connection when the client has read, by the `SendQueue` when there
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from mcpzip.server.http.event_store import PING, PLAIN_EVENTS, Events, EventStream, sse_event
 from mcpzip.server.http.send_queue import FinalMessage, SendQueue
@@ -32,8 +33,7 @@ _FRAMING = 64
 """Bytes that an event adds to its message, and some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why a request isn't served. code: of the JSON-RPC error."""
 
     status: int

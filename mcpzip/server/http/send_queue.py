@@ -2,15 +2,15 @@
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 BATCH = 64 * 1024
 """Bytes taken at a time, or one message: what a slow client hasn't received yet stays here and is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinalMessage:
+class FinalMessage(msgspec.Struct, frozen=True):
     """The response to a JSON-RPC request. line: as `wire.Peer` writes it; status: of the HTTP response, if no
     other message was sent on it; failed: whether it is an error.
     """

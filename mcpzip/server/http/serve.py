@@ -9,7 +9,8 @@ import gc
 import os
 import socket
 import sys
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.config.paths import config_path, is_named
 from mcpzip.model.errors import ConfigError
@@ -26,8 +27,7 @@ from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.signals import stop_on_signals
 
 
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
+class HttpOptions(msgspec.Struct, frozen=True):
     """The options of the command line. address: as for `read_address`; the others: as for `access_to`."""
 
     address: str

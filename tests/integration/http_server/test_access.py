@@ -5,10 +5,10 @@ Management"), `basic/authorization`; RFC 9110 (15.5), RFC 6750 (3).
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from helpers.raw_http_client import LOCAL, MODERN_STAMP, Json, Reply, Script, message, modern_message, site
+from msgspec.structs import replace
 
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.server.http.access import access_to, read_address

@@ -4,13 +4,14 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from mcpzip_fakes.embeddings import FakeEmbeddings
 from mcpzip_fakes.gemini import FakeGemini
 from mcpzip_fakes.pytest_plugin import fake_embeddings as fake_embeddings
 from mcpzip_fakes.pytest_plugin import fake_gemini as fake_gemini
+from msgspec.structs import replace
 
 from mcpzip.config import Secret
 from mcpzip.config.schema import SemanticConfig

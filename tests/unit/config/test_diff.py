@@ -1,10 +1,10 @@
 """Comparing the config in use with an edited one."""
 
-import dataclasses
 import json
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given
 
@@ -134,10 +134,10 @@ KEEPS_ITS_CONNECTION = {
 }
 
 
-@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(ServerConfig) if f.name != "name"])
+@pytest.mark.parametrize("field", [f.name for f in msgspec.structs.fields(ServerConfig) if f.name != "name"])
 def test_every_setting_of_a_server_is_known_to_change_its_connection_or_not(field: str) -> None:
     server = ServerConfig("shop", "stdio")
-    other = dataclasses.replace(server, **{field: OTHER_SERVER[field]})
+    other = msgspec.structs.replace(server, **{field: OTHER_SERVER[field]})
     assert other != server
     assert same_connection(server, other) == (field in KEEPS_ITS_CONNECTION)
 
@@ -168,16 +168,16 @@ NOT_SETTINGS = {"path", "servers", "search", "warnings", "notes", "project", "pr
 
 @pytest.mark.parametrize(
     "field",
-    [f.name for f in dataclasses.fields(SearchConfig)]
-    + [f.name for f in dataclasses.fields(Config) if f.name not in NOT_SETTINGS],
+    [f.name for f in msgspec.structs.fields(SearchConfig)]
+    + [f.name for f in msgspec.structs.fields(Config) if f.name not in NOT_SETTINGS],
 )
 def test_every_other_setting_is_applied_or_named(field: str) -> None:
     running = Config("/config.json", {})
     if hasattr(running.search, field):
-        search = dataclasses.replace(running.search, **{field: OTHER_CONFIG[field]})
-        edited = dataclasses.replace(running, search=search)
+        search = msgspec.structs.replace(running.search, **{field: OTHER_CONFIG[field]})
+        edited = msgspec.structs.replace(running, search=search)
     else:
-        edited = dataclasses.replace(running, **{field: OTHER_CONFIG[field]})
+        edited = msgspec.structs.replace(running, **{field: OTHER_CONFIG[field]})
     diff = compare(running, edited)
     assert len(diff.settings) + len(diff.at_start) == 1
     assert applicable(running, edited) == (edited if diff.settings else running)

@@ -1,11 +1,11 @@
 """The reply of `search_tools`: within its budget, every tool named, nothing kept silent, the same bytes."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.model.entry import Entry
