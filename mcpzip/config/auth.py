@@ -12,6 +12,7 @@ from typing import get_args
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
 from mcpzip.config.schema import AuthConfig, AuthGrant, AuthStore, Secret
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.system.command_line import split_command_line
 
 AUTH, HEADERS_COMMAND = "auth", "headersCommand"
@@ -55,11 +56,11 @@ _SCOPE = 'write a string, such as "read write", or a list of strings'
 _COMMAND = 'write the program and its arguments, such as "get-token --json" or ["get-token", "--json"]'
 _STORE = 'write "file" or "keyring"'
 
-_SCOPES = re.compile(r"[!#-\[\]-~ ]*")  # RFC 6749, 3.3
-_ISSUER = re.compile(r"https?://[^\s?#]+", re.IGNORECASE)  # RFC 8414, 2
-_METADATA_URL = re.compile(r"https://[^\s/?#]+/[^\s?#][^\s]*", re.IGNORECASE)
+_SCOPES = lazy_pattern(r"[!#-\[\]-~ ]*")  # RFC 6749, 3.3
+_ISSUER = lazy_pattern(r"https?://[^\s?#]+", re.IGNORECASE)  # RFC 8414, 2
+_METADATA_URL = lazy_pattern(r"https://[^\s/?#]+/[^\s?#][^\s]*", re.IGNORECASE)
 _SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"})
-_SUBSTITUTION = re.compile(r"\$\(|`")
+_SUBSTITUTION = lazy_pattern(r"\$\(|`")
 
 
 def read_auth(server: Node, headers: Mapping[str, str]) -> AuthConfig | None:

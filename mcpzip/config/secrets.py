@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcpzip.config.node import Node
 from mcpzip.config.schema import ServerConfig
 from mcpzip.config.variables import used
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.redaction import (
     ORDINARY,
     is_ordinary,
@@ -29,33 +30,33 @@ _PLAIN_VARIABLES = frozenset(
 )
 _SECRET_PARAMETERS = frozenset({"code", "sid", "sig", "ticket", "assertion", "hash"})
 """URL parameters that are secret although their names don't look it."""
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
-_ODD_PASSWORD = re.compile(r"://[^/\s:@]*:(?!\d+(?:/|$))(\S+)@")
+_URL = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+_ODD_PASSWORD = lazy_pattern(r"://[^/\s:@]*:(?!\d+(?:/|$))(\S+)@")
 """A URL's password with a character that should be percent-encoded, up to the last ``@``."""
-_PATH_TOKEN = re.compile(
+_PATH_TOKEN = lazy_pattern(
     r"(?=[^/]*\d)(?=[^/]*[A-Za-z])(?:[A-Za-z0-9]{24,}"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[^/]*[a-z])(?=[^/]*[A-Z])[\w-]{32,})"
 )
 """A random-looking segment of a URL's path: some services put the API key there."""
-_SETTING = re.compile(r"(?:--?[A-Za-z][\w-]*=|-[A-Za-z])?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+_SETTING = lazy_pattern(r"(?:--?[A-Za-z][\w-]*=|-[A-Za-z])?([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 """``NAME=VALUE``, also as ``-eNAME=VALUE`` and ``--env=NAME=VALUE``."""
-_SECRET_ATTRIBUTE = re.compile(
+_SECRET_ATTRIBUTE = lazy_pattern(
     r"(?:file|path|dir|folder|url|uri|endpoint|host|port|type|alg|algorithm|name|ttl|timeout|expiry|length"
     r"|size|limit|count|max|version|provider|method|mode|store|user|username)$",
     re.IGNORECASE,
 )
 """The endings of option names that describe a secret without containing it."""
-_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*|/[A-Za-z][\w-]*)[=:](.*)", re.DOTALL)
+_OPTION = lazy_pattern(r"(--?[A-Za-z][\w.-]*|/[A-Za-z][\w-]*)[=:](.*)", re.DOTALL)
 """An option and its value in one word, also in the syntax of Windows and .NET."""
-_FLAG = re.compile(r"--?[a-z]+(?:[-_][a-z]+)*(?:=.*)?", re.DOTALL)
+_FLAG = lazy_pattern(r"--?[a-z]+(?:[-_][a-z]+)*(?:=.*)?", re.DOTALL)
 """A word that is an option, even if the option before it has a secret value."""
-_HEADER = re.compile(r"\s*([A-Za-z][\w-]*)\s*:(?!//)\s*(\S.*?)\s*")
+_HEADER = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*:(?!//)\s*(\S.*?)\s*")
 _HEADER_WORDS = 2
 """Maximum number of words in a header's value: a scheme and credentials. Longer texts are sentences."""
-_CREDENTIALS = re.compile(
+_CREDENTIALS = lazy_pattern(
     r"\b(?:bearer|basic|dpop)\s+([^\s\"',;]+)|\A\s*(?:token|apikey|key)\s+(\S+)\s*\Z", re.I
 )
-_USER_PASSWORD = re.compile(
+_USER_PASSWORD = lazy_pattern(
     r"(?:^|(?<=[\s\"'=,;]))([\w.+%-]*):([^\s\"'/@:][^\s\"']*)@(?=(\w*\(|[\w-]+(?:\.[\w-]+)+|localhost|(?!sha\d)[\w-]+:\d{1,5}\b))"
 )
 """``user:password@host``, and ``user:password@tcp(host)`` in Go's syntax."""
@@ -120,9 +121,9 @@ def _masked_word(word: str, *, plain: bool) -> str:
 
 _PLAIN_KEYS = frozenset({"cwd", "type", "transport", "tools", "pin", "inheritEnv"})
 _URL_KEYS = frozenset({"url", "httpUrl", "serverUrl"})
-_PACKAGE = re.compile(r"(?:@[\w.-]+/)?[\w.-]*mcp[\w.-]*(?:@[\w.-]+)?|@modelcontextprotocol/[\w.-]+")
-_VARIABLE_ONLY = re.compile(r"\$\{\w+(?::-)?\}")
-_OPTION_NAME = re.compile(r"--?[A-Za-z][A-Za-z-]{0,30}")
+_PACKAGE = lazy_pattern(r"(?:@[\w.-]+/)?[\w.-]*mcp[\w.-]*(?:@[\w.-]+)?|@modelcontextprotocol/[\w.-]+")
+_VARIABLE_ONLY = lazy_pattern(r"\$\{\w+(?::-)?\}")
+_OPTION_NAME = lazy_pattern(r"--?[A-Za-z][A-Za-z-]{0,30}")
 
 
 def register_secrets(server: ServerConfig, node: Node) -> None:

@@ -26,6 +26,7 @@ from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import referred
 from mcpzip.model.errors import ConfigError
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.names import join, server_name_problem
 
 TRANSPORTS: Mapping[str, Transport] = {
@@ -57,10 +58,10 @@ _INHERIT = 'write true, or a list of names of variables, such as ["GITHUB_*", "A
 _SHARE = 'write "auto", "always", "never" or "per-cwd"'
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
-URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
-_NOT_IN_HEADER = re.compile(r"[\r\n\0]")
-MCPZIP_COMMAND = re.compile(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
+URL = lazy_pattern(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
+HEADER_NAME = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: RFC 9110, 5.6.2
+_NOT_IN_HEADER = lazy_pattern(r"[\r\n\0]")
+MCPZIP_COMMAND = lazy_pattern(r"mcpzip(\.exe|\.cmd)?(\[.*\])?([@=<>~].*)?")
 
 
 def check_name(name: str, node: Node) -> None:

@@ -6,17 +6,18 @@ names below itself is appended. If no pattern fits, it is the last line that isn
 version, a hint where a log lies.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
+
+from mcpzip.model.lazy_pattern import lazy_pattern
 
 _LENGTH = 1_000
 """Characters of a line that the patterns see."""
 _CONTINUED = 4
 """Lines that one message of uv may have: it breaks sentences at 80 columns."""
 
-_STYLE = re.compile(r"\x1b\[[\d;]*m")
-_FRAME = re.compile(r"^[\s|+×╰├─▶│]+")
+_STYLE = lazy_pattern(r"\x1b\[[\d;]*m")
+_FRAME = lazy_pattern(r"^[\s|+×╰├─▶│]+")
 """What Python's exception groups and uv write before a message."""
 _TREE = ("╰─▶", "├─▶")
 
@@ -27,7 +28,7 @@ _NPM = "npm (?:error|ERR!)"
 
 _TELLING = tuple(
     map(
-        re.compile,
+        lazy_pattern,
         (
             # npm, npx
             rf"{_NPM} (?:Error: |\d{{3}} [A-Z](?!ote)|notarget No|network request|enoent Could|could not )",
@@ -53,9 +54,9 @@ _TELLING = tuple(
 )
 """The best first. They see a line without colours and without `_FRAME`."""
 
-_CAUSE = re.compile(r"\s*(?:Caused by|\[cause\]): (\S.*)")
+_CAUSE = lazy_pattern(r"\s*(?:Caused by|\[cause\]): (\S.*)")
 
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     "|".join(
         (
             # stack traces

@@ -11,6 +11,7 @@ Results, schemas and descriptions that a server sends to a client are not redact
 import re
 import threading
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.unescape import unescaped
 
 SHORTEST = 6
@@ -36,18 +37,20 @@ PLAIN_HEADERS = frozenset(
 """Headers whose values are no secrets."""
 
 _PEM = "-----BEGIN "
-_SECRET_NAME = re.compile(
+_SECRET_NAME = lazy_pattern(
     r"token|secret|passw|pwd|passphrase|credential|bearer|cookie|signature|private|apikey|auth(?!or(?!iz))"
     r"|session(?![_-]?(?:timeout|ttl|limit|max|size|dir|name))|conn(?:ection)?[_ -]?str"
     r"|(?:^|[^a-z])(?:keys?|creds?|pat|pass|jwts?|otp|totp|sid|sig|hmac)(?:$|[^a-z])"
     r"|(?:account|access|shared|signing|encryption|master)key",
     re.IGNORECASE,
 )
-_PAIR = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]*)\s*=\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&,]+)""")
-_PLAIN_VALUE = re.compile(r"[a-z]{1,16}(?:[ ,_/-]+[a-z]{1,16})*|[\d.,:/ -]{1,10}", re.ASCII)
+_PAIR = lazy_pattern(
+    r"""(?<![\w.-])([A-Za-z_][\w.-]*)\s*=\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&,]+)"""
+)
+_PLAIN_VALUE = lazy_pattern(r"[a-z]{1,16}(?:[ ,_/-]+[a-z]{1,16})*|[\d.,:/ -]{1,10}", re.ASCII)
 """Lower-case words, a date, a version: values of settings."""
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CREDENTIALS = re.compile(
+_CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_CREDENTIALS = lazy_pattern(
     r"(?:bearer|basic|token|apikey|api-key|digest|dpop|hawk|key|negotiate|oauth)\s+(.*)",
     re.IGNORECASE | re.DOTALL,
 )

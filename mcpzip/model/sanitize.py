@@ -12,10 +12,11 @@ A harmless text is returned unchanged. JSON gets JSON escapes, which keep its me
 import re
 import unicodedata
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import SHOWN_LINE, SHOWN_MARKS, SHOWN_TEXT, SHOWN_WORDS
 
-_SUSPECT = re.compile(r"[^\n\t\x20-\x7e]+")
-_HIDDEN = re.compile(
+_SUSPECT = lazy_pattern(r"[^\n\t\x20-\x7e]+")
+_HIDDEN = lazy_pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
     "\U000e0000-\U000e0fff]"
 )

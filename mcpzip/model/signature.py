@@ -21,6 +21,7 @@ from itertools import accumulate
 import msgspec
 
 from mcpzip.model.entry import Entry
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import NAME, SIGNATURE
 from mcpzip.model.quoting import one_line
 from mcpzip.model.sanitize import spaced
@@ -84,13 +85,13 @@ def summary(text: str, budget: int = DESCRIPTION) -> str:
 
 # --- text ---------------------------------------------------------------------------------------------------
 
-_HEADING = re.compile(
+_HEADING = lazy_pattern(
     r"(?<=\S)\s*^[ \t#*]*(?:args|arguments|param(?:eter)?s|returns?|raises|examples?)[ \t*]*:[ \t*]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
-_END = re.compile(r"[.!?؟۔।]+[\"'”’)\]]*\s+|[。！？．]+[」』”’）]*\s*")
-_ABBREVIATED = re.compile(
+_PARAGRAPH = lazy_pattern(r"\n[ \t\r]*\n")
+_END = lazy_pattern(r"[.!?؟۔।]+[\"'”’)\]]*\s+|[。！？．]+[」』”’）]*\s*")
+_ABBREVIATED = lazy_pattern(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|max|min|no|dr|mr|mrs|ms|st|inc|ltd)|\b[a-z])\.$", re.IGNORECASE
 )
 _CLOSES = ".!?:;,…。！？．؟۔।\"'”’)]」』）"

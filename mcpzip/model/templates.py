@@ -7,9 +7,9 @@ expression built from the template could take exponential time.
     matches("note://{id}/text", "note://7/8/text") False: simple expansion may not
 """
 
-import re
 from typing import NamedTuple
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import URI
 
 MAX_EXPRESSIONS = 64
@@ -35,7 +35,7 @@ _EXPANSIONS = {
 """By the operator of the expression (RFC 6570, 3.2)."""
 _SIMPLE = _Expansion("", "/?#")
 
-_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_EXPRESSION = lazy_pattern(r"\{([^{}]*)\}")
 
 
 def matches(template: str, uri: str) -> bool:

@@ -11,7 +11,9 @@ more tokens per word. One token for every three bytes would give 0.88 to 1.68, s
 
 import re
 
-_PARTS = re.compile(
+from mcpzip.model.lazy_pattern import lazy_pattern
+
+_PARTS = lazy_pattern(
     r"(?P<word>[A-Za-z]+)|[0-9]{1,3}|(?P<space> +)"
     r"|(?P<rare>[\ua000-\uabff\ud7b0-\ufeff\U00010000-\U0010ffff])|.",
     re.DOTALL,

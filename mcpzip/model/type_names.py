@@ -3,9 +3,9 @@
 Only as many alternatives are kept as can be shown, so a long enum takes little memory.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.quoting import one_line
 from mcpzip.model.sanitize import spaced
 
@@ -25,8 +25,8 @@ _MORE = "…" * (_LITERAL_CHARACTERS + 1)
 _LONGEST = 512
 """Characters of one value that are processed; a value of this length isn't shown."""
 
-NEEDS_QUOTES = re.compile(r'[\s,:|*\[\]()"…]|^$')
-_LOOKS_LIKE_OTHER_TYPE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+NEEDS_QUOTES = lazy_pattern(r'[\s,:|*\[\]()"…]|^$')
+_LOOKS_LIKE_OTHER_TYPE = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 
 

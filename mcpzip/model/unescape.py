@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Iterator
 
+from mcpzip.model.lazy_pattern import lazy_pattern
+
 DEEPEST = 5
 """Maximum number of passes: JSON in JSON in a URL takes three."""
 
@@ -19,8 +21,8 @@ _ESCAPES = {
     "%": r"%(?:" + _PAIR % "%" + r"|u[0-9A-Fa-f]{4}|[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*)",
     "&": r"&(?:\#[Xx][0-9A-Fa-f]{1,6}|\#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});",
 }
-_BY_SIGN = {sign: re.compile(escape) for sign, escape in _ESCAPES.items()}
-_ANY = re.compile("|".join(_ESCAPES.values()))
+_BY_SIGN = {sign: lazy_pattern(escape) for sign, escape in _ESCAPES.items()}
+_ANY = lazy_pattern("|".join(_ESCAPES.values()))
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _LETTER_LENGTH, _OCTET_LENGTH, _PAIR_LENGTH = 2, 3, 12
 

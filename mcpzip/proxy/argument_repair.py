@@ -14,7 +14,6 @@ value
 4. The result lists every repair under ``_meta["mcpzip/repair"]``.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
@@ -25,6 +24,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import ASKED_NAME, MEMBERS, NAME_COMPARED, REPAIRED
 from mcpzip.model.names import split
 from mcpzip.model.signature import signature
@@ -139,7 +139,7 @@ def repair_meta(result: bytes, repairs: Iterable[str]) -> bytes:
 
 # --- names --------------------------------------------------------------------------------------------------
 
-_WORD_BOUNDARY = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY = lazy_pattern(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PIECES = 5
 
 

@@ -5,13 +5,13 @@ with one sentence. No value is invented and no key is dropped. Repairs that need
 `argument_repair`.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
 
 from mcpzip.model.errors import InvalidArgumentsError
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.wire import NotAnObject, join_object, split_object, unquote
 
 MAX_TIMEOUT = 24 * 3600.0
@@ -105,7 +105,7 @@ def folded(key: str) -> str:
     return _SEPARATORS.sub("", key.casefold())
 
 
-_SEPARATORS = re.compile(r"[\s_.-]+")
+_SEPARATORS = lazy_pattern(r"[\s_.-]+")
 
 
 def _members(raw: bytes | None) -> tuple[dict[str, bytes], tuple[str, ...]]:

@@ -9,6 +9,8 @@ thought or one project. All others are shared until they ask a client something.
 import re
 from collections.abc import Iterable
 
+from mcpzip.model.lazy_pattern import lazy_pattern
+
 STATEFUL = frozenset(
     {
         # browsers
@@ -49,7 +51,7 @@ STATEFUL = frozenset(
     }
 )
 
-_PACKAGE = re.compile(
+_PACKAGE = lazy_pattern(
     r"(?:git\+)?(?:https?://\S*/)?(@?[A-Za-z0-9._/-]+?)(?:\.git|\.exe|\.cmd)?(?:[@=<>~\[].*)?"
 )
 
@@ -67,7 +69,7 @@ _FILES = (
     *("py", "js", "mjs", "cjs", "ts", "mts", "cts", "sh", "rb", "php", "go", "lua", "jar", "csproj"),
     *("json", "toml", "ya?ml", "ini", "cfg", "conf", "env", "txt", "db", "sqlite3?", "duckdb"),
 )
-_RELATIVE = re.compile(
+_RELATIVE = lazy_pattern(
     rf"(?:--?[\w-]+=)?(?:\.{{1,2}}(?:[\\/:].*)?|\.env|[^\\/@:=-][^:=]*\.(?:{'|'.join(_FILES)}))",
     re.DOTALL,
 )

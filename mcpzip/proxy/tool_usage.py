@@ -18,7 +18,6 @@ version is
 
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Mapping
 
@@ -26,6 +25,7 @@ import msgspec
 
 from mcpzip.config import snapshot_path
 from mcpzip.model import limits
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state_files import read_state, write_state
@@ -46,7 +46,7 @@ _MIN_COUNT = 0.05
 """A lower count is dropped: that of a single call after two months."""
 _LARGE, _END = 65_536, 2_048
 """Bytes: of a result from which on only its two ends are searched, and of such an end."""
-_FAILED = re.compile(rb'"isError"\s*:\s*true|"resultType"\s*:\s*"input_required"')
+_FAILED = lazy_pattern(rb'"isError"\s*:\s*true|"resultType"\s*:\s*"input_required"')
 
 
 class UseCount(msgspec.Struct, frozen=True):

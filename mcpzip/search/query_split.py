@@ -8,21 +8,22 @@ own and is joined to the part before it.
 import re
 from collections.abc import Iterator
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.search.tokenizer import is_stop_word, words
 from mcpzip.search.verbs import families
 
 MAX_NEEDS = 6  # a query with more is a document, and is not split
 MIN_NEED_WORDS = 2  # without stop words: "and send it" belongs to the part before it
 
-_SENTENCE = re.compile(
+_SENTENCE = lazy_pattern(
     r"(?<=[a-zA-Z)\]\"'][.!?])\s+(?=[A-Z\d\"'(])|[。！？；]|\n+\s*(?:[-*•]|\d+[.)])?\s*|;\s+"
 )
-_CONJUNCTION = re.compile(
+_CONJUNCTION = lazy_pattern(
     r",?\s+(?:and\s+)?(?:then|afterwards|after that|finally|next|also),?\s+|,\s+(?:and\s+)?|\s+and\s+",
     re.IGNORECASE,
 )
-_THEN = re.compile(r"\b(?:then|afterwards|after that|finally|next|also)\b", re.IGNORECASE)
-_SPACES = re.compile(r"[^\S\n]+")
+_THEN = lazy_pattern(r"\b(?:then|afterwards|after that|finally|next|also)\b", re.IGNORECASE)
+_SPACES = lazy_pattern(r"[^\S\n]+")
 _MAX_LENGTH = 4_000  # characters
 # Words that are a verb where an object follows: "and email it to Anna" is a need, "name and email of" is not.
 _VERBS = """

@@ -7,15 +7,15 @@ rest is the text to search for, and the words of a phrase are part of it. A quer
 every tool that they leave.
 """
 
-import re
-
 import msgspec
 
-_OPERATOR = re.compile(
+from mcpzip.model.lazy_pattern import lazy_pattern
+
+_OPERATOR = lazy_pattern(
     r"""(?<!\S)(?P<but>-?)server:(?:"(?P<quoted>[^"]{1,100})"|(?P<server>[^\s"]{1,100}))"""
     r"""|(?<![-\w])["“”«„](?P<phrase>[^"“”«»„]{1,200})["“”»]"""
 )
-_EXCLUDED_WORD = re.compile(r"-[^\W\d_][\w.-]+")
+_EXCLUDED_WORD = lazy_pattern(r"-[^\W\d_][\w.-]+")
 _MAX_OPERATORS = 16
 
 

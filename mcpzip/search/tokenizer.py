@@ -10,10 +10,10 @@ The steps: NFKC; remove the diacritics of Latin letters; split by `RULES`; fold 
 removed by the callers (`content_words`), and only where other words remain.
 """
 
-import re
 import unicodedata
 from functools import lru_cache
 
+from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.search.stemmer import stem
 
 # The shape of a text has one letter for the class of each character. The rules are patterns over shapes:
@@ -54,7 +54,7 @@ RULES = (
     ("upper", r"(?:Um*)+"),  # GET_USER: get user
     ("lower", r"(?:[ls]m*)+"),
 )
-_SPLIT = re.compile("|".join(pattern for _, pattern in RULES))
+_SPLIT = lazy_pattern("|".join(pattern for _, pattern in RULES))
 
 # English function words and polite phrases, which don't distinguish one tool from another.
 _STOP_WORDS = """
@@ -73,9 +73,9 @@ _MAX_GROWTH, _MIN_ROOM = 4, 8  # a factor, and characters: how long NFKC may mak
 _MAX_MARKS = 30  # in a row (UAX #15, "Stream-Safe Text Format"): sorting n of them takes n² steps
 
 _PUNCTUATION = '"`()[]{}<>.,;:!?*_-/#'  # ASCII that separates words
-_POSSESSIVE = re.compile(r"['’][sS](?!\w)")
-_LATIN_MARKS = re.compile("(?<=[A-Za-z])[\u0300-\u036f]+")
-_ARABIC_MARKS = re.compile("[\u0640\u064b-\u0652]")  # tatweel and the short vowels, which are often left out
+_POSSESSIVE = lazy_pattern(r"['’][sS](?!\w)")
+_LATIN_MARKS = lazy_pattern("(?<=[A-Za-z])[\u0300-\u036f]+")
+_ARABIC_MARKS = lazy_pattern("[\u0640\u064b-\u0652]")  # tatweel and the short vowels, often left out
 _LATIN_LETTERS = str.maketrans(
     dict(zip("øØłŁđĐðÐħĦı", "oOlLdDdDhHi", strict=True))
     | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th", "ß": "ss", "ẞ": "SS"}
@@ -97,7 +97,7 @@ class _Shapes(dict[int, str]):
 
 
 _SHAPES = _Shapes()
-_MANY_MARKS = re.compile(f"m{{{_MAX_MARKS + 1},}}")
+_MANY_MARKS = lazy_pattern(f"m{{{_MAX_MARKS + 1},}}")
 
 
 def words(text: str) -> list[tuple[str, str]]:
