@@ -15,8 +15,8 @@ from mcpzip.model.errors import (
 )
 from mcpzip.model.limits import SHOWN_LINE
 from mcpzip.model.redaction import redact
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.exchange import Client, Exchange
-from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.wire import (
     NotAnObject,

@@ -10,8 +10,8 @@ from mcpzip.cli.proxy_session import find_tool, with_proxy
 from mcpzip.model import sanitize
 from mcpzip.model.names import join
 from mcpzip.model.signature import parameters
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.describe import freshness
-from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mcpzip.cli.eval_settings import Setting
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.evaluation.lookalikes import (
     NEARLY_THE_SAME,

@@ -11,7 +11,7 @@ from mcpzip.cli import console
 from mcpzip.cli.console import warn
 from mcpzip.config import Config
 from mcpzip.config.schema import SemanticConfig
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch, new_searcher

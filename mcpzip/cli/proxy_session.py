@@ -19,7 +19,7 @@ from mcpzip.config.schema import SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.model.names import split
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.system.state_files import foreign_files
 from mcpzip.transport.health import FAILING

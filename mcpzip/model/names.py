@@ -13,7 +13,6 @@
 3. A tool that is shown directly has its joined name if hosts accept it, else a similar name (`shown_names`).
 """
 
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -86,6 +85,8 @@ def shown_names(names: Iterable[str]) -> dict[str, str]:
 def _shown(name: str, attempt: int) -> str:
     if not attempt and _ACCEPTED.fullmatch(name):
         return name
+    import hashlib  # needed for few names only, and a start waits for it
+
     hashed = f"{attempt or ''}{name}".encode("utf-8", "surrogatepass")
     suffix = f"_{hashlib.blake2b(hashed, digest_size=4).hexdigest()}"
     return _NOT_ACCEPTED.sub("_", name[: LONGEST_SHOWN - len(suffix)]) + suffix

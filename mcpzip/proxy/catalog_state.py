@@ -17,8 +17,8 @@ from mcpzip.config import Config, paths
 from mcpzip.model import limits
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_AT_ONCE
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.exposure import Exposure
-from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
 from mcpzip.proxy.tool_search import new_searcher
 from mcpzip.search import Searcher

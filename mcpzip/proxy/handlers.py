@@ -15,11 +15,11 @@ from mcpzip.model.errors import UnknownToolError
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
 from mcpzip.proxy import metatools
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
 from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange
-from mcpzip.proxy.metatools import ADMIN_TOOLS
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request

@@ -7,8 +7,6 @@ model's context with every message.
 
 from collections.abc import Iterable
 
-from mcpzip.model.entry import Entry
-
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
 NAMES = (SEARCH, DESCRIBE, EXECUTE)
 """What `tools/list` shows."""
@@ -21,18 +19,6 @@ MAX_LIMIT = 50
 INSTRUCTIONS_BYTES = 2_048
 
 OWN_TOOL_NAMES = (STATUS, REFRESH)
-
-ADMIN_TOOLS = tuple(
-    Entry.parse("mcpzip", raw)
-    for raw in (
-        b'{"name":"%b","description":"Status of the proxy: its servers, their tools, what is wrong",'
-        b'"annotations":{"readOnlyHint":true}}' % STATUS.encode(),
-        b'{"name":"%b","description":"Refresh the proxy: list the tools of all servers again",'
-        b'"annotations":{"idempotentHint":true}}' % REFRESH.encode(),
-    )
-)
-"""mcpzip's own tools. `tools/list` doesn't show them: search finds them. `execute_tool` and `tools/call` run
-them under their names without a server."""
 
 _READ_ONLY = {"readOnlyHint": True, "openWorldHint": False}
 _ALWAYS_LOADED = {"anthropic/alwaysLoad": True}

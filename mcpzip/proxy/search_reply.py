@@ -13,7 +13,8 @@ from mcpzip.model.durations import age
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import SERVERS_NAMED
 from mcpzip.model.quoting import one_line
-from mcpzip.proxy.metatools import ADMIN_TOOLS, STATUS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
+from mcpzip.proxy.metatools import STATUS
 from mcpzip.proxy.search_request import NONE_PENDING, PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.token_budget import ToolLine, fit_to_budget
 from mcpzip.proxy.tool_result import text_result

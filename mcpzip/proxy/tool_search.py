@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config, SearchConfig
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_reply import is_near
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_usage import UsageStore, usage_path

@@ -1,7 +1,8 @@
 """Answers the handshake and `tools/list` while the rest of mcpzip is still being loaded.
 
 A client waits for it, so it imports only small parts of the standard library. It answers what it can answer
-exactly as the session would, from the results of the last start (`handshake_cache`). At the first message
+exactly as the session would, from the results of the last start (`handshake_cache`) or of the config alone
+(`config_results`). At the first message
 that it can't answer it stops, and keeps that message and all after it, in order. The messages it answered are
 replayed to the session, whose responses are dropped, so that both agree about what was negotiated.
 """
@@ -146,14 +147,21 @@ def _echoes(number: object, line: bytes) -> bool:
 
 
 def answer_early(
-    config: str, project: str, load: "Callable[[], T]", stdin: int = 0, stdout: int = 1
+    config: str,
+    project: str,
+    load: "Callable[[], T]",
+    stdin: int = 0,
+    stdout: int = 1,
+    *,
+    required: bool = True,
 ) -> "tuple[T, bytes, bytes, bool]":
     """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
-    whether input ended. project: the path of the project's file, or "".
+    whether input ended. project: the path of the project's file, or "". required: see
+    `handshake_cache.read_or_make`.
 
     Raises what ``load`` raises.
     """
-    cache = handshake_cache.read(config, project)
+    cache = handshake_cache.read_or_make(config, project, required=required)
     if cache is None:
         return load(), b"", b"", False
     handshake = EarlyHandshake(cache)
@@ -177,6 +185,7 @@ def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> i
     gc.disable()  # nothing is garbage while all that is made is modules; `app.run` switches it on
     sys.setswitchinterval(SWITCH_INTERVAL)
     config, project = config_path(explicit_config, os.environ), find_project(os.environ)
+    required = is_named(explicit_config, os.environ)
     for number in range(3):
         open_if_closed(number)
     if sys.stderr is None:  # `print` would take stdout, which is the protocol's
@@ -185,11 +194,11 @@ def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> i
     def load() -> "Prepared":
         from mcpzip.server.stdio import prepare
 
-        return prepare(config, project, required=is_named(explicit_config, os.environ))
+        return prepare(config, project, required=required)
 
     try:
         if unserved is None or not (unserved.answered or unserved.rest or unserved.ended):
-            prepared, answered, rest, ended = answer_early(config, project, load)
+            prepared, answered, rest, ended = answer_early(config, project, load, required=required)
         else:
             prepared = load()
             answered, rest, ended = unserved.answered, unserved.rest, unserved.ended

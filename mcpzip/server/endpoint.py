@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine, Mapping
 
 import msgspec
 
-from mcpzip import __version__
 from mcpzip.config import Config
 from mcpzip.model.errors import (
     InvalidCursorError,
@@ -27,6 +26,8 @@ from mcpzip.proxy.log_levels import LOG_LEVELS
 from mcpzip.proxy.metatools import instructions
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.statistics import CLIENT_INFO_SIZE
+from mcpzip.server import config_results
+from mcpzip.server.config_results import LISTING_TTL
 from mcpzip.wire import (
     CLIENT_INFO_KEY,
     INTERNAL_ERROR,
@@ -48,13 +49,8 @@ from mcpzip.wire import (
     with_members,
 )
 
-SERVER_INFO = join_object({"name": quote("mcpzip"), "title": quote("mcpzip"), "version": quote(__version__)})
-CAPABILITIES = (
-    b'{"tools":{"listChanged":true},"prompts":{"listChanged":true},'
-    b'"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}'
-)
-LISTING_TTL = 3_600_000
-"""Milliseconds a modern client may keep what follows from the config only."""
+SERVER_INFO = msgspec.json.encode(config_results.SERVER_INFO)
+CAPABILITIES = msgspec.json.encode(config_results.CAPABILITIES)
 NO_TTL = 0
 """The same for what an upstream may change at any time."""
 

@@ -54,14 +54,20 @@ def stamp(config_path: str, project: str = "") -> "list[object] | None":
     occurs in the results.
     """
     try:
-        found = os.stat(config_path)
-        # Reading a pipe here would leave nothing for later.
-        if not stat.S_ISREG(found.st_mode) or found.st_size > limits.CONFIG:
-            return None
-        with open(config_path, "rb") as file:
-            return stamp_of(file.read(), config_path, project)
+        data = _content(config_path)
     except OSError:
         return None
+    return None if data is None else stamp_of(data, config_path, project)
+
+
+def _content(path: str) -> "bytes | None":
+    """The content of the config; None if it is no file, or too large. Raises OSError."""
+    found = os.stat(path)
+    # Reading a pipe here would leave nothing for later.
+    if not stat.S_ISREG(found.st_mode) or found.st_size > limits.CONFIG:
+        return None
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def stamp_of(data: bytes, config_path: str, project: str = "") -> "list[object] | None":
@@ -101,6 +107,27 @@ def read(config_path: str, project: str = "") -> "HandshakeCache | None":
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return results if fits and results["versions"] else None
+
+
+def read_or_make(config_path: str, project: str, *, required: bool) -> "HandshakeCache | None":
+    """The cached results, or, where there are none, those that follow from the config alone. required:
+    whether a missing or an empty config is an error; else it is one without servers.
+    """
+    found = read(config_path, project)
+    if found is not None or project:
+        return found
+    try:
+        data = _content(config_path)
+    except FileNotFoundError:
+        data = b""
+    except OSError:
+        return None
+    if data is None or (required and not data.strip()):
+        return None
+    from mcpzip.server.config_results import results_for  # only where there is no cache
+
+    data = data if data.strip() else b"{}"
+    return results_for(data, stamp_of(data, config_path) or [])
 
 
 def write(config_path: str, results: "HandshakeCache", project: str = "") -> None:

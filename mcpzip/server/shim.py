@@ -17,7 +17,7 @@ import signal
 import stat
 import time
 
-from mcpzip.config.paths import config_path, find_project
+from mcpzip.config.paths import config_path, find_project, is_named
 from mcpzip.server.daemon import protocol
 from mcpzip.server.daemon.connector import Connector, UnavailableError
 from mcpzip.server.daemon.link import Link, Probe
@@ -81,6 +81,7 @@ class Shim:
     def __init__(self, config: str, project: str, explicit_config: "str | None") -> None:
         """config, project: the paths of the files. explicit_config: the option of the command line."""
         self._config, self._project = config, project
+        self._required = is_named(explicit_config, os.environ)
         self._connector = Connector(config, project, explicit_config)
         self._record = SessionRecord()
         self._early: EarlyHandshake | None = None
@@ -269,7 +270,7 @@ class Shim:
             from mcpzip.server import handshake_cache
             from mcpzip.server.early_handshake import EarlyHandshake
 
-            cache = handshake_cache.read(self._config, self._project)
+            cache = handshake_cache.read_or_make(self._config, self._project, required=self._required)
             if cache is not None:
                 self._early = EarlyHandshake(cache)
                 self._to_client += self._early.receive(bytes(self._unsent))

@@ -16,14 +16,13 @@
 put in them.
 """
 
+from mcpzip.model.protocol_versions import LEGACY_VERSIONS, MODERN_VERSION
 from mcpzip.wire.eras import (
     BATCHED_VERSION,
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
     LATEST_LEGACY_VERSION,
-    LEGACY_VERSIONS,
     LOG_LEVEL_KEY,
-    MODERN_VERSION,
     MODERN_VERSIONS,
     PROTOCOL_VERSION_KEY,
     REQUEST_KEYS,

@@ -14,6 +14,7 @@ from enum import Enum
 import msgspec
 
 from mcpzip.model import limits
+from mcpzip.model.protocol_versions import LEGACY_VERSIONS, MODERN_VERSION
 from mcpzip.wire.error_codes import UNSUPPORTED_PROTOCOL_VERSION
 from mcpzip.wire.events import RpcError
 from mcpzip.wire.json_iter import elements_of
@@ -38,12 +39,9 @@ class Era(Enum):
     __hash__ = object.__hash__
 
 
-LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Versions that `initialize` negotiates, oldest first."""
 BATCHED_VERSION = "2025-03-26"
 """The only version with JSON-RPC batches."""
 LATEST_LEGACY_VERSION = LEGACY_VERSIONS[-1]
-MODERN_VERSION = "2026-07-28"
 MODERN_VERSIONS = (MODERN_VERSION,)
 
 META = "_meta"

@@ -11,7 +11,7 @@ from mcpzip.catalog import Catalog, ServerRecord
 from mcpzip.model.entry import Entry
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.token_budget import ALSO, SPARED, fit_to_budget

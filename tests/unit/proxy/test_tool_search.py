@@ -11,7 +11,7 @@ from helpers.search_tools import searcher, tool
 from mcpzip.catalog import Catalog, Failed, ServerRecord, merge
 from mcpzip.config import parse
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.metatools import ADMIN_TOOLS
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.tool_usage import UsageStore, load, usage_path

@@ -331,10 +331,20 @@ def test_an_error_of_loading_comes_through(config: str) -> None:
         attended(config, INITIALIZE, load)
 
 
-def test_without_a_card_nothing_is_said(config: str) -> None:
+def test_without_a_card_nothing_is_said_of_what_does_not_follow_from_the_config(config: str) -> None:
+    Path(config).write_text('{"mcpServers": {"a": {"command": "x"}}, "expose": "transparent"}')
     outcome, wrote = attended(config, INITIALIZE, lambda: "loaded")
     assert outcome == ("loaded", b"", b"", False)
     assert wrote == b""
+
+
+def test_without_a_card_it_answers_from_the_config(config: str) -> None:
+    Path(config).write_text(json.dumps({"mcpServers": {"slack": {"command": "never-run"}}}))
+    opening = INITIALIZE + INITIALIZED + LIST
+    (_, answered, rest, _), wrote = attended(config, opening, lambda: "loaded")
+    assert (answered, rest) == (opening, b"")
+    assert b"Servers: slack." in wrote.splitlines()[0]
+    assert b"search_tools" in wrote.splitlines()[1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there the rest waits in the pipe")
