@@ -13,6 +13,7 @@ from mcpzip import __version__
 from mcpzip.model.names import server_name_problem
 from mcpzip.model.protocol_versions import LEGACY_VERSIONS, MODERN_VERSION
 from mcpzip.proxy import metatools
+from mcpzip.server import handshake_cache
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
@@ -37,11 +38,28 @@ _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _YEAR = 365 * 86_400
 
 
-def results_for(data: bytes, stamp: "list[object]") -> "HandshakeCache | None":
-    """The results for a config with the content ``data``; None if they don't follow from it, or may not.
+def results(config_path: str, project: str, *, required: bool) -> "HandshakeCache | None":
+    """The results for the config at ``config_path``; None if they don't follow from it, or may not.
 
-    stamp: see `handshake_cache.stamp`.
+    project: the path of the project's file, or "". required: whether a missing or an empty config is an
+    error; else it is one without servers.
     """
+    if project:
+        return None
+    try:
+        data = handshake_cache.content(config_path)
+    except FileNotFoundError:
+        data = b""
+    except OSError:
+        return None
+    if data is None or (required and not data.strip()):
+        return None
+    data = data if data.strip() else b"{}"
+    return _results_for(data, handshake_cache.stamp_of(data, config_path) or [])
+
+
+def _results_for(data: bytes, stamp: "list[object]") -> "HandshakeCache | None":
+    """For a config with the content ``data``. stamp: see `handshake_cache.stamp`."""
     top = _object(data)
     if top is None or not all(_is_plain(key, value) for key, value in top.items()):
         return None

@@ -146,6 +146,18 @@ def _echoes(number: object, line: bytes) -> bool:
     return type(number) is int and not (number == 0 and b"-0" in line)
 
 
+def known_results(config: str, project: str, *, required: bool) -> "HandshakeCache | None":
+    """The results of the last start, or those that follow from the config. required: whether a missing
+    config is an error.
+    """
+    cache = handshake_cache.read(config, project)
+    if cache is None:
+        from mcpzip.server import config_results  # only where there is no cache
+
+        cache = config_results.results(config, project, required=required)
+    return cache
+
+
 def answer_early(
     config: str,
     project: str,
@@ -157,11 +169,11 @@ def answer_early(
 ) -> "tuple[T, bytes, bytes, bool]":
     """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
     whether input ended. project: the path of the project's file, or "". required: see
-    `handshake_cache.read_or_make`.
+    `known_results`.
 
     Raises what ``load`` raises.
     """
-    cache = handshake_cache.read_or_make(config, project, required=required)
+    cache = known_results(config, project, required=required)
     if cache is None:
         return load(), b"", b"", False
     handshake = EarlyHandshake(cache)

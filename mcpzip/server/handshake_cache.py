@@ -54,13 +54,13 @@ def stamp(config_path: str, project: str = "") -> "list[object] | None":
     occurs in the results.
     """
     try:
-        data = _content(config_path)
+        data = content(config_path)
     except OSError:
         return None
     return None if data is None else stamp_of(data, config_path, project)
 
 
-def _content(path: str) -> "bytes | None":
+def content(path: str) -> "bytes | None":
     """The content of the config; None if it is no file, or too large. Raises OSError."""
     found = os.stat(path)
     # Reading a pipe here would leave nothing for later.
@@ -107,27 +107,6 @@ def read(config_path: str, project: str = "") -> "HandshakeCache | None":
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return results if fits and results["versions"] else None
-
-
-def read_or_make(config_path: str, project: str, *, required: bool) -> "HandshakeCache | None":
-    """The cached results, or, where there are none, those that follow from the config alone. required:
-    whether a missing or an empty config is an error; else it is one without servers.
-    """
-    found = read(config_path, project)
-    if found is not None or project:
-        return found
-    try:
-        data = _content(config_path)
-    except FileNotFoundError:
-        data = b""
-    except OSError:
-        return None
-    if data is None or (required and not data.strip()):
-        return None
-    from mcpzip.server.config_results import results_for  # only where there is no cache
-
-    data = data if data.strip() else b"{}"
-    return results_for(data, stamp_of(data, config_path) or [])
 
 
 def write(config_path: str, results: "HandshakeCache", project: str = "") -> None:

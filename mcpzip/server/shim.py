@@ -267,10 +267,9 @@ class Shim:
             self._attach(connection, LOAD_TIMEOUT if starting else ACCEPT_TIMEOUT)
         elif not self._has_begun and self._early is None and self._connector.output >= 0:
             # Imported only when no daemon runs.
-            from mcpzip.server import handshake_cache
-            from mcpzip.server.early_handshake import EarlyHandshake
+            from mcpzip.server.early_handshake import EarlyHandshake, known_results
 
-            cache = handshake_cache.read_or_make(self._config, self._project, required=self._required)
+            cache = known_results(self._config, self._project, required=self._required)
             if cache is not None:
                 self._early = EarlyHandshake(cache)
                 self._to_client += self._early.receive(bytes(self._unsent))

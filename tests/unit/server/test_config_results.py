@@ -12,6 +12,7 @@ from mcpzip.config.watched_file import WatchedFile
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import handshake_cache
+from mcpzip.server.early_handshake import known_results
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.stdio import cache_of
 
@@ -33,7 +34,7 @@ def of_the_session(path: Path, project: str = "", *, required: bool = True) -> "
 
 
 def of_the_config(path: Path, project: str = "", *, required: bool = True) -> "HandshakeCache | None":
-    return handshake_cache.read_or_make(str(path), project, required=required)
+    return known_results(str(path), project, required=required)
 
 
 def text(results: "HandshakeCache") -> str:
