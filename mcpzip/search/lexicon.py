@@ -9,10 +9,10 @@ The file: a row per concept, a column per language; keys are separated by commas
 a gloss, such as stop words. The file is read once, when the first word is looked up.
 """
 
+import os
 from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from itertools import groupby
-from pathlib import Path
 from zlib import crc32
 
 import msgspec
@@ -21,7 +21,7 @@ from mcpzip.search.tokenizer import fold, is_bigram, words
 
 NOTHING = "-"
 
-_FILE = Path(__file__).with_name("lexicon.tsv")
+_FILE = os.path.join(os.path.dirname(__file__), "lexicon.tsv")
 _MAX_WORD = 40  # characters
 _CACHED_WORDS = 512
 
@@ -245,7 +245,8 @@ def _compound_part(part: str, endings: tuple[str, ...]) -> str | None:
 @cache
 def checksum() -> int:
     """The CRC-32 of the data file."""
-    return crc32(_FILE.read_bytes())
+    with open(_FILE, "rb") as file:
+        return crc32(file.read())
 
 
 @cache
@@ -253,7 +254,8 @@ def _lexicon() -> _Lexicon:
     glosses: dict[str, tuple[str, ...]] = {}
     others: dict[str, tuple[str, ...]] = {}
     inflected: dict[str, set[str]] = {language: set() for language in INFLECTIONS}
-    header, *rows = _FILE.read_text(encoding="utf-8").splitlines()
+    with open(_FILE, encoding="utf-8") as file:
+        header, *rows = file.read().splitlines()
     columns = {i: language for i, language in enumerate(header.split("\t")) if language in INFLECTIONS}
     for row in reversed(rows):  # for a key of two rows, the first row wins
         english, *cells = row.split("\t")

@@ -14,6 +14,7 @@ import sys
 
 from mcpzip.config.paths import config_path, find_project, is_named
 from mcpzip.server import handshake_cache
+from mcpzip.system.lean_imports import import_lean
 from mcpzip.system.startup_io import answer_while, open_if_closed
 
 TYPE_CHECKING = False
@@ -204,6 +205,7 @@ def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> i
         sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 
     def load() -> "Prepared":
+        import_lean()
         from mcpzip.server.stdio import prepare
 
         return prepare(config, project, required=required)

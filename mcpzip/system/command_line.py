@@ -1,7 +1,6 @@
 """Splitting a command line into words."""
 
 import os
-import shlex
 
 
 def split_command_line(text: str) -> list[str]:
@@ -10,6 +9,8 @@ def split_command_line(text: str) -> list[str]:
     On Windows a backslash is an ordinary character, because it separates folders in a path. Raises ValueError
     for a quote that is not closed.
     """
+    import shlex  # few configs have such a command
+
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = ""

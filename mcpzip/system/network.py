@@ -10,6 +10,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from mcpzip.system.lean_imports import allow_tls
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Host names of this machine."""
 
@@ -18,6 +20,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 for _name in ("mcp", "httpx", "httpcore"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
+
+allow_tls()
 
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 

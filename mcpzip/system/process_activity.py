@@ -4,9 +4,9 @@ Only Linux shows this (``/proc``). Where nothing is known, on other systems or a
 the process counts as working.
 """
 
-from pathlib import Path
+import os
 
-_PROC = Path("/proc")
+_PROC = "/proc"
 _WORKING_STATES = ("R", "D")
 """States of a thread that runs, waits for a processor or waits for a disk (proc(5))."""
 _IDLE_TICKS = 1
@@ -16,7 +16,7 @@ _IDLE_TICKS = 1
 class ProcessActivity:
     """Observes a process and all its descendants. pid: of that process, None before `follow`."""
 
-    def __init__(self, proc: Path = _PROC) -> None:
+    def __init__(self, proc: "str | os.PathLike[str]" = _PROC) -> None:
         """proc: the folder of the proc file system."""
         self._proc = proc
         self.pid: int | None = None
@@ -36,17 +36,24 @@ class ProcessActivity:
         ticks, pids = 0, [self.pid]
         try:
             while pids:
-                folder = self._proc / str(pids.pop())
+                folder = os.path.join(self._proc, str(pids.pop()))
                 ticks += sum(map(int, _stat(folder)[11:15]))  # its own and its ended children's
-                for thread in (folder / "task").iterdir():
+                tasks = os.path.join(folder, "task")
+                for name in os.listdir(tasks):
+                    thread = os.path.join(tasks, name)
                     working = working or _stat(thread)[0] in _WORKING_STATES
-                    pids += map(int, (thread / "children").read_text().split())
+                    pids += map(int, _content(thread, "children").split())
         except (OSError, ValueError, IndexError):  # a process has just ended, or there is no proc file system
             return False
         self._ticks = ticks
         return not working and before is not None and ticks - before <= _IDLE_TICKS
 
 
-def _stat(folder: Path) -> list[str]:
+def _stat(folder: str) -> list[str]:
     """The fields of ``stat`` in ``folder`` from the state on (proc(5))."""
-    return (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    return _content(folder, "stat").rpartition(")")[2].split()
+
+
+def _content(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+        return file.read()

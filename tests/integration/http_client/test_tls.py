@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import ssl
+import subprocess
+import sys
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -134,3 +136,40 @@ async def test_what_does_not_speak_tls_is_a_connect_error(trusted: None) -> None
             with pytest.raises(httpx.ConnectError):
                 await connections.handle_async_request(request(url))
         await server.quiet()
+
+
+LEAN = """
+import sys
+from mcpzip.system.lean_imports import import_lean
+import_lean()
+assert not {"ssl", "typing_extensions"} & set(sys.modules)
+import asyncio
+
+async def serve(reader, writer):
+    writer.write(await reader.readline())
+    writer.close()
+
+async def main(certificate):
+    before = asyncio.get_running_loop()
+    import mcpzip.system.network, ssl
+    server_side, client_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    server_side.load_cert_chain(certificate)
+    client_side.load_verify_locations(certificate)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server_side)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", server.sockets[0].getsockname()[1], ssl=client_side)
+    writer.write(b"hello\\n")
+    print((await reader.read()).decode().strip(), writer.get_extra_info("cipher") is not None)
+    writer.close()
+    server.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+"""A process that begins as `mcpzip serve` does, and makes a TLS connection while its event loop runs."""
+
+
+def test_a_start_imports_no_tls_and_has_it_once_it_is_needed(certificate: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEAN, str(certificate)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout.split(), done.returncode) == (["hello", "True"], 0), done.stderr

@@ -118,6 +118,7 @@ def test_a_setting_that_waits_for_a_start_is_named(fake_mcp: Fake, tmp_path: Pat
     shop = fake_mcp(name="shop", tools=["pay"])
     said = "search.semantic changed: takes effect when mcpzip is started again"
     with serving(tmp_path, shop) as client:
+        client.status()  # the config is in use: the handshake is answered before
         write_config(tmp_path, shop, search={"semantic": "off"}, call_timeout_secnds=3)
         until(lambda: said in client.status())
         assert log(tmp_path).count(said) == 1

@@ -1,6 +1,7 @@
 """The lexicon: other languages come to the English of tools, and English is left alone."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ de fr es pt it nl pl ru uk tr ar he hi zh ja ko vi id
 """
 LANGUAGES = _LANGUAGES.split()
 SURE = [language for language in LANGUAGES if language not in "nl pl uk tr he hi vi id"]
-HEADER, *ROWS = [line.split("\t") for line in lexicon._FILE.read_text(encoding="utf-8").splitlines()]
+HEADER, *ROWS = [line.split("\t") for line in Path(lexicon._FILE).read_text(encoding="utf-8").splitlines()]
 KEYS = [
     (language, key, row[0])
     for row in ROWS
