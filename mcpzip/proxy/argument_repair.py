@@ -19,7 +19,6 @@ from functools import lru_cache
 from itertools import chain
 
 import msgspec
-from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.model.entry import Entry

@@ -53,6 +53,12 @@ MAX_AGE = 3600.0
 """Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
 
 
+INDEX_AFTER = 0.2
+"""Seconds from the start to indexing, unless a search comes before: both it and a first call take the
+interpreter.
+"""
+
+
 class Proxy:
     """Answers the requests of all clients. Everything runs on one event loop.
 
@@ -110,6 +116,7 @@ class Proxy:
             self.statistics,
         )
         self.handlers = handlers(self)
+        self._indexing_timer: asyncio.TimerHandle | None = None
 
     @property
     def config(self) -> Config:
@@ -133,21 +140,24 @@ class Proxy:
     # --- start and end ---
 
     def start(self, client: Client | None = None, folder: str | None = None) -> None:
-        """Begins indexing the catalog, and listing in the background the servers that were never listed or
-        long ago. client: the only client that there can be, as on stdio; servers are listed on its
+        """Begins listing in the background the servers that were never listed, and soon indexing the catalog
+        and listing those that were listed long ago. client: the only client that there can be, as on stdio; servers are listed on its
         connections. folder: where servers run that are started to be listed; None for ours.
         """
         if client is None:
             self._default_origin = any_client(self._sharing.asked, folder)
         elif client.era is not None:
             self._default_origin = self._pipeline.origin(client)
-        indexing = self._catalog_state.start_indexing()
+        self._indexing_timer = asyncio.get_running_loop().call_later(INDEX_AFTER, self._index_and_renew)
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
         self._catalog_state.remove_drafts()
         for name in self._enabled:
             if self._first_listings.is_unlisted(name):
                 self._refresher.start(name)
+
+    def _index_and_renew(self) -> None:
+        indexing = self._catalog_state.start_indexing()
         # The other servers are listed after indexing: starting their processes would delay the first search.
         if indexing is None:
             self._renew_lists()
@@ -168,6 +178,8 @@ class Proxy:
             if seconds > FIRST_LISTING:  # recorded as a failure, so that no later search waits for it again
                 reason = f"it had not listed its tools after {seconds:.0f} s"
                 self._catalog_state.merge(Failed(name, reason, at=time.time()))
+        if self._indexing_timer is not None:
+            self._indexing_timer.cancel()
         self.notifier.close()
         await self._catalog_state.stop_indexing()
         await self._refresher.close()
