@@ -20,7 +20,7 @@ from bench.retrieval.dataset import Dataset, read_dataset
 from bench.retrieval.metrics import Row, Scores, by_kind, evaluate, interval, overall
 from bench.tables import table
 from mcpzip.config.schema import SemanticConfig
-from mcpzip.proxy.tool_search import correct_spelling
+from mcpzip.proxy.local_search import correct_spelling
 from mcpzip.search import Results, Searcher
 from mcpzip.search.remote import embedder
 from mcpzip.search.remote.semantic_tier import RemoteSemanticTier

@@ -12,9 +12,10 @@ from mcpzip.cli.console import warn
 from mcpzip.config import Config
 from mcpzip.config.schema import SemanticConfig
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
+from mcpzip.proxy.local_search import new_searcher
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.search_request import SearchRequest
-from mcpzip.proxy.tool_search import ToolSearch, new_searcher
+from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.tool_usage import UsageStore, usage_path
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.evaluation.metrics import DEPTH, Outcome, outcome

@@ -24,9 +24,10 @@ from mcpzip.config.schema import MAX_LIMIT, SemanticConfig
 from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
+from mcpzip.proxy.local_search import new_searcher
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest
-from mcpzip.proxy.tool_search import ToolSearch, new_searcher
+from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.remote import remote_tiers
 

@@ -7,7 +7,7 @@ clients hear of a list that changed when what they are shown of it did.
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,12 +20,13 @@ from mcpzip.model.limits import INDEXED_AT_ONCE
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.exposure import Exposure
 from mcpzip.proxy.notifier import PROMPTS, RESOURCES, TOOLS
-from mcpzip.proxy.tool_search import new_searcher
-from mcpzip.search import Searcher
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.files import remove_drafts
 from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
+
+if TYPE_CHECKING:
+    from mcpzip.search import Searcher
 
 INDEX_WAIT = 0.25
 """Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
@@ -99,7 +100,7 @@ class CatalogState:
         if changes := _changes(before, self.exposure):
             self._changed(changes)
 
-    async def searcher(self) -> Searcher:
+    async def searcher(self) -> "Searcher":
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
         until = asyncio.get_running_loop().time() + INDEX_WAIT
         while (indexing := self.start_indexing()) is not None:
@@ -151,6 +152,8 @@ class CatalogState:
         """
         searcher = self._searcher
         if searcher is None:
+            from mcpzip.proxy.local_search import new_searcher  # a first call doesn't wait for it
+
             searcher = new_searcher(self._config.search, lambda warning: self._warn_once([warning]))
             try:
                 kept = read_state(paths.index_path(self._config.state_path), limits.INDEX)
@@ -162,7 +165,7 @@ class CatalogState:
         self._searcher = searcher
         return changed, part
 
-    def _part_of(self, visible: Catalog, searcher: Searcher) -> Catalog:
+    def _part_of(self, visible: Catalog, searcher: "Searcher") -> Catalog:
         """``visible``, of which only so many tools are new to ``searcher`` that it has them soon. Servers
         with few come first; another keeps the tools that it has there.
         """

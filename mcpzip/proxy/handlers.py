@@ -21,7 +21,6 @@ from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.name_resolution import NameResolver
-from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.status import ServerStatus, as_text
@@ -80,6 +79,8 @@ class _Handlers:
         settings = self._proxy.config.search
         request = read_search_request(arguments, settings.default_limit)
         report = await self._proxy.search(request)
+        from mcpzip.proxy.search_reply import search_result  # imported by the search
+
         # In a thread, because the servers choose the length of the schemas that the reply summarizes.
         return await run_in_worker(
             lambda: search_result(

@@ -7,6 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -40,12 +41,14 @@ from mcpzip.proxy.tool_result import error_result
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.unset_variables import with_reasons
 from mcpzip.proxy.workers import run_in_worker
-from mcpzip.search import Searcher
 from mcpzip.transport.base import NOBODY, BoundClient, Origin
 from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, JsonRpcError, UpstreamRpcError
 from mcpzip.wire.client_info import CLIENT_INFO
+
+if TYPE_CHECKING:
+    from mcpzip.search import Searcher
 
 MIN_TTL = 30.0
 """Seconds for which a tool list is not fetched again, even if its server declares a shorter `ttlMs`."""
@@ -141,8 +144,10 @@ class Proxy:
 
     def start(self, client: Client | None = None, folder: str | None = None) -> None:
         """Begins listing in the background the servers that were never listed, and soon indexing the catalog
-        and listing those that were listed long ago. client: the only client that there can be, as on stdio; servers are listed on its
-        connections. folder: where servers run that are started to be listed; None for ours.
+        and listing those that were listed long ago.
+
+        client: the only client that there can be, as on stdio; servers are listed on its connections.
+        folder: where servers run that are started to be listed; None for ours.
         """
         if client is None:
             self._default_origin = any_client(self._sharing.asked, folder)
@@ -414,7 +419,7 @@ class Proxy:
         self._tool_search.index(self.catalog)
         await self._tool_search.wait_until_indexed()
 
-    async def searcher(self) -> Searcher:
+    async def searcher(self) -> "Searcher":
         """The index that `search` uses."""
         return await self._catalog_state.searcher()
 

@@ -2,13 +2,16 @@
 found)."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mcpzip.catalog import Catalog
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.proxy.metatools import MAX_LIMIT
-from mcpzip.search import Filters, Results
+
+if TYPE_CHECKING:
+    from mcpzip.search import Filters, Results
 
 
 class SearchRequest(msgspec.Struct, frozen=True):
@@ -16,7 +19,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
 
     query: str
     limit: int
-    filters: Filters
+    filters: "Filters"
 
 
 class PendingServers(msgspec.Struct, frozen=True):
@@ -40,7 +43,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     can't be used now, by its name; its tools are searched as they were last listed.
     """
 
-    results: Results
+    results: "Results"
     catalog: Catalog
     unavailable: Mapping[str, str]
     pending: PendingServers = NONE_PENDING
@@ -65,6 +68,8 @@ def read_search_request(raw: bytes | None, default_limit: int) -> SearchRequest:
         raise InvalidArgumentsError(f"search_tools can't read its arguments: {error}.") from error
     if arguments.query is None:
         raise InvalidArgumentsError("'query' is missing: say in plain words what you want to do.")
+    from mcpzip.search import Filters  # a first call doesn't wait for it
+
     limit = min(max(arguments.limit or default_limit, 1), MAX_LIMIT)
     return SearchRequest(
         arguments.query, limit, Filters(arguments.server or None, arguments.read_only or None)

@@ -4,29 +4,22 @@ The rules: without remote tiers a search waits for nothing but its worker thread
 tools of the local tiers as a shortlist. They are not called for a query that is the name of a tool.
 """
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Protocol
 
 from mcpzip.catalog import Catalog
-from mcpzip.config import Config, SearchConfig
+from mcpzip.config import Config
 from mcpzip.model.entry import Entry
-from mcpzip.proxy.admin_tools import ADMIN_TOOLS
-from mcpzip.proxy.search_reply import is_near
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_usage import UsageStore, usage_path
 from mcpzip.proxy.workers import run_in_worker
-from mcpzip.search import Results, Searcher
-from mcpzip.search.fusion import LITERAL_SCORE
-from mcpzip.search.query import parse_truncated
 from mcpzip.search.remote import remote_tiers
-from mcpzip.search.searcher import CACHED_HITS
-from mcpzip.search.semantic import local_table
 from mcpzip.search.signals import Signals
 from mcpzip.search.tiers import TierAbsence, TierAnswer
+
+if TYPE_CHECKING:
+    from mcpzip.search import Results, Searcher
 
 SHORTLIST = 200
 """Tools of the local tiers that the remote tiers choose among."""
@@ -34,38 +27,8 @@ USE_DECAY_STEP = 3_600.0
 """Seconds after which the counts of past use are computed again; they decay by 0.2 % in that time."""
 
 
-def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
-    """An empty searcher with the settings ``search``. warn: called if the table of word vectors can't be
-    used."""
-    table = None
-    if search.semantic.provider != "off":
-        try:
-            table = local_table()
-        except (OSError, ValueError) as error:
-            warn(f"Tools are found by their words alone, not by what they mean: {error}")
-    return Searcher(table, search.threshold)
-
-
 def _boosts(config: Config) -> dict[str, float]:
     return {name: server.boost for name, server in config.servers.items() if server.boost != 1}
-
-
-def correct_spelling(text: str, results: Results) -> str:
-    """``text`` with the spelling corrections of ``results``, because misspellings mislead embedding
-    models."""
-    for written, correction in results.corrected:
-        text = re.sub(rf"(?i)\b{re.escape(written)}\b", correction.replace("\\", r"\\"), text)
-    return text
-
-
-def _limited(results: Results, limit: int, tools: int) -> Results:
-    """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only. tools:
-    of the catalog: mcpzip's own are not counted as searched.
-    """
-    hits = tuple(hit for hit in results.hits if not (is_near(hit) and hit.entry in ADMIN_TOOLS))
-    searched = min(results.searched, tools) if tools else results.searched
-    quality = results.quality if hits else "none"
-    return replace(results, hits=hits[: max(limit, 0)], searched=searched, quality=quality)
 
 
 class RemoteSearch(Protocol):
@@ -141,35 +104,40 @@ class ToolSearch:
     async def search(
         self,
         request: SearchRequest,
-        searcher: Searcher,
+        searcher: "Searcher",
         catalog: Catalog,
         failing: frozenset[str] = frozenset(),
-    ) -> Results:
+    ) -> "Results":
         """The results for ``request``. failing: the servers that can't be used now, whose tools rank
         lower."""
+        # Imported by whoever has made the searcher; a first call doesn't wait for it.
+        from mcpzip.proxy.local_search import correct_spelling, limited, wanted_hits
+        from mcpzip.search.fusion import LITERAL_SCORE
+        from mcpzip.search.query import parse_truncated
+
         signals = self.signals(catalog, failing)
         query, limit, filters = request.query, request.limit, request.filters
-        wanted = limit if limit > CACHED_HITS - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
+        wanted = wanted_hits(limit)
 
-        def search(limit: int, remote: Sequence[TierAnswer | TierAbsence]) -> Awaitable[Results]:
+        def search(limit: int, remote: Sequence[TierAnswer | TierAbsence]) -> "Awaitable[Results]":
             # In a thread, because the servers choose the number of tools.
             return run_in_worker(lambda: searcher.search(query, limit, filters, remote, signals), "search")
 
         tools = len(catalog.entries)
         if self._remote is None:
-            return _limited(await search(wanted, ()), limit, tools)
+            return limited(await search(wanted, ()), limit, tools)
         self.index(catalog)
         text = parse_truncated(query).text
         if not text or searcher.names_tool(query):
             local = await search(wanted, ())
             if not text or (local.hits and local.hits[0].score == LITERAL_SCORE):
-                return _limited(local, limit, tools)
+                return limited(local, limit, tools)
         local = await search(SHORTLIST, ())
         if not local.searched:
-            return _limited(local, limit, tools)
+            return limited(local, limit, tools)
         shortlist = [hit.entry for hit in local.hits]
         answers, absences = await self._remote.ask(correct_spelling(text, local), shortlist, limit)
-        return _limited(await search(wanted, [*answers, *absences]), limit, tools)
+        return limited(await search(wanted, [*answers, *absences]), limit, tools)
 
     def signals(self, catalog: Catalog, failing: frozenset[str]) -> Signals:
         """The signals for ranking; the same object until one of them changes, because it is a cache key."""

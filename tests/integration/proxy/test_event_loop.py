@@ -14,8 +14,9 @@ from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.catalog import catalog as catalogs
 from mcpzip.model import signature
-from mcpzip.proxy import argument_repair, handlers, name_resolution, tool_search
+from mcpzip.proxy import argument_repair, handlers, name_resolution
 from mcpzip.proxy import proxy as proxying
+from mcpzip.search import searcher
 
 Fake = Callable[..., FakeServer]
 
@@ -56,7 +57,7 @@ async def test_no_tool_is_read_searched_shown_or_described_on_the_loop(
     parsed = Threads(patch, catalogs, "_parsed")
     async with proxy_of(tmp_path, shop) as proxy:
         assert parsed.all_aside
-        searched = Threads(patch, tool_search.Searcher, "search")
+        searched = Threads(patch, searcher.Searcher, "search")
         read = Threads(patch, signature, "SchemaReader")
         found = await said_by(proxy, "search_tools", {"query": "explode the whole thing"})
         assert "shop__explode" in text_of(found)

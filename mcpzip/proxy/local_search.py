@@ -1,0 +1,48 @@
+"""The local tiers of a search, and what is the same with every tier (no event loop)."""
+
+import re
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from mcpzip.config import SearchConfig
+from mcpzip.proxy.admin_tools import ADMIN_TOOLS
+from mcpzip.proxy.search_reply import is_near
+from mcpzip.search import Results, Searcher
+from mcpzip.search.searcher import CACHED_HITS
+from mcpzip.search.semantic import local_table
+
+
+def new_searcher(search: SearchConfig, warn: Callable[[str], None]) -> Searcher:
+    """An empty searcher with the settings ``search``. warn: called if the table of word vectors can't be
+    used."""
+    table = None
+    if search.semantic.provider != "off":
+        try:
+            table = local_table()
+        except (OSError, ValueError) as error:
+            warn(f"Tools are found by their words alone, not by what they mean: {error}")
+    return Searcher(table, search.threshold)
+
+
+def wanted_hits(limit: int) -> int:
+    """How many hits to search for, so that ``limit`` are left after `limited`."""
+    return limit if limit > CACHED_HITS - len(ADMIN_TOOLS) else limit + len(ADMIN_TOOLS)
+
+
+def limited(results: Results, limit: int, tools: int) -> Results:
+    """``results`` with ``limit`` hits at most, without mcpzip's own tools that match by meaning only. tools:
+    of the catalog: mcpzip's own are not counted as searched.
+    """
+    hits = tuple(hit for hit in results.hits if not (is_near(hit) and hit.entry in ADMIN_TOOLS))
+    searched = min(results.searched, tools) if tools else results.searched
+    quality = results.quality if hits else "none"
+    return replace(results, hits=hits[: max(limit, 0)], searched=searched, quality=quality)
+
+
+def correct_spelling(text: str, results: Results) -> str:
+    """``text`` with the spelling corrections of ``results``, because misspellings mislead embedding
+    models."""
+    for written, correction in results.corrected:
+        text = re.sub(rf"(?i)\b{re.escape(written)}\b", correction.replace("\\", r"\\"), text)
+    return text
