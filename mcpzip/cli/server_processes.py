@@ -8,8 +8,9 @@ from mcpzip.cli import console
 from mcpzip.cli.daemon import NONE_RUNS
 from mcpzip.cli.parameters import config_option, examples, server_names
 from mcpzip.cli.proxy_session import unknown_server
-from mcpzip.config import config_path
+from mcpzip.config import config_path, load
 from mcpzip.config.paths import find_project
+from mcpzip.proxy.unanswered import forget_saved
 from mcpzip.server.daemon import asking
 
 
@@ -37,6 +38,8 @@ def _disconnect(names: tuple[str, ...], config: str | None, *, again: bool) -> i
     for name in names:
         found = asking.ask(path, project, "disconnect", server=name, again=again)
         if not isinstance(found, dict):
+            if again:
+                forget_saved(load(path, os.environ, project), names)
             console.say(f"{NONE_RUNS} Without one, each agent's own mcpzip runs its servers: mcpzip status.")
             return 0
         if not found["known"]:

@@ -220,6 +220,8 @@ ABANDONED = 600.0
 request is then not passed on to another client."""
 SHARING = 1 * MiB
 """The stored list of servers that ask their clients something. A larger file is not used."""
+UNANSWERED = 1 * MiB
+"""The stored list of servers that never answered. A larger file is not used."""
 RUN = 1 * MiB
 """The file by which `mcpzip status` finds a process. A larger one is ignored."""
 TRUST = 1 * MiB

@@ -1,14 +1,19 @@
 """Waiting for servers that were never listed.
 
-The rule: a request waits only for listings whose tools it may need, and only for a limited time.
+The rule: a request waits only for listings whose tools it may need, and only for a limited time. A search
+doesn't wait for a server that did not answer at an earlier start either (`unanswered`).
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
 
+from mcpzip.config import ServerConfig
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.unanswered import UnansweredServers
+from mcpzip.system.delayed_save import DelayedSave
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.health import FAILING, Health
 from mcpzip.transport.pool import Pool
 
@@ -16,6 +21,10 @@ FIRST_LISTING = 5.0
 """Seconds that a server's first listing may take before a request that may need its tools stops waiting."""
 NEEDED_LISTING = 30.0
 """The same for a request that names the server: as long as a server has to connect."""
+_ALMOST = 0.9
+"""Share of that time after which a server counts as one that did not answer. Others were asked later."""
+SAVE_AFTER = 0.1
+"""Seconds until the file of the servers that have not answered is written."""
 OTHERS_LISTING = 1.5
 """The same for a search that can answer with other servers' tools, or while servers wait for their turn to
 start: it can't cover all servers then."""
@@ -33,6 +42,8 @@ class FirstListings:
     ) -> None:
         self._current, self._pool = current, pool
         self._catalog_state, self._refresher = catalog_state, refresher
+        self._unanswered = UnansweredServers(current.config)
+        self._saving = DelayedSave(self._save, "unanswered")
 
     def is_unlisted(self, server: str) -> bool:
         """Whether ``server`` was never listed."""
@@ -64,11 +75,43 @@ class FirstListings:
 
     async def wait_for_search(self, server: str | None) -> None:
         """Waits before a search. server: the only one whose tools are wanted; None for all."""
-        if server is None:
-            await self.wait(patience=self._patience, time_of=self._refresher.requested_time)
-        else:
+        if server is not None:
             self._pool.starts.prioritize(server)
             await self.wait([server])
+            return
+        enabled = self._current.enabled
+        wanted = [name for name, config in enabled.items() if not self._was_in_vain(config)]
+        await self.wait(wanted, self._patience, self._refresher.requested_time)
+        late = [
+            config
+            for name in wanted
+            if self.is_unlisted(name)
+            and self._refresher.listing(name) is not None
+            and self._refresher.requested_time(name) >= _ALMOST * self._patience()
+            and not self._pool.starts.waits(name)
+            and (config := self._current.enabled.get(name)) is not None
+        ]
+        if self._unanswered.add(late):
+            self._saving.want(SAVE_AFTER)
+
+    def _was_in_vain(self, server: ServerConfig) -> bool:
+        """Whether a search has waited for ``server`` in vain at an earlier start."""
+        if not self.is_unlisted(server.name) or self._pool.login_is_over(server.name):
+            return False
+        return server in self._unanswered
+
+    def answered(self, server: str) -> None:
+        """``server`` has answered, or is started again: a search may wait for it."""
+        if self._unanswered.forget(server):
+            self._saving.want(SAVE_AFTER)
+
+    async def close(self) -> None:
+        """Saves which servers have not answered."""
+        await self._saving.flush()
+
+    async def _save(self) -> None:
+        servers = dict(self._current.servers)
+        await in_thread(lambda: self._unanswered.save(servers), "unanswered")
 
     async def wait_for_call(self, servers: Iterable[str], timeout_of: Callable[[str], float]) -> None:
         """Waits for those ``servers`` that a call may be for. timeout_of: of the call, in seconds, by

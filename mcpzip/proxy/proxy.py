@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mcpzip.auth.sign_ins import SignIns
-from mcpzip.catalog import Catalog, Failed, Update
+from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
@@ -192,7 +192,11 @@ class Proxy:
         await self._pipeline.close()
         # At the same time, so that the catalog is saved before an impatient client kills mcpzip.
         await asyncio.gather(
-            self._catalog_state.close(), self._pool.close(), self._tool_search.close(), self._sharing.close()
+            self._catalog_state.close(),
+            self._pool.close(),
+            self._tool_search.close(),
+            self._sharing.close(),
+            self._first_listings.close(),
         )
 
     # --- edits of the config ---
@@ -244,6 +248,7 @@ class Proxy:
             drain=0.0,
         )
         if again:
+            self._first_listings.answered(server)
             self._refresher.start(server)
 
     def open_connections(self) -> list[OpenConnection]:
@@ -306,6 +311,8 @@ class Proxy:
     # --- changes ---
 
     def _merge(self, update: Update) -> None:
+        if isinstance(update, Listed):
+            self._first_listings.answered(update.server)
         self._catalog_state.merge(update)
         self._tool_search.index(self.catalog)
 
