@@ -1,12 +1,12 @@
 """Counts the processes and the memory of ten agents with eight real servers: all through one daemon, each
-with a `mcpzip serve` of its own, and without a proxy. And the memory of one `mcpzip serve` in front of the
-daemon, compared with a bare interpreter.
+with a `mcpzip serve` of its own, and without a proxy; through the daemon also by what the agents declare as
+their roots. And the memory of one `mcpzip serve` in front of the daemon, compared with a bare interpreter.
 
     python -m bench.agents [--mcpzip PATH] [--agents N] [--json]
 
-Each agent has called every server once. Half of the agents declare roots, and answer the servers' question
-for them, as real clients do: a server that asks is not shared by those that it asks. It reports and never
-asserts. Linux.
+Each agent has called every server once. Agents that declare roots answer the servers' question for them, as
+real clients do: a server that asks is shared by agents with equal roots. Where not said otherwise, half of
+the agents declare roots, all the same. It reports and never asserts. Linux.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from bench.subjects import environment, installed, interpreter_of
 from bench.tables import table
 
 DAEMON, ALONE, DIRECT = "through the daemon", "mcpzip serve --no-daemon", "no proxy"
+NO_ROOTS, EQUAL, HALF, DIFFERENT = "no roots", "equal roots", "half of them equal roots", "different roots"
 OURS, SERVERS = "mcpzip", "servers"
 ROOTS = {"roots": {"listChanged": True}}
 MEGABYTE = 1e6
@@ -38,15 +39,15 @@ _QUIET, _PATIENCE = 0.05, 60.0
 
 
 class Agent(Client):
-    """A client that declares roots, or doesn't. folder: its root."""
+    """A client that declares roots, or doesn't. root: the folder that is its root, None without roots."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: Path, roots: bool) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], root: Path | None) -> None:
         super().__init__(argv, env)
-        self._root, self._roots = folder.as_uri(), roots
+        self._root = None if root is None else root.as_uri()
 
     def begin(self) -> None:
         """The handshake and the list of tools."""
-        self.initialize(ROOTS if self._roots else None)
+        self.initialize(None if self._root is None else ROOTS)
         self.ask("tools/list", {})
 
     def answer(self) -> dict[str, object]:
@@ -96,10 +97,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All figures. agents, with_roots: how many there are, and how many of them declare roots."""
+    """All figures. agents: how many there are. counts: by way, with the daemon also by the agents' roots."""
 
     agents: int
-    with_roots: int
     servers: int
     counts: dict[str, Count]
     shim: Size
@@ -129,19 +129,38 @@ def settle(folder: Path) -> None:
         time.sleep(1)
 
 
+Root = Callable[[int], Path | None]
+"""The root of the agent with this number, None for one without roots."""
+
+
+def roots_in(folder: Path) -> dict[str, Root]:
+    """The ways in which agents declare roots; their folders are made in ``folder``."""
+
+    def root(name: str) -> Path:
+        found = folder / "roots" / name
+        found.mkdir(parents=True, exist_ok=True)
+        return found
+
+    return {
+        NO_ROOTS: lambda number: None,
+        EQUAL: lambda number: root("all"),
+        HALF: lambda number: root("all") if number % 2 else None,
+        DIFFERENT: lambda number: root(str(number)),
+    }
+
+
 @contextmanager
 def through_mcpzip(
-    command: str, config: Path, servers: Mapping[str, Server], folder: Path, agents: int, *, daemon: bool
+    command: str, config: Path, servers: Mapping[str, Server], roots: Sequence[Path | None], *, daemon: bool
 ) -> Iterator[list[Agent]]:
-    """The agents, each with a `mcpzip serve`, after their calls."""
-    env = {**environment(daemon=daemon), "MCPZIP_BENCH": str(folder)}
+    """An agent for each of ``roots``, with a `mcpzip serve`, after its calls."""
+    env = {**environment(daemon=daemon), "MCPZIP_BENCH": str(config.parent)}
     with ExitStack() as stack:
         if daemon:
             stack.enter_context(daemon_of(config))
         found: list[Agent] = []
-        for number in range(agents):
-            argv = [command, "serve", "--config", str(config)]
-            agent = stack.enter_context(Agent(argv, env, folder, _declares(number)))
+        for root in roots:
+            agent = stack.enter_context(Agent([command, "serve", "--config", str(config)], env, root))
             agent.begin()
             calls = [wrapped(f"{name}__{server.tool}", server.arguments) for name, server in servers.items()]
             agent.in_flight([agent.frame("tools/call", call) for call in calls], len(calls))
@@ -157,15 +176,13 @@ def wrapped(tool: str, arguments: Mapping[str, object]) -> object:
 
 
 @contextmanager
-def directly(servers: Mapping[str, Server], folder: Path, agents: int) -> Iterator[None]:
-    """The agents, each with processes of all servers, after their calls."""
+def directly(servers: Mapping[str, Server], roots: Sequence[Path | None]) -> Iterator[None]:
+    """An agent for each of ``roots``, with processes of all servers, after its calls."""
     with ExitStack() as stack:
         every: list[Agent] = []
-        for number in range(agents):
+        for root in roots:
             clients = [
-                stack.enter_context(
-                    Agent(server.argv, {**environment(), **server.env}, folder, _declares(number))
-                )
+                stack.enter_context(Agent(server.argv, {**environment(), **server.env}, root))
                 for server in servers.values()
             ]
             for client, server in zip(clients, servers.values(), strict=True):
@@ -177,15 +194,12 @@ def directly(servers: Mapping[str, Server], folder: Path, agents: int) -> Iterat
         yield
 
 
-def _declares(number: int) -> bool:
-    return number % 2 == 1
-
-
 def measure(command: str, agents: int) -> Outcome:
     """Every way once, one after the other."""
     python, counts = interpreter_of(command), {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        kinds = {kind: [root(number) for number in range(agents)] for kind, root in roots_in(folder).items()}
         try:
             servers = eight_servers(folder, python)
             config = folder / "config.json"
@@ -195,26 +209,28 @@ def measure(command: str, agents: int) -> Outcome:
             }
             config.write_text(json.dumps({"mcpServers": entries}))
             _show("the catalog")
-            with through_mcpzip(command, config, servers, folder, 1, daemon=False) as agent:
+            with through_mcpzip(command, config, servers, [None], daemon=False) as agent:
                 agent[0].call({"name": "execute_tool", "arguments": {"name": "proxy_refresh"}})
-            _show(DAEMON)
-            with through_mcpzip(command, config, servers, folder, agents, daemon=True) as shims:
-                settle(folder)
-                counts[DAEMON] = count(folder)
-                with sleeping(python, agents) as sleepers:
-                    shim, bare = Size.of([each.pid for each in shims]), Size.of(sleepers)
+            for kind, roots in kinds.items():
+                way = f"{DAEMON}: {kind}"
+                _show(way)
+                with through_mcpzip(command, config, servers, roots, daemon=True) as shims:
+                    settle(folder)
+                    counts[way] = count(folder)
+                    with sleeping(python, agents) as sleepers:
+                        shim, bare = Size.of([each.pid for each in shims]), Size.of(sleepers)
             _show(ALONE)
-            with through_mcpzip(command, config, servers, folder, agents, daemon=False):
+            with through_mcpzip(command, config, servers, kinds[HALF], daemon=False):
                 settle(folder)
                 counts[ALONE] = count(folder)
             _show(DIRECT)
-            with directly(servers, folder, agents):
+            with directly(servers, kinds[HALF]):
                 settle(folder)
                 counts[DIRECT] = count(folder)
         finally:
             end_all(folder)
     _show("")
-    return Outcome(agents, sum(map(_declares, range(agents))), len(servers), counts, shim, bare)
+    return Outcome(agents, len(servers), counts, shim, bare)
 
 
 @contextmanager
@@ -263,8 +279,8 @@ def report(outcome: Outcome) -> str:
     ]
     return "\n\n".join(
         (
-            f"{outcome.agents} agents, of which {outcome.with_roots} declare roots, with {outcome.servers} "
-            "real servers; each agent has called each server once. Memory: proportional set size.",
+            f"{outcome.agents} agents with {outcome.servers} real servers; each agent has called each server "
+            "once. Without the daemon half of them declare roots. Memory: proportional set size.",
             table([*head, "processes / no proxy", "memory / no proxy"], rows),
             f"One `mcpzip serve` in front of the daemon, median of {outcome.agents}.",
             table(["memory", "mcpzip serve", "bare interpreter", "ratio", "budget"], sizes),

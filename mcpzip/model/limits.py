@@ -196,6 +196,9 @@ PARKED = 1_000
 """Calls that wait for a modern client to send its answers. For one more, the oldest is abandoned."""
 PARKED_CLIENT = 100
 """The same for one client that can be identified, as on stdio."""
+ROOTS = 64 * KiB
+"""What a client says are its roots, for servers that ask for them. A client that says more shares no process
+of these servers."""
 OWN_CONNECTIONS = 256
 """Connections (on stdio: processes) that belong to one client, besides the shared one of each server. For one
 more, the one that was idle longest is closed; if all are in use, the call fails with an error."""

@@ -6,19 +6,15 @@ anything has connections of its own, and what comes on one goes to the newest of
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Collection, Hashable
 from itertools import count
 
 from mcpzip.proxy.call import Call, CallEndedError, ask_client
 from mcpzip.proxy.call_states import Event
-from mcpzip.proxy.client_capabilities import ALL_CAPABILITIES
 from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.abandoned_requests import AbandonedRequests
-from mcpzip.transport.base import Origin
 from mcpzip.wire import (
-    INTERNAL_ERROR,
     REQUEST_CANCELLED,
     Era,
     JsonRpcError,
@@ -28,10 +24,6 @@ from mcpzip.wire import (
 
 _NOT_ABOUT_A_CALL = ("roots/list",)
 """What servers ask on their own account, whatever is under way."""
-AMBIGUOUS = RpcError(
-    INTERNAL_ERROR,
-    "Several clients use this connection, and nothing says which one is asked. mcpzip opens one for each.",
-)
 _NUMBERS = count(1)
 
 
@@ -166,67 +158,3 @@ class IsolatedBinding(ClientBinding):
         # A modern client says with each request what it can be asked; a legacy server hears it once.
         modern = self.client.era is Era.MODERN
         return None if self.gone else (self._key, self.client.capabilities if modern else b"")
-
-
-class SharedBinding(ClientBinding):
-    """Clients with the same capabilities, on one connection to each server that asks them nothing.
-
-    members: the clients that use it.
-    """
-
-    def __init__(
-        self,
-        capabilities: bytes,
-        asked: Callable[[str, str, bytes | None], None],
-        folder: str | None = None,
-    ) -> None:
-        """asked: is told of each question, with its server, method and params. folder: the working folder
-        that all of them have; None if theirs may differ.
-        """
-        client = Client(capabilities=capabilities, has_session=False)
-        super().__init__(client, ("shared", capabilities, folder))
-        self.members: set[Client] = set()
-        self._asked = asked
-        self._abandoned: dict[str, AbandonedRequests] = defaultdict(AbandonedRequests)
-
-    def end(self, call: Call, event: Event, *, may_go_on: bool = False) -> None:
-        super().end(call, event)
-        if may_go_on:
-            self._abandoned[call.request.server].add(call.client, asyncio.get_running_loop().time())
-
-    def notified(self, server: str, method: str, params: bytes | None) -> None:
-        client = self._only_client(server)
-        if client is None:
-            return
-        if self._calls.get(server):
-            super().notified(server, method, params)
-        elif method != "notifications/message" or is_wanted(params, client, None):
-            client.notify(method, params)
-
-    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
-        self._asked(server, method, params)
-        client = self._only_client(server)
-        if client is None:
-            raise JsonRpcError(AMBIGUOUS)
-        if self._calls.get(server):
-            return await super().asked(server, method, params)
-        return await ask_client(client.request, client.capabilities, method, params)
-
-    def _only_client(self, server: str) -> Client | None:
-        """The client of all calls that are under way at ``server``, or were cancelled lately; without calls,
-        the only one there is; None if it could be any of several, or one that has left.
-        """
-        clients: set[object] = {call.client for call in self._calls.get(server, ())}
-        if server in self._abandoned:
-            clients.update(self._abandoned[server].owners(asyncio.get_running_loop().time()))
-        of_it = [client for client in self.members if not clients or client in clients]
-        return of_it[0] if len(of_it) == len(clients or self.members) == 1 else None
-
-
-def any_client(asked: Callable[[str, str, bytes | None], None], folder: str | None = None) -> Origin:
-    """On whose behalf servers are listed where clients come and go: some list the tools that ask something
-    only to a client that can be asked, so it is one that says it can. It answers nothing, and calls nothing.
-    asked: see `SharedBinding`. folder: see `Origin`.
-    """
-    binding = SharedBinding(ALL_CAPABILITIES, asked)
-    return Origin(bound_client=binding, capabilities=ALL_CAPABILITIES, folder=folder)

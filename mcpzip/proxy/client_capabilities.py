@@ -4,7 +4,10 @@ The rules (spec 2026-07-28: basic/index, client/sampling, client/elicitation): a
 and some questions a part of one; elicitation that names no mode is by form.
 """
 
-from mcpzip.proxy.exchange import members
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mcpzip.proxy.exchange import INTERACTIVE, members
 from mcpzip.wire import MISSING_REQUIRED_CLIENT_CAPABILITY, RpcError, join_object
 
 CapabilityPath = tuple[str, ...]
@@ -15,6 +18,10 @@ ALL_CAPABILITIES = (
 )
 """Of a client that can be asked anything."""
 
+ROOTS = "roots"
+_SILENT, _ANNOUNCED = b"{}", b'{"listChanged":true}'
+"""What a client declares as ``roots`` that doesn't say, or says, when they change."""
+
 URL_ELICITATION: CapabilityPath = ("elicitation", "url")
 
 _REQUIRED: dict[str, CapabilityPath] = {
@@ -23,6 +30,45 @@ _REQUIRED: dict[str, CapabilityPath] = {
     "roots/list": ("roots",),
 }
 """By the method of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a client declared, with its roots apart from all else.
+
+    others: the names of its other capabilities. can_be_asked: whether it can be asked anything. has_roots,
+    announces_roots: whether it has roots, and says when they change. The rest are capabilities, JSON text,
+    for the connections that clients share: without_roots: the others, in the order of their names;
+    with_roots: those, and roots as this client has them; with_any_roots: those, and roots.
+    """
+
+    others: frozenset[str]
+    can_be_asked: bool
+    has_roots: bool
+    announces_roots: bool
+    without_roots: bytes
+    with_roots: bytes
+    with_any_roots: bytes
+
+
+@lru_cache(maxsize=64)
+def declared(capabilities: bytes) -> Declared:
+    """Reads a client's ``capabilities`` (JSON text)."""
+    said = members(capabilities)
+    roots = said.pop(ROOTS, None)
+    said.pop("tasks", None)  # which servers don't hear of
+    others = {name: said[name] for name in sorted(said)}
+    announces = members(roots).get("listChanged") == b"true"
+    with_roots = {**others, ROOTS: _ANNOUNCED if announces else _SILENT}
+    return Declared(
+        frozenset(others),
+        roots is not None or not others.keys().isdisjoint(INTERACTIVE),
+        roots is not None,
+        announces,
+        join_object(others),
+        join_object(with_roots),
+        join_object({**others, ROOTS: _ANNOUNCED}),
+    )
 
 
 def required_capability(method: str, params: bytes | None) -> CapabilityPath | None:

@@ -27,7 +27,8 @@ client answers with an error or can't be asked; cancelling it cancels the reques
 ENVELOPE_MEMBERS = ("_meta", "inputResponses", "requestState")
 """Members of a request's params that say nothing of what is asked for."""
 
-_INTERACTIVE = ("sampling", "elicitation", "roots")
+INTERACTIVE = ("sampling", "elicitation", "roots")
+"""The capabilities of a client that can be asked something."""
 
 
 def discard_notification(method: str, params: bytes | None) -> None:
@@ -58,7 +59,7 @@ class Client(msgspec.Struct, eq=False):
     @property
     def is_interactive(self) -> bool:
         """Whether it declared that it can be asked anything."""
-        return not members(self.capabilities).keys().isdisjoint(_INTERACTIVE)
+        return not members(self.capabilities).keys().isdisjoint(INTERACTIVE)
 
 
 class Exchange(msgspec.Struct, eq=False):

@@ -124,7 +124,8 @@ class Passthrough:
         if own:
             method = "resources/subscribe" if wanted else "resources/unsubscribe"
             result = await self._ask(method, exchange, server, {"uri": quote(uri)})
-            kept = self._pipeline.binding_to(client, server).subscriptions[server]
+            binding = await self._pipeline.bindings.to(client, server)
+            kept = binding.subscriptions[server]
             (kept.add if wanted else kept.discard)(uri)
         if wanted:
             self._notifier.watch(client, place, shown, own=own)
@@ -132,7 +133,7 @@ class Passthrough:
             self._notifier.unwatch(client, place)
         if not own:
             try:
-                refused = await self._watch(server)
+                refused = await self._watch(server, client if wanted else None)
                 if wanted and uri in refused:
                     raise refused[uri]
             except McpzipError:
@@ -181,26 +182,32 @@ class Passthrough:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises
         UpstreamUnavailableError.
         """
-        binding = self._pipeline.binding_to(client, server) if client.has_session else None
+        binding = await self._pipeline.bindings.to(client, server) if client.has_session else None
         if binding is None or binding.key is None or binding.is_reused:
             return False
-        greeting = await self._pool.server_info(server, self._pipeline.origin(client, server))
+        origin = self._pipeline.origin_with(client, binding)
+        greeting = await self._pool.server_info(server, origin)
         return greeting.dialect.era is Era.LEGACY
 
-    async def _watch(self, server: str) -> dict[str, UpstreamError]:
-        """Has ``server`` tell of what those watch that have no connection of their own. Returns why it
-        won't, by resource. Raises UpstreamError.
+    async def _watch(self, server: str, client: Client | None = None) -> dict[str, UpstreamError]:
+        """Has ``server`` tell of what those watch that have no connection of their own. client: one that
+        watches more than before. Returns why the server won't, by resource. Raises UpstreamError.
         """
-        return await self._pool.set_subscriptions(server, self._notifier.shared_watches(server))
+        origin = None
+        if client is not None:
+            binding = await self._pipeline.bindings.to(client, server) if client.has_session else None
+            shares = binding is not None and binding.is_reused
+            origin = self._pipeline.origin_with(client, binding if shares else None)
+        return await self._pool.set_subscriptions(server, self._notifier.shared_watches(server), origin)
 
     async def _watch_own(self, client: Client, server: str) -> None:
         """The same on the connection that ``client`` has to itself."""
-        had = self._pipeline.binding_to(client, server).subscriptions[server]
+        binding = await self._pipeline.bindings.to(client, server)
+        had, origin = binding.subscriptions[server], self._pipeline.origin_with(client, binding)
         wanted = self._notifier.watches_of(client, server)
         for method, uris in (("resources/subscribe", wanted - had), ("resources/unsubscribe", had - wanted)):
             for uri in sorted(uris):
                 params = join_object({"uri": quote(uri)})
-                origin = self._pipeline.origin(client, server)
                 try:
                     await self._pool.request(server, method, params, timeout=SUBSCRIBE_TIMEOUT, origin=origin)
                 except UpstreamRpcError:
@@ -214,7 +221,7 @@ class Passthrough:
                 if await self._has_own_connection(client, server):
                     await self._watch_own(client, server)
                 else:
-                    await self._watch(server)
+                    await self._watch(server, client)
             except UpstreamError:
                 pass  # the subscription stands; it is made upstream as soon as there is a connection
 

@@ -13,9 +13,10 @@ from mcpzip.model.errors import (
     UpstreamError,
     UpstreamTimeoutError,
 )
+from mcpzip.proxy.bindings import Bindings
 from mcpzip.proxy.call import Call, ModernCall, UpstreamRequest
 from mcpzip.proxy.call_states import Event
-from mcpzip.proxy.client_binding import ClientBinding, IsolatedBinding, SharedBinding
+from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import missing_capability
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
@@ -40,57 +41,32 @@ FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 other.
 """
 
-SHARED, SHARED_UNUSED = 256, 8
-"""How many different capabilities clients on shared connections can have, and how many of those are kept that
-no client has any more: the next such client then finds its servers running.
-"""
-
 _NONE: Mapping[str, bytes] = MappingProxyType({})
 _CONTINUATION = ("inputResponses", "requestState")
 """Members of the params with which a modern request is made again."""
 
 
 class CallPipeline:
-    """Makes the requests of clients to upstreams. Everything runs on one event loop."""
+    """Makes the requests of clients to upstreams. Everything runs on one event loop.
+
+    bindings: which connections each client uses.
+    """
 
     def __init__(self, pool: Pool, sharing: Sharing) -> None:
-        self._pool, self._sharing = pool, sharing
-        self._bindings: dict[Client, ClientBinding] = {}
-        self._isolated: dict[Client, IsolatedBinding] = {}
-        self._shared: dict[tuple[bytes, str | None], SharedBinding] = {}
+        """sharing: what is known of the servers."""
+        self._pool, self.bindings = pool, Bindings(pool, sharing)
         self.parked = ParkedCalls()
         self._exclusive = ExclusiveConnections(pool.forget, self.parked.make_room)
         self._levels = LogLevelSetter(pool)
 
-    def binding(self, client: Client) -> ClientBinding:
-        """That of a client of more than one request."""
-        if client not in self._bindings:
-            self._bindings[client] = ClientBinding(client)
-        return self._bindings[client]
+    async def origin(self, client: Client, server: str) -> Origin:
+        """On whose behalf what is not part of a request of ``client`` is done for it at ``server``."""
+        return self.origin_with(
+            client, await self.bindings.to(client, server) if client.has_session else None
+        )
 
-    def binding_to(self, client: Client, server: str) -> ClientBinding:
-        """The one with which a client of more than one request uses ``server``."""
-        use = self._sharing.use(client, server)
-        if use == "own":
-            return self._isolated.setdefault(client, IsolatedBinding(client))
-        if use == "usual":
-            return self.binding(client)
-        key = client.capabilities, client.folder if use == "with equals in folder" else None
-        shared = self._shared.get(key)
-        if shared is None:
-            if len(self._shared) >= SHARED:
-                return self.binding(client)
-            shared = self._shared[key] = SharedBinding(key[0], self._sharing.asked, key[1])
-        shared.members.add(client)
-        return shared
-
-    def has_binding(self, client: Client) -> bool:
-        """Whether anything was ever done for ``client``."""
-        return client in self._bindings
-
-    def origin(self, client: Client, server: str = "") -> Origin:
-        """On whose behalf what is not part of a request of ``client`` is done for it. server: "" for any."""
-        binding = self.binding_to(client, server) if client.has_session else None
+    def origin_with(self, client: Client, binding: ClientBinding | None) -> Origin:
+        """The same, on the connections of ``binding``; None for the one that all share."""
         return Origin(
             client.era, binding, client, client.capabilities, client.log_level, folder=client.folder
         )
@@ -100,33 +76,23 @@ class CallPipeline:
         UpstreamUnavailableError.
         """
         known = self._pool.speaks(server, client.era)
-        return known or (await self._pool.server_info(server, self.origin(client, server))).dialect.era
+        return known or (await self._pool.server_info(server, await self.origin(client, server))).dialect.era
 
     async def set_level(self, client: Client) -> None:
         """Tells the servers to which ``client`` has connections of its own which log messages it wants."""
-        await self._levels.set(self._own_bindings(client))
-
-    def _own_bindings(self, client: Client) -> list[ClientBinding]:
-        isolated = self._isolated.get(client)
-        return [self.binding(client)] if isolated is None else [self.binding(client), isolated]
+        self.bindings.reconsider(client)
+        await self._levels.set(self.bindings.own(client))
 
     async def remove_client(self, client: Client) -> None:
         """``client`` is gone: what waits for it ends, and so do connections of its own."""
         self.parked.abandon_calls(client)
-        for binding in (self._bindings.pop(client, None), self._isolated.pop(client, None)):
-            if binding is not None:
-                await self._pool.forget(binding)
-                binding.close()
-        for shared in self._shared.values():
-            shared.members.discard(client)
-        unused = [key for key, shared in self._shared.items() if not shared.members]
-        for key in unused[:-SHARED_UNUSED]:
-            await self._pool.forget(self._shared.pop(key))
+        await self.bindings.remove_client(client)
 
     async def close(self) -> None:
         """Ends the calls that wait for clients to come back."""
         tasks = self.parked.abandon_calls()
         await self._levels.close()
+        await self.bindings.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def send(self, exchange: Exchange, request: UpstreamRequest) -> bytes:
@@ -137,7 +103,8 @@ class CallPipeline:
         client = exchange.client
         if client.era is Era.MODERN:
             return await self._for_modern(exchange, request)
-        call, binding = Call(exchange, request), self.binding_to(client, request.server)
+        binding = await self.bindings.to(client, request.server, exchange.request)
+        call = Call(exchange, request)
         result = await self._upstream(call, binding, exchange, _NONE, request.timeout)
         # One of the legacy era can't ask so: a long result of it is not looked through.
         if self._pool.speaks(request.server, client.era) is Era.LEGACY or not is_input_required(result):
@@ -267,8 +234,9 @@ class CallPipeline:
         if "requestState" in continuation and await self.upstream_era(client, server) is Era.LEGACY:
             raise JsonRpcError(NOT_PARKED)  # the server never gave it out: this would be another call
         if client.has_session:
-            await self._levels.lower(client, self._own_bindings(client), exchange.log_level, server)
-            binding = self.binding_to(client, server)
+            await self._levels.lower(client, self.bindings.own(client), exchange.log_level, server)
+            self.bindings.reconsider(client)
+            binding = await self.bindings.to(client, server)
             return await self._upstream(call, binding, exchange, continuation, timeout)
         shares = exchange.log_level is None and not client.is_interactive
         if shares or await self.upstream_era(client, server) is Era.MODERN:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mcpzip.proxy.client_binding import ClientBinding, SharedBinding
+from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.exchange import Client
+from mcpzip.proxy.shared_binding import SharedBinding
 from mcpzip.transport.connection import Connection
 from mcpzip.transport.pool import Pool
 
@@ -34,4 +35,6 @@ def _users(connection: Connection) -> frozenset[Client] | None:
     binding = connection.bound_client
     if connection.unbound or not isinstance(binding, ClientBinding):
         return None
-    return frozenset(binding.members if isinstance(binding, SharedBinding) else (binding.client,))
+    return frozenset(
+        binding.members(connection.server.name) if isinstance(binding, SharedBinding) else (binding.client,)
+    )

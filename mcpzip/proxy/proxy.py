@@ -18,8 +18,9 @@ from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
 from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import CatalogState
-from mcpzip.proxy.client_binding import ClientBinding, SharedBinding, any_client
+from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import covers
+from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
@@ -33,6 +34,7 @@ from mcpzip.proxy.processes import OpenConnection, open_connections
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
+from mcpzip.proxy.shared_binding import SharedBinding, any_client
 from mcpzip.proxy.sharing import Sharing
 from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.status import ServerStatus, failures, statuses
@@ -150,9 +152,9 @@ class Proxy:
         folder: where servers run that are started to be listed; None for ours.
         """
         if client is None:
-            self._default_origin = any_client(self._sharing.asked, folder)
+            self._default_origin = any_client(self._pipeline.bindings.asked, folder)
         elif client.era is not None:
-            self._default_origin = self._pipeline.origin(client)
+            self._default_origin = self._pipeline.origin_with(client, self._pipeline.bindings.of(client))
         self._indexing_timer = asyncio.get_running_loop().call_later(INDEX_AFTER, self._index_and_renew)
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
@@ -299,14 +301,15 @@ class Proxy:
         await self._pipeline.set_level(client)
 
     async def notify_servers(self, client: Client, method: str, params: bytes | None) -> None:
-        """Passes a notification of ``client`` on to every server that it has a connection of its own to."""
-        if not self._pipeline.has_binding(client):
-            return
-        notifications = (
-            self._pool.notify(name, self._pipeline.binding_to(client, name), method, params)
-            for name in self._enabled
-        )
-        await asyncio.gather(*notifications)
+        """Passes a notification of ``client`` on to every server that it has a connection of its own to.
+        Servers that it shares with clients of equal roots are told when these are others now.
+        """
+        bindings = self._pipeline.bindings
+        if method == ROOTS_CHANGED:
+            await bindings.roots_changed(client)
+        own = bindings.own(client)
+        notified = (self._pool.notify(name, one, method, params) for name in self._enabled for one in own)
+        await asyncio.gather(*notified)
 
     # --- changes ---
 
@@ -324,10 +327,8 @@ class Proxy:
         if not isinstance(default.bound_client, SharedBinding) or not clients:
             return default
         able = max(clients, key=lambda client: len(members(client.capabilities)))
-        origin = self._pipeline.origin(able, server)
-        binding = origin.bound_client
-        shared = binding is not None and (binding.key is None or isinstance(binding, SharedBinding))
-        return origin if shared else default
+        binding = self._pipeline.bindings.for_listing(able, server)
+        return default if binding is None else self._pipeline.origin_with(able, binding)
 
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
         default = self._default_origin

@@ -5,23 +5,25 @@ The rules:
 1. A legacy connection is a session: what a server asks on it unasked names no request. So a server is shared
    by clients with equal capabilities as long as it asks none of them anything. The first question makes it a
    server that clients with that capability have to themselves from then on, remembered across starts.
-2. A server that is known to keep what a client did (`stateful_servers`) is not shared.
-3. A server that is started with relative paths is shared by clients in the same working folder.
-4. ``share`` in a server's config decides otherwise: ``always``, ``never``, ``per-cwd``.
+2. Roots are different: they are the same whoever's call it is. Whether a client has some makes no difference
+   for a server that never asked for roots. One that did is shared by clients with equal roots.
+3. A server that is known to keep what a client did (`stateful_servers`) is not shared.
+4. A server that is started with relative paths is shared by clients in the same working folder.
+5. ``share`` in a server's config decides otherwise: ``always``, ``never``, ``per-cwd``.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Collection, Mapping
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from mcpzip.config import ServerConfig
 from mcpzip.config.paths import cache_folder
 from mcpzip.model import limits
-from mcpzip.proxy.client_capabilities import required_capability
+from mcpzip.proxy.client_capabilities import ROOTS, declared, required_capability
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.exchange import Client, members
+from mcpzip.proxy.exchange import Client
 from mcpzip.proxy.stateful_servers import has_relative_path, is_stateful
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
@@ -30,11 +32,22 @@ from mcpzip.system.threads import in_thread
 
 FORMAT = Format("mcpzip-sharing", 1, "a file of what servers asked")
 
-Use = Literal["own", "with equals", "with equals in folder", "usual"]
-"""How a client uses a server: with connections of its own; together with clients of the same capabilities, or
-with those of them in the same working folder; or as it would without sharing: on its own if it can be asked
-anything or set a log level, else with all others.
-"""
+
+class Use(NamedTuple):
+    """How a client uses a server.
+
+    kind: "own": with connections of its own. "usual": as it would without sharing: on its own if it can be
+    asked anything or set a log level, else with all others. "shared", "equal roots": with other clients of
+    the same kind, ``capabilities`` (what the server is told, JSON text) and ``folder``; in the latter case
+    only with those with equal roots. folder: the working folder of all of them; None where it doesn't matter.
+    """
+
+    kind: Literal["own", "usual", "shared", "equal roots"]
+    capabilities: bytes = b"{}"
+    folder: str | None = None
+
+
+OWN, USUAL = Use("own"), Use("usual")
 
 _ENDING = ".sharing.json"
 
@@ -72,36 +85,42 @@ class Sharing:
     def use(self, client: Client, server: str) -> Use:
         """How ``client`` uses ``server``, which may not be configured any more."""
         config = self._current.servers.get(server)
-        if config is None or client.is_only_client or not client.has_session:
-            return "usual"
+        if config is None or client.is_only_client or not client.has_session or client.era is None:
+            return USUAL
         traits = self._traits_of(server, config)
         if config.share == "never" or (config.share == "auto" and traits.keeps_state):
-            return "own"
-        by_folder = client.folder is not None and (
-            config.share == "per-cwd" or (config.share == "auto" and traits.depends_on_folder)
-        )
-        if not client.is_interactive and not by_folder:
-            return "usual"
+            return OWN
+        has = declared(client.capabilities)
         if config.share == "always":
-            return "with equals"
-        needed = self._known.get(server)
-        asked = needed.capabilities if needed and needed.fingerprint == config.fingerprint else ()
-        is_asked = bool(asked) and not members(client.capabilities).keys().isdisjoint(asked)
-        if client.log_level is not None or is_asked:
-            return "own" if by_folder else "usual"
-        return "with equals in folder" if by_folder else "with equals"
+            return Use("shared", client.capabilities) if has.can_be_asked else USUAL
+        by_folder = config.share == "per-cwd" or traits.depends_on_folder
+        folder = client.folder if by_folder else None
+        asked = self._asked_by(server, config)
+        if client.log_level is not None or not has.others.isdisjoint(asked):
+            return USUAL if folder is None else OWN
+        if ROOTS not in asked:
+            return Use("shared", has.with_any_roots, folder)
+        if has.has_roots:
+            return Use("equal roots", has.with_roots, folder)
+        if not has.can_be_asked and folder is None:
+            return USUAL
+        return Use("shared", has.without_roots, folder)
 
-    def asked(self, server: str, method: str, params: bytes | None) -> None:
-        """``server`` sent a request that could be for any of several clients."""
+    def asked(self, server: str, method: str, params: bytes | None) -> bool:
+        """``server`` sent a request that could be for any of several clients. Returns whether it is the first
+        that needs its capability.
+        """
         config, needed = self._current.servers.get(server), required_capability(method, params)
         if config is None or needed is None:
-            return
+            return False
         known = self._known.get(server)
         if known is None or known.fingerprint != config.fingerprint:
             known = self._known[server] = _Asked(config.fingerprint, [])
-        if needed[0] not in known.capabilities:
-            known.capabilities.append(needed[0])
-            self._saving.want(0.0)
+        if needed[0] in known.capabilities:
+            return False
+        known.capabilities.append(needed[0])
+        self._saving.want(0.0)
+        return True
 
     async def close(self) -> None:
         """Saves what isn't saved yet."""
@@ -112,6 +131,11 @@ class Sharing:
         if found is None or found.config is not config:
             found = self._traits[server] = _Traits(config, _keeps_state(config), _depends_on_folder(config))
         return found
+
+    def _asked_by(self, server: str, config: ServerConfig) -> Collection[str]:
+        """The capabilities that questions of ``server`` needed."""
+        known = self._known.get(server)
+        return known.capabilities if known and known.fingerprint == config.fingerprint else ()
 
     @property
     def _known(self) -> dict[str, _Asked]:

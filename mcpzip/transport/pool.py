@@ -27,6 +27,7 @@ from mcpzip.system.tasks import retrieve_exception
 from mcpzip.transport.base import NOBODY, BoundClient, Origin, ProgressSink
 from mcpzip.transport.closing import ClosingConnections
 from mcpzip.transport.connection import EXIT_GRACE, GRACE, QUICK_GRACE, Connection
+from mcpzip.transport.expiry import Expiry
 from mcpzip.transport.handshake import ServerInfo
 from mcpzip.transport.health import Health, Listing, Rest, problem
 from mcpzip.transport.listing import listed_tools
@@ -77,7 +78,7 @@ class Pool:
         processes inherit a part.
         """
         self._environment = environment
-        self._idle_timeout, self._sign_ins = idle_timeout, sign_ins
+        self._sign_ins = sign_ins
         self._on_list_changed = on_list_changed
         self._on_resource_updated = on_resource_updated
         self._reaper = Reaper()
@@ -90,6 +91,7 @@ class Pool:
             lambda server: LoginWait(server, sign_ins, partial(on_list_changed, server.name, None, NOBODY))
         )
         self._states.replace(servers, protocols)
+        self._expiry = Expiry(idle_timeout, self._states.is_current, self._closing)
 
     def reconfigure(
         self,
@@ -105,7 +107,7 @@ class Pool:
         now; their connections are closed when the open requests have ended, or after ``drain`` (else
         DRAIN_TIMEOUT) seconds. watched: the resources that clients without own connections subscribed to.
         """
-        self._idle_timeout = idle_timeout
+        self._expiry.idle_timeout = idle_timeout
         for state in self._states.replace(servers, protocols, disconnected, watched):
             self._retire(state, DRAIN_TIMEOUT if drain is None else drain)
 
@@ -168,7 +170,7 @@ class Pool:
                     state.login.begin(error)
                 raise
             finally:
-                self._keep(state, entry, self._idle_timeout)
+                self._expiry.keep(state, entry)
 
     def speaks(self, server: str, era: Era | None) -> Era | None:
         """The era that ``server`` speaks with a client of ``era``; None while it isn't known."""
@@ -208,6 +210,13 @@ class Pool:
                 if entry.connection is not None:
                     self._closing.begin(entry.connection, GRACE)
 
+    def outdate(self, server: str, bound_client: BoundClient) -> None:
+        """No client uses the connections to ``server`` again that are reserved for ``bound_client``: they are
+        closed as soon as their requests have ended.
+        """
+        if (state := self._states.get(server)) is not None:
+            self._expiry.outdate(state, bound_client.key)
+
     async def server_info(self, server: str, origin: Origin) -> ServerInfo:
         """The handshake result of ``server``, connecting first if necessary. Raises
         UpstreamUnavailableError.
@@ -216,19 +225,22 @@ class Pool:
             assert connection.server_info is not None
             return connection.server_info
 
-    async def set_subscriptions(self, server: str, uris: Collection[str]) -> dict[str, UpstreamError]:
+    async def set_subscriptions(
+        self, server: str, uris: Collection[str], origin: Origin | None = None
+    ) -> dict[str, UpstreamError]:
         """Subscribes to these resources of ``server`` and to no others: to those that all clients together
-        want, without those that a bound_client subscribes to on a connection of its own.
+        want, without those that a bound_client subscribes to on a connection of its own. origin: of a client
+        that wants one of them, which shares its connection with others; None where none wants more.
 
         Returns the refusals, by resource. Raises UpstreamError and its subclasses without a connection.
         """
         state = self._states.configured(server)
         state.subscriptions = frozenset(uris)
         connections = [one for one in state.connections() if one.subscribes_for_all]
-        # A bound_client's connection may close at any moment, so one that no bound_client owns is needed.
-        if state.subscriptions and not any(one.unbound for one in connections):
-            async with self._connection(server, NOBODY, unbound=True) as connection:
-                connections.append(connection)
+        shares = origin is not None and origin.bound_client is not None
+        if state.subscriptions and origin and (shares or not any(one.unbound for one in connections)):
+            async with self._connection(server, origin) as connection:
+                connections += [] if connection in connections else [connection]
         refused: dict[str, UpstreamError] = {}
         for connection in connections:
             refused |= await connection.set_subscriptions(uris)
@@ -241,20 +253,19 @@ class Pool:
         origin: Origin,
         *,
         force: bool = False,
-        unbound: bool = False,
         keep: float | None = None,
     ) -> AsyncIterator[Connection]:
         """The connection for ``origin``, which then stays open for ``keep`` seconds (default: the idle
-        timeout). force, unbound: see `_acquire`.
+        timeout). force: see `_acquire`.
         """
-        state, entry, connection = await self._acquire(server, origin, force=force, unbound=unbound)
+        state, entry, connection = await self._acquire(server, origin, force=force)
         try:
             yield connection
         except LoginNeededError as error:
             state.login.begin(error)
             raise
         finally:
-            self._keep(state, entry, self._idle_timeout if keep is None else keep)
+            self._expiry.keep(state, entry, keep)
 
     async def list_tools(
         self, server: str, timeout: float = CONNECT_TIMEOUT, *, origin: Origin = NOBODY
@@ -282,7 +293,7 @@ class Pool:
     @property
     def _linger(self) -> float:
         """Seconds a connection that only listed stays open."""
-        return min(CROWDED_LINGER if self.starts.crowded else LINGER, self._idle_timeout)
+        return min(CROWDED_LINGER if self.starts.crowded else LINGER, self._expiry.idle_timeout)
 
     def connect_started(self, server: str) -> float:
         """When the last attempt to connect to ``server`` began (monotonic s); 0 before the first."""
@@ -305,6 +316,7 @@ class Pool:
         end of their input are ended after mcpzip has exited, if the system allows that, else here.
         """
         self._closed = True
+        self._expiry.stop()
         self._reaper.take_over()
         entries = [entry for state in self._states.values() for entry in state.entries.values()]
         connecting = [entry.connecting for entry in entries if entry.connecting is not None]
@@ -326,15 +338,15 @@ class Pool:
         self._reaper.close()
 
     async def _acquire(
-        self, server: str, origin: Origin, *, force: bool = False, unbound: bool = False
+        self, server: str, origin: Origin, *, force: bool = False
     ) -> tuple[ServerState, PoolEntry, Connection]:
         """A usable connection for ``origin``, its entry, and the state of ``server``. force: connect although
-        the circuit is open. unbound: one that no bound_client owns. The caller calls `_keep` afterwards.
+        the circuit is open. The caller calls `Expiry.keep` afterwards.
         """
         while True:
             state = self._states.configured(server)
             try:
-                entry, connection = await self._acquire_from(state, origin, force=force, unbound=unbound)
+                entry, connection = await self._acquire_from(state, origin, force=force)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if self._states.is_current(state) or task is None or task.cancelling():
@@ -343,12 +355,12 @@ class Pool:
             return state, entry, connection
 
     async def _acquire_from(
-        self, state: ServerState, origin: Origin, *, force: bool, unbound: bool
+        self, state: ServerState, origin: Origin, *, force: bool
     ) -> tuple[PoolEntry, Connection]:
         key = state.key(origin)
         entry = state.entries.get(key)
         if entry is None and origin.era is None and origin.bound_client is None:  # any connection will do
-            entry = state.any_entry(unbound=unbound)
+            entry = state.any_entry()
         if entry is None:
             entry = state.entries[key] = PoolEntry()
         if entry.connection is not None and entry.connection.alive:
@@ -356,28 +368,6 @@ class Pool:
         connection = await self._connected(state, entry, origin, force=force)
         entry = state.entries.get(state.key(origin), entry)  # the server may speak another era than wanted
         return entry, connection
-
-    def _keep(self, state: ServerState, entry: PoolEntry, seconds: float) -> None:
-        """Keeps the connection, which was just used, open for at least ``seconds`` more."""
-        entry.used_at = time.monotonic()
-        entry.unused_at = max(entry.unused_at, entry.used_at + seconds)
-        if entry.expiry is None and not self._closed and self._states.is_current(state):
-            entry.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, state, entry)
-
-    def _expire(self, state: ServerState, entry: PoolEntry) -> None:
-        entry.expiry = None
-        connection = entry.connection
-        if connection is None:
-            state.remove(entry)
-            return
-        left = entry.unused_at - time.monotonic()
-        if connection.open_requests or (connection.alive and state.has_subscriptions(connection)):
-            self._keep(state, entry, self._idle_timeout)
-        elif left > 0:
-            entry.expiry = asyncio.get_running_loop().call_later(left, self._expire, state, entry)
-        else:
-            state.remove(entry)
-            self._closing.begin(connection, GRACE)
 
     async def _connected(
         self, state: ServerState, entry: PoolEntry, origin: Origin, *, force: bool
@@ -448,7 +438,7 @@ class Pool:
         present.connection = connection
         if state.subscriptions and connection.subscribes_for_all:
             self._in_background(self._resubscribe(state, connection), f"subscribe-{state.server.name}")
-        self._keep(state, present, self._linger)
+        self._expiry.keep(state, present, self._linger)
         return connection
 
     async def _resubscribe(self, state: ServerState, connection: Connection) -> None:

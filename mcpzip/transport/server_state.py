@@ -5,6 +5,7 @@ made for a bound_client is used by that bound_client alone.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Collection, Hashable
 from contextlib import nullcontext
@@ -30,13 +31,15 @@ CONNECT_TIMEOUT = 30.0
 class PoolEntry:
     """One connection to a server, or the attempt to open one.
 
-    unused_at: when the connection may be closed as unused (monotonic s). used_at: its last use.
+    unused_at: when the connection may be closed as unused (monotonic s). used_at: its last use. longest: the
+    most seconds that it stays open without use.
     """
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.connecting: asyncio.Task[Connection] | None = None
         self.unused_at = self.used_at = 0.0
+        self.longest = math.inf
         self.expiry: asyncio.TimerHandle | None = None
 
     def end_attempt(self, abandoned: "set[asyncio.Task[Connection]]") -> None:
@@ -162,11 +165,10 @@ class ServerState:
         entries = sorted(self.entries.values(), key=lambda entry: entry.unused_at)
         return [entry.connection for entry in entries if entry.connection and entry.connection.alive]
 
-    def any_entry(self, *, unbound: bool) -> PoolEntry | None:
-        """An entry with a usable connection, if there is one. unbound: only one that no bound_client owns."""
+    def any_entry(self) -> PoolEntry | None:
+        """An entry with a usable connection, if there is one."""
         for entry in self.entries.values():
-            connection = entry.connection
-            if connection is not None and connection.alive and (connection.unbound or not unbound):
+            if entry.connection is not None and entry.connection.alive:
                 return entry
         return None
 

@@ -47,13 +47,16 @@ def upstream(folder: Path, name: str, era: str) -> Json:
 
 
 class Wire:
-    """A client on a stream of its own, as over stdio."""
+    """A client on a stream of its own, as over stdio. says: by method, the results with which it answers
+    requests at once.
+    """
 
     def __init__(
         self, endpoint: Endpoint, capabilities: Json, modern: bool, *, is_only_client: bool = True
     ) -> None:
         self.session = Session(endpoint, self._hear, is_only_client=is_only_client)
         self.heard: list[Json] = []
+        self.says: dict[str, Json] = {}
         self._lines: list[bytes] = []
         self._ids = itertools.count(1)
         self.meta: Json = {}
@@ -63,7 +66,11 @@ class Wire:
     def _hear(self, frame: bytes) -> None:
         self._lines.append(frame)
         if frame:
-            self.heard.append(json.loads(frame))
+            heard = json.loads(frame)
+            self.heard.append(heard)
+            if "id" in heard and (said := self.says.get(heard.get("method", ""))) is not None:
+                answer = {"id": heard["id"], "result": said}
+                asyncio.get_running_loop().call_soon(self.write, answer)
 
     def write(self, message: Json) -> None:
         self.session.receive(encoded({"jsonrpc": "2.0", **message}))

@@ -332,7 +332,7 @@ async def test_a_question_reaches_no_other_session(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
         bridge.has_asked()
         await asking(bridge, *[{"sampling": {}}] * 4)
-        assert bridge.proxy._pipeline._bindings == {}
+        assert bridge.proxy._pipeline.bindings._of == {}
         assert bridge.proxy.notifier._clients == {}
 
 

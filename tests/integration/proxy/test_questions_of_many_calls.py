@@ -30,7 +30,7 @@ async def test_a_question_outlives_the_call_it_was_taken_to_be_of(tmp_path: Path
         wire = bridge.modern(sampling={})
         asking = wire.send_call([["await", str(go)], SAMPLE, WAIT])
         newest = wire.send_call([])
-        await comes_true(lambda: bridge.proxy._pipeline.binding(wire.session.client)._calls["up"][1:])
+        await comes_true(lambda: bridge.proxy._pipeline.bindings.of(wire.session.client)._calls["up"][1:])
         go.touch()
         # Question and answer of the newest come in one piece, or nearly.
         first = await wire.answer(newest)
@@ -49,7 +49,7 @@ async def asked_in_one_that_ends(bridge: Bridge, tmp_path: Path) -> tuple[Wire, 
     wire = bridge.modern(sampling={})
     asking = wire.send_call([["await", str(ask)], SAMPLE, WAIT])
     newest = wire.send_call([["await", str(end)]])
-    under_way = bridge.proxy._pipeline.binding(wire.session.client)._calls["up"]
+    under_way = bridge.proxy._pipeline.bindings.of(wire.session.client)._calls["up"]
     await comes_true(lambda: under_way[1:])
     ask.touch()
     asked = await wire.answer(newest)

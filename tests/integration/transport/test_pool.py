@@ -239,7 +239,7 @@ async def test_closing_the_moment_a_connection_leaves_is_quick(fake_mcp: Fake, t
         slot = pool._states["shop"]
         (line,) = slot.entries.values()
         line.unused_at = 0.0
-        pool._expire(slot, line)
+        pool._expiry._expire(slot, line)
         async with asyncio.timeout(QUICK):
             await pool.close()
         assert left_of(family(shop)) == []

@@ -1,0 +1,233 @@
+"""Which connections each client uses for each server.
+
+The rule: what is known of a server and of a client decides, at each use (`sharing`). So a client moves to
+other connections when a server asks its first question, when the client sets a log level, or when its roots
+change. What is under way on the connections before goes on there.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from mcpzip.proxy.client_binding import ClientBinding, IsolatedBinding
+from mcpzip.proxy.client_capabilities import declared
+from mcpzip.proxy.client_roots import ROOTS_CHANGED, ClientRoots
+from mcpzip.proxy.exchange import Client, SendRequest
+from mcpzip.proxy.shared_binding import RootsBinding, SharedBinding
+from mcpzip.proxy.sharing import OWN, Sharing, Use
+from mcpzip.transport.pool import Pool
+from mcpzip.wire import INTERNAL_ERROR, JsonRpcError, RpcError
+
+SHARED, SHARED_UNUSED = 256, 8
+"""How many different groups of clients shared connections can have, and how many of those are kept that no
+client belongs to any more: the next such client then finds its servers running.
+"""
+OTHER_ROOTS = RpcError(INTERNAL_ERROR, "The client's roots have changed. Its next call is told the new ones.")
+
+
+class _Group(NamedTuple):
+    """What clients that use one connection have in common: see `Use`. roots: their `Roots.key`; None where
+    roots don't matter.
+    """
+
+    capabilities: bytes
+    folder: str | None
+    roots: str | None
+
+
+class Bindings:
+    """Everything runs on one event loop."""
+
+    def __init__(self, pool: Pool, sharing: Sharing) -> None:
+        self._pool, self._sharing = pool, sharing
+        self._of: dict[Client, ClientBinding] = {}
+        self._isolated: dict[Client, IsolatedBinding] = {}
+        self._shared: dict[_Group, SharedBinding] = {}
+        self._used: dict[Client, dict[str, SharedBinding]] = {}
+        """The shared bindings that each client uses, by server."""
+        self._roots = ClientRoots()
+
+    # --- of a client ---
+
+    def of(self, client: Client) -> ClientBinding:
+        """That of a client of more than one request which it doesn't share."""
+        if client not in self._of:
+            self._of[client] = ClientBinding(client)
+        return self._of[client]
+
+    def own(self, client: Client) -> list[ClientBinding]:
+        """Those of ``client`` that it doesn't share."""
+        found = [self._of.get(client), self._isolated.get(client)]
+        return [binding for binding in found if binding is not None]
+
+    async def to(self, client: Client, server: str, way: SendRequest | None = None) -> ClientBinding:
+        """The one with which a client of more than one request uses ``server``. way: asks the client, by
+        default outside any request.
+
+        Waits only before it decides: the caller can use the binding before anything else happens.
+        """
+        while True:
+            use = self._sharing.use(client, server)
+            if use.kind != "equal roots":
+                break
+            if not self._roots.is_known(client):
+                await self._roots.ask(client, way or client.request)
+            elif (renamed := self._renamed(client, server, use)) is not None:
+                tell = (self._pool.notify(name, renamed, ROOTS_CHANGED, None) for name in renamed.servers)
+                await asyncio.gather(*tell)
+            else:
+                break
+        binding = self._binding(client, use)
+        self._move(client, server, binding)
+        return binding
+
+    def for_listing(self, client: Client, server: str) -> ClientBinding | None:
+        """The one with which ``client`` uses ``server``, without its using it; None if it would not share it,
+        or has to be asked first.
+        """
+        use = self._sharing.use(client, server)
+        binding = ClientBinding(client) if self._group(client, use) is None else self._binding(client, use)
+        shared = isinstance(binding, SharedBinding) or (use.kind == "usual" and binding.key is None)
+        return binding if shared else None
+
+    def reconsider(self, client: Client) -> None:
+        """``client`` may use other connections from now on, and then doesn't use those before any more."""
+        for server in [*self._used.get(client, ())]:
+            self._leave_outdated(client, server)
+
+    async def roots_changed(self, client: Client) -> None:
+        """``client`` says that its roots have changed."""
+        self._roots.forget(client)
+        used = self._used.get(client, {})
+        servers = [name for name, binding in used.items() if isinstance(binding, RootsBinding)]
+        if servers:
+            await self._roots.ask(client, client.request)
+        if client not in self._used:  # it has left meanwhile
+            self._roots.forget(client)
+            return
+        for server in servers:
+            await self.to(client, server)
+
+    async def remove_client(self, client: Client) -> None:
+        """``client`` is gone, and so are connections of its own."""
+        self._roots.forget(client)
+        for server, shared in self._used.pop(client, {}).items():
+            shared.leave(client, server)
+        for binding in (self._of.pop(client, None), self._isolated.pop(client, None)):
+            if binding is not None:
+                await self._pool.forget(binding)
+                binding.close()
+        unused = [group for group, shared in self._shared.items() if not shared.is_used]
+        for group in unused[:-SHARED_UNUSED]:
+            await self._pool.forget(self._shared.pop(group))
+
+    async def close(self) -> None:
+        """Asks no client any more."""
+        await self._roots.close()
+
+    # --- of a server ---
+
+    def asked(self, server: str, method: str, params: bytes | None) -> None:
+        """``server`` sent a request that could be for any of several clients."""
+        if not self._sharing.asked(server, method, params):
+            return
+        users = [client for client, used in self._used.items() if server in used]
+        left = {self._leave_outdated(client, server) for client in users}
+        for binding in left:
+            if binding is not None and not binding.members(server):
+                self._pool.outdate(server, binding)
+
+    # --- deciding ---
+
+    def _binding(self, client: Client, use: Use) -> ClientBinding:
+        if use.kind == "own":
+            return self._isolated.setdefault(client, IsolatedBinding(client))
+        group = self._group(client, use)
+        if group is None:
+            return self.of(client) if use.folder is None else self._binding(client, OWN)
+        shared = self._shared.get(group)
+        if shared is None:
+            if len(self._shared) >= SHARED:
+                return self.of(client)
+            shared = self._shared[group] = self._new(client, use)
+        return shared
+
+    def _group(self, client: Client, use: Use) -> _Group | None:
+        """The group of ``client``; None if it shares no connection."""
+        if use.kind == "shared":
+            return _Group(use.capabilities, use.folder, None)
+        roots = self._roots.of(client) if use.kind == "equal roots" else None
+        return None if roots is None else _Group(use.capabilities, use.folder, roots.key)
+
+    def _new(self, client: Client, use: Use) -> SharedBinding:
+        roots = self._roots.of(client)
+        if use.kind == "shared" or roots is None:
+            return SharedBinding(use.capabilities, self.asked)
+        return RootsBinding(use.capabilities, self.asked, roots, self._recheck)
+
+    def _move(self, client: Client, server: str, binding: ClientBinding) -> None:
+        """``client`` uses ``binding`` for ``server`` from now on."""
+        used = self._used.get(client)
+        before = None if used is None else used.get(server)
+        if before is binding:
+            return
+        if used is not None and before is not None:
+            before.leave(client, server)
+            del used[server]
+        if isinstance(binding, SharedBinding):
+            binding.join(client, server)
+            self._used.setdefault(client, {})[server] = binding
+
+    def _leave_outdated(self, client: Client, server: str) -> SharedBinding | None:
+        """What ``client`` used for ``server`` so far and doesn't any more; None if that is as it was, or
+        can't be said before the client is asked.
+        """
+        used, use = self._used[client], self._sharing.use(client, server)
+        if use.kind == "equal roots" and isinstance(used[server], RootsBinding):
+            return None
+        group = self._group(client, use)
+        if group is not None and self._shared.get(group) is used[server]:
+            return None
+        left = used.pop(server)
+        left.leave(client, server)
+        return left
+
+    # --- roots that change ---
+
+    def _renamed(self, client: Client, server: str, use: Use) -> RootsBinding | None:
+        """The binding of other roots that ``client`` uses for ``server``, if nobody else uses it: from now on
+        it is that of the new ones. None if there is no such binding.
+        """
+        before = self._used.get(client, {}).get(server)
+        if not isinstance(before, RootsBinding) or not before.is_only_of(client):
+            return None
+        return before if self._rename(client, before, use) else None
+
+    def _rename(self, client: Client, binding: RootsBinding, use: Use) -> bool:
+        """Makes ``binding``, which ``client`` alone uses, that of its present roots, unless there is one."""
+        roots, group = self._roots.of(client), self._group(client, use)
+        if roots is None or group is None or group in self._shared:
+            return False
+        old = next(group for group, shared in self._shared.items() if shared is binding)
+        if (old.capabilities, old.folder) != (group.capabilities, group.folder):
+            return False
+        del self._shared[old]
+        self._shared[group] = binding
+        binding.roots = roots
+        return True
+
+    async def _recheck(self, binding: RootsBinding, server: str) -> None:
+        """See `Recheck`. Those that say when their roots change need not be asked."""
+        silent = [one for one in binding.callers(server) if not declared(one.capabilities).announces_roots]
+        await asyncio.gather(*(self._ask_again(client) for client in silent))
+        for client in silent:
+            roots = self._roots.of(client)
+            if roots is not None and roots.key == binding.roots.key:
+                continue
+            alone = binding.is_only_of(client, calling=server)
+            if not (alone and self._rename(client, binding, self._sharing.use(client, server))):
+                raise JsonRpcError(OTHER_ROOTS)
+
+    async def _ask_again(self, client: Client) -> None:
+        if self._roots.is_known(client):
+            self._roots.forget(client)
+        await self._roots.ask(client, client.request)
