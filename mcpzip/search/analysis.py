@@ -9,7 +9,9 @@ and only then saturated. The one difference: a length is compared with the typic
 constant (`FieldWeight.typical_length`), instead of with the catalog's average.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import msgspec
 
@@ -64,49 +66,72 @@ class Analysis(msgspec.Struct, frozen=True):
     """What the index stores of a tool.
 
     term_weights: by term, 0…1. name_terms: the distinct terms of the tool's name in order, stop words too.
-    verbs: the families of the name's verb. words: its words and the term of each. rare_words: how many of
-    these are not in the table of word vectors; all where there is no table. vector: packed, None without a
-    table or without a known word.
+    verbs: the families of the name's verb. words: its words. rare_words: how many of these are not in the
+    table of word vectors; all where there is no table. vector: packed, None without a table or without a
+    known word.
     """
 
     term_weights: dict[str, float]
     name_terms: tuple[str, ...]
     verbs: int
-    words: dict[str, str]
+    words: frozenset[str]
     rare_words: int
     vector: bytes | None
 
 
+class _Tokens(dict[str, tuple[str, ...]]):
+    """The words of tokens without stop words, or their terms: `part` is 0 or 1. A cache: four fifths of a
+    tool's tokens occurred before.
+    """
+
+    def __init__(self, part: int) -> None:
+        super().__init__()
+        self._part = part
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        found = tuple([pair[self._part] for pair in _content_words(token)])
+        if len(token) <= _MAX_CACHED:
+            if len(self) >= _CACHED_TOKENS:
+                self.clear()
+            self[token] = found
+        return found
+
+
 class Analyzer:
-    """Analyzes tools. Caches the terms of words, because four fifths of a tool's words occurred before."""
+    """Analyzes tools."""
 
     def __init__(self, embedder: ToolEmbedder | None) -> None:
         self._embedder = embedder
-        self._cache: dict[str, Sequence[Term]] = {}
+        self._words, self._terms = _Tokens(0), _Tokens(1)
 
     def analyze(self, entry: Entry, *, with_vector: bool = True, name_only: bool = False) -> Analysis:
-        """The analysis of ``entry``. The vector takes more than half of the time. name_only: of the first
-        words of its name, and of its server's name, without a vector.
+        """The analysis of ``entry``. The vector takes half of the time. name_only: of the first words of its
+        name, and of its server's name, without a vector.
         """
         fields = Fields.name_only(entry) if name_only else Fields.of(entry)
         name = words(fields.name)[: _NAME_ONLY_WORDS if name_only else None]
-        all_words = dict(name)
+        tokens: set[str] = set()
         frequencies: dict[str, float] = {}  # of terms, weighted by field
+        get = frequencies.get
         for field, field_weight in FIELD_WEIGHTS.items():
-            pairs = name if field == "name" else self._content_words(getattr(fields, field))
-            if not pairs:
-                continue
-            weight = field_weight.word_weight(len(pairs))
-            for _, term in pairs:
-                frequencies[term] = frequencies.get(term, 0.0) + weight
-            all_words.update(pairs)
+            if field == "name":
+                terms = [term for _, term in name]
+            else:
+                split = getattr(fields, field).split()
+                tokens.update(split)
+                terms = self._terms_of(split)
+            if terms:
+                weight = field_weight.word_weight(len(terms))
+                for term, count in Counter(terms).items():
+                    frequencies[term] = get(term, 0.0) + weight * count
+        all_words = frozenset(chain([word for word, _ in name], *map(self._words.__getitem__, tokens)))
         embedder = self._embedder
         return Analysis(
             term_weights={term: total / (SATURATION + total) for term, total in frequencies.items()},
             name_terms=tuple(dict.fromkeys(term for _, term in name)),
             verbs=first_verb(term for _, term in name),
             words=all_words,
-            rare_words=sum(word not in embedder for word in all_words) if embedder else len(all_words),
+            rare_words=embedder.unknown(all_words) if embedder else len(all_words),
             vector=embedder.vector(fields) if embedder and with_vector and not name_only else None,
         )
 
@@ -115,11 +140,13 @@ class Analyzer:
         fields = Fields.of(entry)
         by_term: dict[str, dict[str, float]] = {}
         for field, field_weight in FIELD_WEIGHTS.items():
-            pairs = words(fields.name) if field == "name" else self._content_words(getattr(fields, field))
-            for _, term in pairs:
+            terms = self._terms_of(getattr(fields, field).split())
+            if field == "name":
+                terms = [term for _, term in words(fields.name)]
+            for term in terms:
                 if term in idfs:
                     weights = by_term.setdefault(term, {})
-                    weights[field] = weights.get(field, 0.0) + field_weight.word_weight(len(pairs))
+                    weights[field] = weights.get(field, 0.0) + field_weight.word_weight(len(terms))
         scores: dict[str, float] = {}
         for term, weights in by_term.items():
             total = sum(weights.values())
@@ -127,19 +154,8 @@ class Analyzer:
                 scores[field] = scores.get(field, 0.0) + idfs[term] * weight / (SATURATION + total)
         return scores
 
-    def _content_words(self, text: str) -> list[Term]:
-        """The words of ``text`` without stop words."""
-        found: list[Term] = []
-        for token in text.split():
-            pairs = self._cache.get(token)
-            if pairs is None:
-                if len(self._cache) >= _CACHED_TOKENS:
-                    self._cache = {}
-                pairs = _content_words(token)
-                if len(token) <= _MAX_CACHED:
-                    self._cache[token] = pairs
-            found += pairs
-        return found
+    def _terms_of(self, tokens: Iterable[str]) -> list[str]:
+        return list(chain.from_iterable(map(self._terms.__getitem__, tokens)))
 
 
 def _content_words(token: str) -> list[Term]:

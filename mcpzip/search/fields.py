@@ -25,6 +25,7 @@ _MAX_NAME = 200  # characters
 _MAX_VALUE = 64  # characters
 _MAX_TEXT = 20_000  # characters of a field
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+_WITH_TEXTS = ("enum", "properties", *_ALTERNATIVES)  # the members of a schema that have texts
 
 
 class Fields(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ class _SchemaTexts:
     def read(self, schema: JsonObject, depth: int) -> None:
         """Collect the texts of ``schema`` and of its subschemas. depth: its level, 0 for the tool's own."""
         self._left -= 1
-        if depth > _MAX_DEPTH or self._left < 0:
+        if depth > _MAX_DEPTH or self._left < 0 or schema.keys().isdisjoint(_WITH_TEXTS):
             return
         values = schema.get("enum")
         if isinstance(values, list):
@@ -89,6 +90,8 @@ class _SchemaTexts:
                 if isinstance(parameter, dict):
                     self._read_parameter(parameter, depth)
         for keyword in _ALTERNATIVES:
+            if keyword not in schema:
+                continue
             for alternative in _objects(schema.get(keyword)):
                 self.read(alternative, depth + 1)
 
@@ -97,8 +100,9 @@ class _SchemaTexts:
         if isinstance(description, str):
             self.descriptions.append(_first_words(description, PARAMETER_WORDS))
         self.read(parameter, depth + 1)
-        for item in _objects([parameter.get("items")]):
-            self.read(item, depth + 1)
+        items = parameter.get("items")
+        if isinstance(items, dict):
+            self.read(cast(JsonObject, items), depth + 1)
 
 
 def _with_english(text: str) -> str:

@@ -8,7 +8,7 @@ The rare words of one server are limited (`limits.INDEXED_WORDS`): its tools are
 names until the limit is exceeded; that tool and those after it are indexed by their name only.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -327,7 +327,7 @@ class _Builder:
         self._terms = dict(index.terms)
         self._word_frequencies = Counter(index.word_frequencies)
         self._names = index.names.copy()
-        self._postings: dict[int, bytes] = {}
+        self._postings: defaultdict[str, bytearray] = defaultdict(bytearray)
         self._removed = Counter(index._removed)
         self._unpacked = index._unpacked
         self._dimension = index.dimension
@@ -337,7 +337,7 @@ class _Builder:
         document = self._index.document(number)
         analysis = analyzer.analyze(document.entry, with_vector=False, name_only=document.name_only)
         self._removed.update([self._terms[term] for term in analysis.term_weights])
-        self._word_frequencies.subtract(analysis.words.keys())
+        self._word_frequencies.subtract(analysis.words)
         for word in analysis.words:
             if self._word_frequencies[word] <= 0:
                 del self._word_frequencies[word]
@@ -349,10 +349,10 @@ class _Builder:
     def add(self, key: Key, entry: Entry, analysis: Analysis, name_only: bool) -> None:
         """Add a tool."""
         number = len(self._documents)
+        postings, pack = self._postings, POSTING.pack
         for term, weight in analysis.term_weights.items():
-            term_id = self._term_id(term)
-            self._postings[term_id] = self._postings.get(term_id, b"") + POSTING.pack(number, weight)
-        self._word_frequencies.update(analysis.words.keys())
+            postings[term] += pack(number, weight)
+        self._word_frequencies.update(analysis.words)
         self._names.add(number, entry, name_only)
         name_terms = tuple(self._term_id(term) for term in analysis.name_terms)
         rest = analysis.verbs, analysis.vector, analysis.rare_words, name_only
@@ -372,7 +372,9 @@ class _Builder:
             terms=self._terms,
             word_frequencies=self._word_frequencies,
             names=self._names,
-            postings=self._index.postings.with_added(self._postings),
+            postings=self._index.postings.with_added(
+                {self._term_id(term): bytes(postings) for term, postings in self._postings.items()}
+            ),
             dimension=self._dimension,
             _removed=self._removed,
             _known_leaders=self._index.known_leaders,

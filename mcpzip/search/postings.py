@@ -80,11 +80,17 @@ class Postings(msgspec.Struct, frozen=True):
         """
         offsets, documents, weights = array("I", (0,)), array("I"), array("f")
         for term in terms:
-            for document, weight in self.of(term):
-                number = document if renumbered is None else renumbered.get(document)
-                if number is not None:
-                    documents.append(number)
-                    weights.append(weight)
+            if renumbered is None:
+                start, end = self._span(term)
+                documents.extend(self.documents[start:end])
+                weights.extend(self.weights[start:end])
+                if added := self.added.get(term):
+                    documents.extend(memoryview(added).cast("I")[::2])
+                    weights.extend(memoryview(added).cast("f")[1::2])
+            else:
+                kept = [(renumbered[old], weight) for old, weight in self.of(term) if old in renumbered]
+                documents.extend([new for new, _ in kept])
+                weights.extend([weight for _, weight in kept])
             offsets.append(len(documents))
         return Postings(offsets, documents, weights)
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from mcpzip.search.packed_matrix import INT4
+from mcpzip.search.semantic.lanes import Sum
 from mcpzip.search.semantic.vectors import HIGH, LOW
 
 MAGIC = b"MZW1"
@@ -32,8 +32,6 @@ _MIN_STEM = 3  # letters of the first piece, which also has two thirds of the wo
 _WORD = re.compile(r"[a-z0-9]+")
 
 FILE = Path(__file__).with_name("words.bin")
-
-Vector = Sequence[float]
 
 _Word = tuple[int, int, bool]
 """The sum of the rows of a word or of its pieces; the number of rows; whether the word has a meaning."""
@@ -70,6 +68,10 @@ class Table:
         """Whether ``word`` has a row of its own."""
         return word in self._rows
 
+    def unknown(self, words: Iterable[str]) -> int:
+        """How many of the distinct ``words`` have no row of their own."""
+        return len(set(words).difference(self._rows))
+
     @cached_property
     def checksum(self) -> int:
         """The CRC-32 of the whole file."""
@@ -79,37 +81,44 @@ class Table:
         """The embedding of the first `MAX_TEXT` characters of ``text``: `dimension` numbers, not normalised;
         None where no word is known.
         """
-        text = text[:MAX_TEXT].lower()
-        if not text.isascii():
-            decomposed = unicodedata.normalize("NFKD", text)
-            text = "".join([letter for letter in decomposed if not unicodedata.combining(letter)])
-        return self.embed_words(_WORD.findall(text))
+        return self.embed_words(words_of(text))
 
-    def embed_words(self, words: Iterable[str]) -> list[int] | None:
+    def embed_words(self, words: Sequence[str]) -> list[int] | None:
         """`embed` of words that are split, folded and in lower case. None where no word has a meaning: single
         letters have none, nor have most word pieces, such as those of "xyzzy".
         """
-        known, pairs = self._words, self._pairs
-        total = count = 0
-        before = ""
-        meaningful = False
-        for word in words:
-            lanes, rows, means = known.get(word) or self._word(word)
-            if count + rows >= _MAX_ROWS:
-                break
-            pair = f"{before} {word}"
-            total += lanes
-            count += rows
-            meaningful = meaningful or means
-            if pair in self._rows:
-                total += pairs.get(pair) or self._pair(pair)
-                count += 1
-            before = word
-        if not meaningful:
+        (found,) = self.sums(words, (len(words),))
+        if found is None:
             return None
-        zero = count * INT4.zero_point
-        lanes16 = memoryview(total.to_bytes(2 * self.dimension, "little")).cast("H")
-        return [number - zero for number in lanes16]
+        zero = found.zero
+        return [number - zero for number in found.numbers(self.dimension)]
+
+    def sums(self, words: Sequence[str], lengths: Sequence[int]) -> list[Sum | None]:
+        """The embeddings of the first words of ``words``, one for each of ``lengths``, which ascend; as sums
+        of rows. None where no word has a meaning.
+        """
+        known, pairs, rows_of = self._words, self._pairs, self._rows
+        found: list[Sum | None] = []
+        total = count = start = 0
+        before = ""
+        meaningful = full = False
+        for length in lengths:
+            for word in words[start:length] if not full else ():
+                lanes, rows, means = known.get(word) or self._word(word)
+                if count + rows >= _MAX_ROWS:
+                    full = True
+                    break
+                pair = f"{before} {word}"
+                total += lanes
+                count += rows
+                meaningful = meaningful or means
+                if pair in rows_of:
+                    total += pairs.get(pair) or self._pair(pair)
+                    count += 1
+                before = word
+            start = length
+            found.append(Sum(total, count) if meaningful else None)
+        return found
 
     def _word(self, word: str) -> _Word:
         if len(self._words) >= _CACHED_WORDS:
@@ -153,13 +162,10 @@ class Table:
         return int.from_bytes(lanes, "little")
 
 
-def weighted_sum(parts: Iterable[tuple[float, Vector | None]], dimension: int) -> list[float]:
-    """The sum of the unit vectors of ``parts``, each times its weight."""
-    total = [0.0] * dimension
-    for weight, vector in parts:
-        if vector is not None:
-            length = sum([number * number for number in vector]) ** 0.5
-            if length:
-                scale = weight / length
-                total = [so_far + scale * number for so_far, number in zip(total, vector, strict=True)]
-    return total
+def words_of(text: str) -> list[str]:
+    """The words of the first `MAX_TEXT` characters of ``text``, folded and in lower case."""
+    text = text[:MAX_TEXT].lower()
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join([letter for letter in decomposed if not unicodedata.combining(letter)])
+    return _WORD.findall(text)

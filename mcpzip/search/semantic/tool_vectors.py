@@ -6,10 +6,11 @@ highest weights. The weights were fitted on queries for servers that the table w
 """
 
 import re
+from collections.abc import Iterable
 
 from mcpzip.search.fields import Fields
-from mcpzip.search.semantic.table import Table, weighted_sum
-from mcpzip.search.semantic.vectors import packed
+from mcpzip.search.semantic.lanes import Sum, weighted
+from mcpzip.search.semantic.table import Table, words_of
 from mcpzip.search.tokenizer import words
 
 NAME_WEIGHT = 0.5
@@ -31,9 +32,9 @@ class ToolEmbedder:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def __contains__(self, word: str) -> bool:
-        """Whether the table has ``word``; a word that it lacks is a rare word."""
-        return word in self._table
+    def unknown(self, words: Iterable[str]) -> int:
+        """How many of the distinct ``words`` the table lacks: the rare words."""
+        return self._table.unknown(words)
 
     def vector(self, fields: Fields) -> bytes | None:
         """The packed vector of the tool with these fields; None where the table has none of its words."""
@@ -42,16 +43,23 @@ class ToolEmbedder:
         description = fields.description.lower().split()[:_DESCRIPTION_WORDS]
         text = " ".join(description)
         sentence = _SENTENCE.match(text)
-        embed = self._table.embed
+        table = self._table
+        words = words_of(f"{name} {text}")
+        # Both are the first words of the longest of the three texts.
+        lengths = len(words_of(name)), len(words_of(f"{name} {sentence[0]}")) if sentence else len(words)
+        by_name, summary, whole = table.sums(words, (*lengths, len(words)))
         parts = (
-            (NAME_WEIGHT, embed(name)),
-            (SERVER_WEIGHT, embed(f"{server} {name}")),
-            (DESCRIPTION_WEIGHT, embed(f"{name} {text}")),
-            (SUMMARY_WEIGHT, embed(f"{name} {sentence[0] if sentence else text}")),
-            (PARAMETERS_WEIGHT, embed(" ".join(spaced(fields.parameters).split()[:_PARAMETER_WORDS]))),
+            (NAME_WEIGHT, by_name),
+            (SERVER_WEIGHT, self._sum(f"{server} {name}")),
+            (DESCRIPTION_WEIGHT, whole),
+            (SUMMARY_WEIGHT, summary),
+            (PARAMETERS_WEIGHT, self._sum(" ".join(spaced(fields.parameters).split()[:_PARAMETER_WORDS]))),
         )
-        vector = weighted_sum(parts, self._table.dimension)
-        return packed(vector) if any(vector) else None
+        return weighted(parts, table.dimension)
+
+    def _sum(self, text: str) -> Sum | None:
+        words = words_of(text)
+        return self._table.sums(words, (len(words),))[0]
 
 
 def spaced(name: str) -> str:

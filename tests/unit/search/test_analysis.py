@@ -97,7 +97,7 @@ def test_an_analysis() -> None:
     )
     assert found.name_terms == ("get", "the", "contact")
     assert set(found.term_weights) == {"get", "the", "contact", "crm", "kind", "privat"}
-    assert found.words["contacts"] == "contact"
+    assert "contacts" in found.words
     assert "of" not in found.words
     assert found.vector is None
 

@@ -1,6 +1,7 @@
 """Word vectors and the tools nearest to a query: as good as arithmetic without shortcuts."""
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from math import sqrt
 from operator import mul
 from pathlib import Path
@@ -8,14 +9,15 @@ from random import Random
 
 import pytest
 from helpers.search_tools import DIMENSION, concepts, found, searcher, table_bytes, table_of, tool
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mcpzip.search import Searcher
 from mcpzip.search.fields import Fields
 from mcpzip.search.packed_matrix import INT4
 from mcpzip.search.semantic import local_table, vectors
-from mcpzip.search.semantic.table import Table, weighted_sum
+from mcpzip.search.semantic.lanes import Sum, weighted
+from mcpzip.search.semantic.table import Table
 from mcpzip.search.semantic.tool_vectors import ToolEmbedder, spaced
 from mcpzip.search.semantic.vectors import Vectors, packed, unpacked
 
@@ -238,11 +240,60 @@ def test_a_tool_means_its_name_before_all(table: Table) -> None:
     assert spaced("getHTTPServer_2") == "get http server 2"
 
 
+def rows_sum(*rows: Sequence[int]) -> Sum:
+    """The sum of ``rows``, which have numbers of 4 bits."""
+    numbers = [sum(column) + len(rows) * INT4.zero_point for column in zip(*rows, strict=True)]
+    return Sum(int.from_bytes(struct.pack(f"<{len(numbers)}H", *numbers), "little"), len(rows))
+
+
 def test_mixing_goes_by_direction() -> None:
-    assert weighted_sum([(1.0, [2.0, 0.0]), (0.5, [0.0, 9.0]), (3.0, None), (1.0, [0.0, 0.0])], 2) == [
-        1.0,
-        0.5,
-    ]
+    zeros = [0] * 4
+    mixed = weighted(
+        [
+            (1.0, rows_sum([7, 0, 0, 0], [5, 0, 0, 0])),
+            (0.5, rows_sum([0, -3, 0, 0])),
+            (3.0, None),
+            (1.0, rows_sum(zeros)),
+        ],
+        4,
+    )
+    assert mixed is not None
+    assert [number - INT4.zero_point for number in unpacked(mixed)] == [7, -3, 0, 0]
+    assert weighted([(1.0, rows_sum(zeros)), (1.0, None)], 4) is None
+    assert weighted([], 4) is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0.05, 1.0),
+            st.lists(
+                st.lists(st.integers(-7, 7), min_size=DIMENSION, max_size=DIMENSION), min_size=1, max_size=9
+            ),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_mixing_is_that_of_plain_numbers(parts: list[tuple[float, list[list[int]]]]) -> None:
+    whole = [0.0] * DIMENSION
+    for weight, rows in parts:
+        vector = [sum(column) for column in zip(*rows, strict=True)]
+        length = sum(number * number for number in vector) ** 0.5
+        if length:
+            whole = [one + weight / length * number for one, number in zip(whole, vector, strict=True)]
+    mixed = weighted([(weight, rows_sum(*rows)) for weight, rows in parts], DIMENSION)
+    assume(max(map(abs, whole)) > 1e-6)
+    assert mixed is not None
+    exact = [7 * number / max(map(abs, whole)) for number in whole]
+    for number, level in zip(exact, unpacked(mixed), strict=True):
+        assert abs(number - (level - INT4.zero_point)) <= 0.5 + 1e-6
+
+
+def test_sums_of_first_words_are_those_of_shorter_texts(table: Table) -> None:
+    words = ["cat", "dog", "run", "time", "zebra"]
+    lengths = (0, 1, 3, 4, 5)
+    assert table.sums(words, lengths) == [table.sums(words[:n], (n,))[0] for n in lengths]
 
 
 def test_a_paraphrase_finds_what_no_word_of_it_stands_in(table: Table) -> None:
