@@ -163,6 +163,8 @@ class CatalogState:
         part = self._part_of(visible, searcher)
         changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set)
         self._searcher = searcher
+        if changed and part.version == visible.version:
+            searcher.forget()
         return changed, part
 
     def _part_of(self, visible: Catalog, searcher: "Searcher") -> Catalog:

@@ -135,6 +135,10 @@ class Analyzer:
             vector=embedder.vector(fields) if embedder and with_vector and not name_only else None,
         )
 
+    def forget(self) -> None:
+        """Empty the caches, which grow while tools are analyzed."""
+        self._words, self._terms = _Tokens(0), _Tokens(1)
+
     def by_field(self, entry: Entry, idfs: Mapping[str, float]) -> dict[str, float]:
         """The scores of the terms of ``idfs`` in ``entry``, summed by the fields they are in."""
         fields = Fields.of(entry)

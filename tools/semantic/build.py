@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from tools import row_index
 from tools.semantic import adapt, check, corpus, teach, train
 from tools.semantic.measure import line, measure
 from tools.semantic.settings import ADAPT, TRAIN
@@ -42,6 +43,7 @@ def build(work: Path, install: bool) -> None:
         staged = check.TABLE.with_suffix(".new")
         shutil.copy(work / "words.bin", staged)
         staged.replace(check.TABLE)
+        check.TABLE.with_suffix(".idx").write_bytes(row_index.made(check.TABLE))
         shutil.copy(work / "manifest.json", check.MANIFEST)
 
 

@@ -8,6 +8,8 @@ with full-word instructions", CACM 18, 1975). `tools/semantic` makes the file:
     words.bin   b"MZW1" · <IHI rows, dimension, bytes of the vocabulary · the vocabulary: zlib of its words in
                 order of their rows, a line each ("##" begins a piece inside a word, a space makes a pair)
                 · rows: two numbers a byte, the even one in the lower bits, 8 stands for 0
+
+Both it and the index of its words beside it (`row_index`) are mapped and never read as a whole.
 """
 
 import mmap
@@ -16,14 +18,15 @@ import struct
 import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 
+from mcpzip.search.semantic import row_index
 from mcpzip.search.semantic.lanes import Sum
+from mcpzip.search.semantic.row_index import RowIndex
 from mcpzip.search.semantic.vectors import HIGH, LOW
 
 MAGIC = b"MZW1"
-_HEAD = struct.Struct("<IHI")
+HEAD = struct.Struct("<IHI")
 MAX_TEXT = 10_000  # characters
 _MAX_WORD = 64  # characters
 _MAX_ROWS = 4_000  # of one text: the sum of 4,369 numbers of at most 15 fits in 16 bits
@@ -33,8 +36,11 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 FILE = Path(__file__).with_name("words.bin")
 
-_Word = tuple[int, int, bool]
-"""The sum of the rows of a word or of its pieces; the number of rows; whether the word has a meaning."""
+_NO_ROW = -1
+
+_Word = tuple[int, int, bool, bool]
+"""The sum of the rows of a word or of its pieces; the number of rows; whether the word has a meaning; whether
+a pair begins with it."""
 
 
 class Table:
@@ -44,38 +50,45 @@ class Table:
     """
 
     def __init__(self, path: Path = FILE) -> None:
-        with path.open("rb") as file:
-            try:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            except ValueError as error:
-                raise ValueError(f"{path} is damaged: {error}") from error
+        self._data = _mapped(path)
+        data = self._data
         if data[: len(MAGIC)] != MAGIC:
             raise ValueError(f"{path} is no table of word vectors")
-        start = len(MAGIC) + _HEAD.size
+        start = len(MAGIC) + HEAD.size
         try:
-            rows, self.dimension, length = _HEAD.unpack(data[len(MAGIC) : start])
-            vocabulary = zlib.decompress(data[start : start + length]).decode().split("\n")
-        except (struct.error, zlib.error, UnicodeDecodeError) as error:
+            rows, self.dimension, length = HEAD.unpack(data[len(MAGIC) : start])
+        except struct.error as error:
             raise ValueError(f"{path} is damaged: {error}") from error
-        if len(vocabulary) != rows or len(data) != start + length + rows * self.dimension // 2:
+        self._start = start + length
+        if len(data) != self._start + rows * self.dimension // 2:
             raise ValueError(f"{path} is damaged: it is shorter or longer than it says")
-        self._rows = dict(zip(vocabulary, range(rows), strict=True))
-        self._data, self._start = data, start + length
+        index = _row_index(path, rows)
+        if index is None:
+            try:
+                vocabulary = zlib.decompress(data[start : self._start]).decode().split("\n")
+            except (zlib.error, UnicodeDecodeError) as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+            if len(vocabulary) != rows:
+                raise ValueError(f"{path} is damaged: it has fewer or more words than it says")
+            index = RowIndex(row_index.index_of(vocabulary, zlib.crc32(data)))
+        self._index = index
+        self.checksum: int = self._index.checksum
+        """The CRC-32 of the whole file."""
         self._words: dict[str, _Word] = {}
-        self._pairs: dict[str, int] = {}
+        self._rows = _Rows(index)
+        self._pairs: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """Empty the caches, which grow while tools are indexed."""
+        self._words, self._rows, self._pairs = {}, _Rows(self._index), {}
 
     def __contains__(self, word: str) -> bool:
         """Whether ``word`` has a row of its own."""
-        return word in self._rows
+        return self._rows[word] != _NO_ROW
 
     def unknown(self, words: Iterable[str]) -> int:
-        """How many of the distinct ``words`` have no row of their own."""
-        return len(set(words).difference(self._rows))
-
-    @cached_property
-    def checksum(self) -> int:
-        """The CRC-32 of the whole file."""
-        return zlib.crc32(self._data)
+        """How many of ``words`` have no row of their own."""
+        return list(map(self._rows.__getitem__, words)).count(_NO_ROW)
 
     def embed(self, text: str) -> list[int] | None:
         """The embedding of the first `MAX_TEXT` characters of ``text``: `dimension` numbers, not normalised;
@@ -97,25 +110,24 @@ class Table:
         """The embeddings of the first words of ``words``, one for each of ``lengths``, which ascend; as sums
         of rows. None where no word has a meaning.
         """
-        known, pairs, rows_of = self._words, self._pairs, self._rows
+        known, pairs, find = self._words, self._pairs, self._index.find
         found: list[Sum | None] = []
         total = count = start = 0
-        before = ""
+        before = ""  # the last word, if a pair begins with it
         meaningful = full = False
         for length in lengths:
             for word in words[start:length] if not full else ():
-                lanes, rows, means = known.get(word) or self._word(word)
+                lanes, rows, means, begins_pair = known.get(word) or self._word(word)
                 if count + rows >= _MAX_ROWS:
                     full = True
                     break
-                pair = f"{before} {word}"
                 total += lanes
                 count += rows
                 meaningful = meaningful or means
-                if pair in rows_of:
-                    total += pairs.get(pair) or self._pair(pair)
+                if before and (row := find(f"{before} {word}")) is not None:
+                    total += pairs.get(row) or self._pair(row)
                     count += 1
-                before = word
+                before = word if begins_pair else ""
             start = length
             found.append(Sum(total, count) if meaningful else None)
         return found
@@ -128,14 +140,15 @@ class Table:
 
     def _compute_word(self, word: str) -> _Word:
         word = word[:_MAX_WORD]
-        row = self._rows.get(word)
+        find = self._index.find
+        row = find(word)
         if row is not None:
-            return self._row(row), 1, len(word) > 1
+            return self._row(row), 1, len(word) > 1, self._index.begins_pair(row)
         means = False
         total = count = start = 0
         while start < len(word):  # the longest piece at each position (Schuster & Nakajima, ICASSP 2012)
             for end in range(len(word), start, -1):
-                row = self._rows.get(word[start:end] if start == 0 else "##" + word[start:end])
+                row = find(word[start:end] if start == 0 else "##" + word[start:end])
                 if row is not None:
                     means = means or (start == 0 and end >= _MIN_STEM and 3 * end >= 2 * len(word))
                     total += self._row(row)
@@ -143,13 +156,13 @@ class Table:
                     start = end
                     break
             else:
-                return 0, 0, False
-        return total, count, means
+                return 0, 0, False, False
+        return total, count, means, False
 
-    def _pair(self, pair: str) -> int:
+    def _pair(self, row: int) -> int:
         if len(self._pairs) >= _CACHED_WORDS:
             self._pairs = {}
-        lanes = self._pairs[pair] = self._row(self._rows[pair])
+        lanes = self._pairs[row] = self._row(row)
         return lanes
 
     def _row(self, row: int) -> int:
@@ -160,6 +173,39 @@ class Table:
         lanes[::4] = packed.translate(LOW)
         lanes[2::4] = packed.translate(HIGH)
         return int.from_bytes(lanes, "little")
+
+
+class _Rows(dict[str, int]):
+    """The rows of words, `_NO_ROW` for a word without one; found when first asked for."""
+
+    def __init__(self, index: RowIndex) -> None:
+        super().__init__()
+        self._index = index
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _CACHED_WORDS:
+            self.clear()
+        row = self._index.find(word)
+        self[word] = found = _NO_ROW if row is None else row
+        return found
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """The content of a file. Raises ValueError for an empty one, OSError."""
+    with path.open("rb") as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _row_index(path: Path, rows: int) -> RowIndex | None:
+    """The index beside the table at ``path``; None where there is none for it, so that it must be made."""
+    try:
+        index = RowIndex(memoryview(_mapped(path.with_suffix(".idx"))))
+    except (OSError, ValueError):
+        return None
+    return index if index.rows == rows else None
 
 
 def words_of(text: str) -> list[str]:

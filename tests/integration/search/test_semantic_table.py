@@ -38,3 +38,14 @@ def test_a_table_of_other_inputs_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert requests.name in done.stdout + done.stderr
     assert "words.bin" in done.stdout + done.stderr
+
+
+def test_the_index_of_its_words_is_the_one_that_is_made_of_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/row_index.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
