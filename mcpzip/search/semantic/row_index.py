@@ -38,12 +38,14 @@ class RowIndex:
             raise ValueError("no index of rows")
         self.rows: int
         self.checksum: int
+        slots: int
         self.rows, slots, length, self.checksum = _HEAD.unpack(view[len(MAGIC) : _START])
         ends, text = _START + 4 * slots, _START + 4 * (slots + self.rows)
         if len(view) != text + length or slots.bit_count() != 1 or not self.rows < min(slots, _ROW):
             raise ValueError("an index of rows that is damaged")
         self._mask = slots - 1
-        self._slots, self._ends = _numbers(view[_START:ends]), _numbers(view[ends:text])
+        self._slots: Sequence[int] = _numbers(view[_START:ends])
+        self._ends: Sequence[int] = _numbers(view[ends:text])
         self._text = view[text:]
 
     def __len__(self) -> int:
@@ -59,7 +61,8 @@ class RowIndex:
             slot = slots[at]
             if not slot:
                 return None
-            if slot >> _ROW_BITS == mark and self._is(row := (slot & _ROW) - 1, wanted):
+            row = (slot & _ROW) - 1
+            if slot >> _ROW_BITS == mark and self._is(row, wanted):
                 return row
             at = (at + 1) & mask
         return None

@@ -75,12 +75,13 @@ class Table:
         self.checksum: int = self._index.checksum
         """The CRC-32 of the whole file."""
         self._words: dict[str, _Word] = {}
-        self._rows = _Rows(index)
+        self._rows, self._pair_rows = _Rows(index), _Rows(index)
         self._pairs: dict[int, int] = {}
 
     def forget(self) -> None:
         """Empty the caches, which grow while tools are indexed."""
-        self._words, self._rows, self._pairs = {}, _Rows(self._index), {}
+        self._words, self._pairs = {}, {}
+        self._rows, self._pair_rows = _Rows(self._index), _Rows(self._index)
 
     def __contains__(self, word: str) -> bool:
         """Whether ``word`` has a row of its own."""
@@ -110,7 +111,7 @@ class Table:
         """The embeddings of the first words of ``words``, one for each of ``lengths``, which ascend; as sums
         of rows. None where no word has a meaning.
         """
-        known, pairs, find = self._words, self._pairs, self._index.find
+        known, pairs, pair_rows = self._words, self._pairs, self._pair_rows
         found: list[Sum | None] = []
         total = count = start = 0
         before = ""  # the last word, if a pair begins with it
@@ -124,7 +125,7 @@ class Table:
                 total += lanes
                 count += rows
                 meaningful = meaningful or means
-                if before and (row := find(f"{before} {word}")) is not None:
+                if before and (row := pair_rows[f"{before} {word}"]) != _NO_ROW:
                     total += pairs.get(row) or self._pair(row)
                     count += 1
                 before = word if begins_pair else ""
