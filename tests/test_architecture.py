@@ -20,7 +20,7 @@ PACKAGES = {"mcpzip": ROOT, "mcpzip_fakes": ROOT / "fakes", "mcpzip_conformance"
 
 FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
-    ("mcpzip.wire",),
+    ("mcpzip.wire", "mcpzip.checks"),
     ("mcpzip.config", "mcpzip.http"),
     ("mcpzip.search", "mcpzip.clients"),
     ("mcpzip.catalog",),
@@ -48,7 +48,7 @@ GUESTS = {
 OUTSIDERS = {"bench", "tests"}
 """What nothing may import."""
 
-PURE = ("mcpzip.model", "mcpzip.wire", "mcpzip.search", "mcpzip.catalog.catalog")
+PURE = ("mcpzip.model", "mcpzip.wire", "mcpzip.checks", "mcpzip.search", "mcpzip.catalog.catalog")
 """The pure core: no event loop, no files, no processes, no network."""
 BUT = ("mcpzip.search.remote", "mcpzip.search.lexicon", "mcpzip.search.semantic.table")
 """What of it reaches outside all the same: tiers that run elsewhere, and readers of data that we ship."""

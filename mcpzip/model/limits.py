@@ -89,6 +89,14 @@ REASON = 4_096
 WARNINGS = 8
 """Warnings about one server's lists. Of the rest the number is shown."""
 
+# --- the checks of what servers say -------------------------------------------------------------------------
+
+CHECKED_TEXT = 131_072
+"""Characters of one tool, prompt, resource or template, or of a server's instructions, that are checked for
+hidden text and the like. Of a longer one the rest is not checked, and a finding says so."""
+CHECK_FINDINGS = 20
+"""Findings about one such item. It isn't checked further."""
+
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000

@@ -1,0 +1,175 @@
+"""All checks of one server's items, and of one item that changed (pure).
+
+1. Nothing here decides what happens to an item; it says what a person should look at.
+2. What is looked at is bounded (`limits.CHECKED_TEXT` characters of an item, `limits.CHECK_FINDINGS` findings
+   of it), and the time grows with its length only.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mcpzip.checks import capability, encoded, hidden, instructions, names, parameters, ranking
+from mcpzip.checks.changes import hints_changed, schema_widened
+from mcpzip.checks.finding import SEVERITIES, Finding, Hit, Severity, finding
+from mcpzip.checks.others import NOBODY, Described, Others, described
+from mcpzip.checks.rules import Rule
+from mcpzip.checks.texts import (
+    Text,
+    TooMuchError,
+    decoded,
+    folded,
+    member,
+    pieces,
+    string,
+    texts_of,
+    words_of_name,
+)
+from mcpzip.model import limits
+from mcpzip.model.surface import Item
+
+_MANY_TOOLS = 2_000
+"""Tools of one server that crowd those of others out."""
+_CROWDING = 65_536
+"""Characters of an item's text that are more than any honest description."""
+_PARAMETER = re.compile(r"/properties/[^/]{1,300}$")
+_BETWEEN = "\n| "
+"""Between the texts of an item while they are searched together."""
+_IDENTIFIERS = ("tool", "prompt")
+
+
+def check_items(items: Sequence[Item], others: Others = NOBODY, server: str = "") -> list[Finding]:
+    """What is odd about the ``items`` of one server, the worst first. others: all servers; server: the name
+    of this one in the config, so that it isn't compared with itself.
+    """
+    found: list[Finding] = []
+    tools: list[Described] = []
+    by_name: dict[str, Item] = {}
+    for item in items:
+        value = _decoded(item)
+        found += check_item(item, others, server, value)
+        if item.kind == "tool" and others.tools:
+            tools.append(described(server, item, value))
+            by_name[item.name] = item
+    for one, hit in names.copies(tools, others):
+        found.append(finding(by_name[one.tool], "/description", one.tool, hit))
+    itself = Item("server", "", b"{}")
+    found += [finding(itself, "/name", server, hit) for hit in names.lookalike(server, server, others)]
+    found += [finding(itself, "/name", server, hit) for hit in names.typosquat(server, server, others)]
+    if sum(item.kind == "tool" for item in items) > _MANY_TOOLS:
+        text = f"{sum(item.kind == 'tool' for item in items):,} tools"
+        found.append(finding(itself, "", text, Hit("size.large", "risky")))
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def compare(old: Item | None, new: Item, others: Others = NOBODY, server: str = "") -> list[Finding]:
+    """What is odd about ``new`` that was not so of ``old``, the worst first: its texts, and what its call may
+    do. old: None if there was no such item.
+    """
+    value = _decoded(new)
+    found = check_item(new, others, server, value)
+    if old is not None:
+        before = _decoded(old)
+        known = {(one.check, one.excerpt) for one in check_item(old, others, server, before)}
+        found = [one for one in found if (one.check, one.excerpt) not in known]
+        if new.kind == "tool":
+            changes = [*hints_changed(before, value), *schema_widened(before, value)]
+            found += [finding(new, *change) for change in changes[: limits.CHECK_FINDINGS]]
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def check_item(item: Item, others: Others, server: str, value: object) -> list[Finding]:
+    """What is odd about one item by itself. value: its decoded body; None if it can't be decoded."""
+    found: list[Finding] = []
+    if value is None:
+        return [finding(item, "", item.name, Hit("size.unread", "risky"))]
+    texts, whole = texts_of(value)
+    if not whole:
+        found.append(finding(item, "", item.name, Hit("size.unread", "risky")))
+    for finding_ in _findings(item, texts, others, server, value):
+        found.append(finding_)
+        if len(found) >= limits.CHECK_FINDINGS:
+            break
+    return found
+
+
+def _decoded(item: Item) -> object:
+    try:
+        return decoded(item.body)
+    except TooMuchError:
+        return None
+
+
+def _findings(item: Item, texts: list[Text], others: Others, server: str, value: object) -> Iterator[Finding]:
+    whole = _BETWEEN.join([text.text for text in texts])
+    spaced = [words_of_name(text.text) for text in texts if text.key]
+    read = folded(_BETWEEN.join([whole, words_of_name(item.name), *spaced]))
+    rules, praise = instructions.RULES.found(read), ranking.PRAISE.found(read)
+    about = folded(f"{words_of_name(item.name)} {string(member(value, 'description'))[:4_000]}")
+    suspect = hidden.may_hide(whole)
+    coded = encoded.may_be_encoded(whole)
+    asks = item.kind == "tool" and parameters.may_ask(read)
+    turns = "assistant:" in read
+    named = names.mentioned(whole, server, others)
+    if item.kind in _IDENTIFIERS:
+        for hit in names.lookalike(item.name, server, others):
+            yield finding(item, "/name", item.name, hit)
+    if len(whole) > ranking.LARGE:
+        yield finding(item, "", f"{len(whole):,} characters", Hit("size.large", _size(len(whole))))
+    for text in texts:
+        parameter = text.key and _PARAMETER.search(text.path) is not None
+        name = parameter or (item.kind in _IDENTIFIERS and text.path == "/name")
+        if suspect:
+            for hit in hidden.hidden_text(text.text, name=name):
+                yield finding(item, text.path, text.text, hit)
+        if rules or praise or turns:
+            yield from _phrases(item, text, rules, praise)
+        if coded and not text.key:
+            for hit in encoded.encoded_text(text.text):
+                yield finding(item, text.path, text.text, hit)
+        if parameter:
+            yield from _parameter(item, text, server, others, about)
+        elif not text.key:
+            yield from _description(item, text, named, about if asks else "")
+    if item.kind == "tool":
+        for path, shown, hit in capability.mismatch(item.name, value):
+            yield finding(item, path, shown, hit)
+
+
+def _phrases(item: Item, text: Text, rules: list[Rule], praise: list[Rule]) -> Iterator[Finding]:
+    for piece in pieces(words_of_name(text.text) if text.key or text.path == "/name" else text.text):
+        if len(piece) < 5:
+            continue
+        read = folded(piece)
+        for hit in (
+            *instructions.instruction_like(read, rules),
+            *instructions.fake_turns(piece),
+            *(hit for rule in praise for hit in list(rule.hits(read))[:1]),
+        ):
+            shown = piece if hit.check == "instruction.markup" and len(read) != len(piece) else read
+            yield finding(item, text.path, shown, hit)
+
+
+def _parameter(item: Item, text: Text, server: str, others: Others, about: str) -> Iterator[Finding]:
+    for hit in names.lookalike(text.text, server, others):
+        yield finding(item, text.path, text.text, hit)
+    if item.kind == "tool":
+        for hit in parameters.sink_name(text.text, about):
+            yield finding(item, text.path, text.text, hit)
+
+
+def _description(item: Item, text: Text, named: frozenset[str], about: str) -> Iterator[Finding]:
+    if named:
+        for hit in names.mentions(text.text, named):
+            yield finding(item, text.path, text.text, hit)
+    if len(text.text) >= 150:
+        whole = folded(text.text)
+        for hit in ranking.stuffing(whole):
+            yield finding(item, text.path, whole, hit)
+    if about and "/properties/" in text.path:
+        part = folded(text.text)
+        for hit in parameters.sink_text(part, about):
+            yield finding(item, text.path, part, hit)
+
+
+def _size(length: int) -> Severity:
+    return "risky" if length > _CROWDING else "note"

@@ -1,0 +1,112 @@
+"""What a change lets a server do that it couldn't do before."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpzip.checks import compare
+from mcpzip.model.surface import Item
+
+
+def tool(schema: object, **hints: bool) -> Item:
+    body = {"name": "run", "inputSchema": schema, "annotations": hints}
+    return Item("tool", "run", json.dumps(body).encode())
+
+
+def takes(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties}
+
+
+S = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "check", "path"),
+    [
+        (takes(), takes(b=S), "change.widened", "/properties/b"),
+        (takes(), takes(note=S), "change.sink", "/properties/note"),
+        (takes(), takes(bcc=S), "change.sink", "/properties/bcc"),
+        (takes(a={"enum": [1]}), takes(a={"enum": [1, 2]}), "change.widened", "/properties/a/enum"),
+        (takes(a={"enum": [1]}), takes(a={}), "change.widened", "/properties/a/enum"),
+        (takes(a=S | {"pattern": "x"}), takes(a=S), "change.widened", "/properties/a/pattern"),
+        (
+            takes(a=S | {"maxLength": 3}),
+            takes(a=S | {"maxLength": 4}),
+            "change.widened",
+            "/properties/a/maxLength",
+        ),
+        (takes(a=S | {"maxLength": 3}), takes(a=S), "change.widened", "/properties/a/maxLength"),
+        (takes(a={"minimum": 3}), takes(a={"minimum": 2}), "change.widened", "/properties/a/minimum"),
+        (takes(a=S), takes(a={"type": ["string", "null"]}), "change.widened", "/properties/a/type"),
+        (takes(a=S), takes(a={}), "change.widened", "/properties/a/type"),
+        (takes(a={"type": "integer"}), takes(a={"type": "number"}), "change.widened", "/properties/a/type"),
+        ({"additionalProperties": False}, {}, "change.widened", "/additionalProperties"),
+        (takes(a={"anyOf": [S]}), takes(a={"anyOf": [S, {}]}), "change.widened", "/properties/a/anyOf"),
+        (
+            takes(a={"items": S | {"const": 1}}),
+            takes(a={"items": S}),
+            "change.widened",
+            "/properties/a/items/const",
+        ),
+        (
+            takes(a=takes()),
+            takes(a=takes(b={"type": "number"})),
+            "change.widened",
+            "/properties/a/properties/b",
+        ),
+    ],
+)
+def test_a_schema_that_accepts_more(old: object, new: object, check: str, path: str) -> None:
+    found = [one for one in compare(tool(old), tool(new)) if one.severity == "risky"]
+    assert [(one.check, one.path) for one in found] == [(check, "/inputSchema" + path)]
+    assert [
+        one for one in compare(tool(new), tool(old)) if one.path.endswith(path) and "enum" not in path
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        ({"readOnlyHint": False}, {"readOnlyHint": True}, "risky"),
+        ({"readOnlyHint": True}, {}, "risky"),
+        ({"destructiveHint": True}, {}, "risky"),
+        ({}, {"destructiveHint": False}, "risky"),
+        ({}, {"destructiveHint": True}, "note"),
+        ({}, {"readOnlyHint": False}, "note"),
+        ({"openWorldHint": True}, {"openWorldHint": False}, "risky"),
+    ],
+)
+def test_hints(old: dict[str, bool], new: dict[str, bool], severity: str) -> None:
+    found = compare(tool({}, **old), tool({}, **new))
+    assert [(one.check, one.severity) for one in found] == [("change.hints", severity)]
+
+
+def test_other_spelling_is_no_change() -> None:
+    old = b'{"name":"run","inputSchema":{"properties":{"a":{"minimum":1,"enum":[{"x":1,"y":2}]}}}}'
+    new = b'{ "inputSchema":{"properties":{"a":{"enum":[{"y":2.0,"x":1}],"minimum":1.0}}},"name":"run"}'
+    assert compare(Item("tool", "run", old), Item("tool", "run", new)) == []
+
+
+schemas = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "number", "object"]),
+            "enum": st.lists(st.integers(0, 3), max_size=3),
+            "maxLength": st.integers(0, 9),
+            "additionalProperties": st.booleans(),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {"properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3)}
+    ),
+    max_leaves=6,
+)
+
+
+@given(schemas)
+def test_the_same_schema_is_no_change(schema: dict[str, object]) -> None:
+    reordered = dict(reversed(schema.items()))
+    assert compare(tool(schema), tool(reordered)) == []
