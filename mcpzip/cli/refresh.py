@@ -6,6 +6,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.cli.servers import show
+from mcpzip.doctor.text_checks import found_in
 from mcpzip.proxy.proxy import Proxy
 
 
@@ -31,5 +32,5 @@ async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         console.data([one.as_json() for one in found])
     else:
-        show(found, proxy.config.path)
+        show(found, proxy.config.path, found_in(proxy.catalog, [one.name for one in found]))
     return 1 if failures else 0

@@ -1,12 +1,18 @@
 """`mcpzip servers`: the state of each server."""
 
+import os
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 
 import click
 
+from mcpzip.checks import Finding
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
+from mcpzip.config.paths import command_line
+from mcpzip.doctor.text_checks import found_in, in_brief
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.status import ServerStatus
@@ -43,15 +49,18 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
         asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
         await list_servers(proxy, asked)
     found = [one for one in proxy.status(earlier=cached) if one.name in wanted]
+    said = found_in(proxy.catalog, wanted)
     if as_json:
-        console.data([one.as_json() for one in found])
+        console.data(
+            [one.as_json() | {"said": [asdict(each) for each in said.get(one.name, [])]} for one in found]
+        )
     else:
-        show(found, proxy.config.path)
+        show(found, proxy.config.path, said)
     return 1 if any(one.state in FAILING for one in found) else 0
 
 
-def show(found: list[ServerStatus], config: str) -> None:
-    """Prints the table for people."""
+def show(found: list[ServerStatus], config: str, said: Mapping[str, list[Finding]]) -> None:
+    """Prints the table for people. said: what is odd about what a server says, by its name."""
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
@@ -60,7 +69,9 @@ def show(found: list[ServerStatus], config: str) -> None:
     table = console.Table(*headings, wide=("what is wrong",), optional=optional)
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
-        wrong = "; ".join(part.removesuffix(".") for part in (one.reason, *one.warnings) if part)
+        texts = in_brief(said.get(one.name, []))
+        odd = f"what it says: {texts} ({_doctor(config)})" if texts else ""
+        wrong = "; ".join(part.removesuffix(".") for part in (one.reason, odd, *one.warnings) if part)
         table.row(
             one.name,
             one.transport,
@@ -71,3 +82,8 @@ def show(found: list[ServerStatus], config: str) -> None:
             wrong,
         )
     table.show()
+
+
+def _doctor(config: str) -> str:
+    """The command that shows what is odd."""
+    return command_line(["mcpzip", "doctor", "--offline"], config, os.environ)

@@ -9,6 +9,7 @@ from mcpzip.doctor.file_checks import check_files
 from mcpzip.doctor.finding import Finding, in_order
 from mcpzip.doctor.server_checks import Tried, check_servers, check_tools
 from mcpzip.doctor.setup import Setup
+from mcpzip.doctor.text_checks import check_texts
 from mcpzip.proxy.proxy import Proxy
 
 
@@ -31,4 +32,5 @@ def examine(setup: Setup, proxy: Proxy | None, tried: Mapping[str, Tried]) -> li
     if proxy is not None:
         findings += check_servers(setup, {name: one for name, one in tried.items() if name not in told})
         findings += check_tools(setup, proxy)
+        findings += check_texts(setup, proxy)
     return in_order(findings)

@@ -23,6 +23,7 @@ GROUPS = {
     "servers": "Servers",
     "sign-in": "Sign-ins",
     "tools": "Tools",
+    "texts": "What servers say",
     "files": "Files",
     "clients": "Clients",
     "installation": "Installation",
