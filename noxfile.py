@@ -203,12 +203,19 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start, end, latency, sign-in, memory, many servers; `nox -s bench -- startup --rounds 5` runs one.
+    """mcpzip beside no proxy and its peers, in 10 minutes; in one: `nox -s bench -- --quick`.
 
-    Only by name: agents (needs `npm ci --prefix tests/e2e`), daemon_soak, soak, structure.
+    Single ones have names: `nox -s bench -- startup --rounds 5`; docs/performance.md lists them.
     """
     install(session)
-    which, *options = session.posargs or [""]
-    names = ["startup", "shim", "ending", "latency", "lag", "signed_in", "memory", "many"]
-    for name in [which] if which else names:
-        session.run("python", "-m", f"bench.{name}", *options)
+    first, *rest = session.posargs or [""]
+    single = bool(first) and not first.startswith("-")
+    words = (f"bench.{first}", *rest) if single else ("bench", *session.posargs)
+    session.run("python", "-m", *words)
+
+
+@nox.session
+def performance(session: nox.Session) -> None:
+    """Writes docs/performance.md and its plots from docs/performance.json, or from the file that is given."""
+    install(session)
+    session.run("python", "tools/performance.py", *session.posargs)

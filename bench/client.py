@@ -6,10 +6,12 @@ deadlock; and it runs on every system.
 
 import json
 import os
+import select
 import subprocess
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -21,13 +23,34 @@ class RefusedError(Exception):
     """The subject answered with an error, or ended."""
 
 
-class Client:
-    """One subject process and the conversation with it. `started`: when it was spawned (perf_counter s)."""
+class GoneError(RefusedError):
+    """The subject ended, or didn't answer in time."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+
+class Client:
+    """One subject process and the conversation with it. `started`: when it was spawned (perf_counter s).
+
+    patience: seconds from its spawn after which it is no longer waited for (POSIX).
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        cwd: Path | None = None,
+        patience: float | None = None,
+    ) -> None:
         self.started = time.perf_counter()
+        self.patience = patience
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, bufsize=0
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            cwd=cwd,
+            bufsize=0,
         )
         assert self._process.stdin
         assert self._process.stdout
@@ -100,11 +123,15 @@ class Client:
             rest = rest[os.write(self._in.fileno(), rest) :]
 
     def line(self) -> bytes:
-        """The next line. Raises RefusedError if there is none."""
+        """The next line. Raises GoneError if there is none."""
         while not self._lines:
+            if self.patience is not None:
+                left = max(self.patience - self.elapsed(), 0)
+                if not select.select([self._out], [], [], left)[0]:
+                    raise GoneError(f"it did not answer within {self.patience:.0f} s")
             data = os.read(self._out.fileno(), CHUNK)
             if not data:
-                raise RefusedError("it closed its output")
+                raise GoneError("it closed its output")
             self._pieces.append(data)
             if b"\n" in data:
                 *lines, rest = b"".join(self._pieces).split(b"\n")

@@ -12,9 +12,15 @@ _PROC = Path("/proc")
 
 def cpu_seconds(pid: int) -> float | None:
     """Processor time of all threads of ``pid`` that live, to the nanosecond (Linux)."""
+    threads = thread_seconds(pid)
+    return None if threads is None else sum(threads.values())
+
+
+def thread_seconds(pid: int) -> dict[int, float] | None:
+    """Processor time of each thread of ``pid`` that lives, by its id (Linux)."""
     try:
         threads = list((_PROC / str(pid) / "task").iterdir())
-        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+        return {int(one.name): int((one / "schedstat").read_text().split()[0]) / 1e9 for one in threads}
     except OSError:
         return None
 

@@ -1,18 +1,16 @@
-"""Measures `mcpzip serve` in front of a running daemon: the time from spawn to the first answers, the time
-that is added to a call, and the calls a second of many agents.
+"""Measures `mcpzip serve` in front of a running daemon: the time that is added to a call, and the calls a
+second of many agents. Its start: `python -m bench --only catalog,startup`.
 
-    python -m bench.shim [--mcpzip PATH] [--rounds N] [--part start|calls]
+    python -m bench.shim [--mcpzip PATH] [--rounds N]
 
-Beside it, in turns: a bare interpreter, the upstream without a proxy, and `mcpzip serve --no-daemon`. It
-reports and never asserts. POSIX.
+Beside it, in turns: the upstream without a proxy, and `mcpzip serve --no-daemon`. It reports and never
+asserts. POSIX.
 """
 
 import argparse
 import random
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,66 +22,16 @@ from bench.latency import MEGABYTE, Subject, plain, wrapped
 from bench.processes import cpu_seconds, resident_bytes
 from bench.subjects import Site, environment, installed, interpreter_of, upstream_argv
 from bench.tables import Samples, Series, spread, table, times
-from bench.upstream import NOUNS, VERBS, name_of
 
-BARE, DIRECT, SHIM, ALONE = "python -c pass", "direct", "mcpzip, daemon", "mcpzip --no-daemon"
-READY, SEARCH, CALL = "initialize", "first search", "first call"
+DIRECT, SHIM, ALONE = "direct", "mcpzip, daemon", "mcpzip --no-daemon"
 SMALL, REPLY, RATE = "100 B", "1 MB of result", "calls a second"
 CPU, DAEMON_CPU = "processor of the process, 100 B", "processor of the daemon, 100 B"
-STARTS = ((READY, "≤ 2.5"), (SEARCH, "≤ 2.5"), (CALL, "≤ 3"))
-"""What is awaited after a spawn, and its budget in bare interpreters."""
 AGENTS, WINDOW, EACH = 8, 8, 500
 """Agents at once, calls of each in flight, calls of each a round."""
 TOOLS, SERVERS = 500, 5
 
 
-def bare(python: str, samples: Samples) -> None:
-    begun = time.perf_counter()
-    subprocess.run([python, "-c", "pass"], check=True, env=environment())
-    for quantity, _ in STARTS:
-        samples.add(BARE, quantity, time.perf_counter() - begun)
-
-
-def start(site: Site, subject: str, quantity: str, number: int, samples: Samples) -> None:
-    """One spawn up to the answer that ``quantity`` names. number: of the round; each has its own search."""
-    with site.open(daemon=subject == SHIM) as client:
-        client.initialize()
-        if quantity == SEARCH:
-            words = f"{VERBS[number % len(VERBS)]} the {NOUNS[number // len(VERBS) % len(NOUNS)]} {number}"
-            client.call({"name": "search_tools", "arguments": {"query": words}})
-        elif quantity == CALL:
-            client.call(wrapped(name_of(0), {}))
-        samples.add(subject, quantity, client.elapsed())
-
-
-def measure_starts(command: str, rounds: int) -> Samples:
-    """Every subject and quantity once a round, in a random order."""
-    python, samples = interpreter_of(command), Samples()
-    with tempfile.TemporaryDirectory() as folder:
-        site = Site(Path(folder), command, servers=SERVERS, tools=TOOLS)
-        site.warm()
-        with daemon_of(site.config), site.open(daemon=True) as first:
-            first.initialize()
-            first.call(wrapped(name_of(0), {}))
-            first.call({"name": "search_tools", "arguments": {"query": "archive the invoice"}})
-            turns: list[Callable[[int], None]] = [lambda number: bare(python, samples)]
-            for subject in (SHIM, ALONE):
-                for quantity, _ in STARTS:
-                    turns.append(_turn(site, subject, quantity, samples))
-            for number in range(rounds):
-                _show(f"starts, round {number + 1} of {rounds}")
-                random.shuffle(turns)
-                for turn in turns:
-                    turn(number)
-    _show("")
-    return samples
-
-
-def _turn(site: Site, subject: str, quantity: str, samples: Samples) -> Callable[[int], None]:
-    return lambda number: start(site, subject, quantity, number, samples)
-
-
-def measure_calls(command: str, rounds: int) -> Samples:
+def measure(command: str, rounds: int) -> Samples:
     """Every subject in turns: single calls, and those of many agents at once."""
     python, samples = interpreter_of(command), Samples()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -134,29 +82,7 @@ def _show(progress: str) -> None:
     print(f"\r{progress:40}", end="", file=sys.stderr, flush=True)
 
 
-def report_starts(samples: Samples, rounds: int) -> str:
-    names = [quantity for quantity, _ in STARTS]
-    rows = [[BARE, spread(samples[BARE, READY], 1e-3), *["–"] * (len(names) - 1)]]
-    rows += [
-        [subject, *(spread(samples[subject, quantity], 1e-3) for quantity in names)]
-        for subject in (SHIM, ALONE)
-    ]
-    ratios = [
-        [f"{quantity} / {BARE}", times(samples[SHIM, quantity].per(samples[BARE, quantity])), budget]
-        for quantity, budget in STARTS
-    ]
-    return "\n\n".join(
-        (
-            f"Milliseconds from spawn to the answer, median (least) of {rounds} rounds in turns; "
-            f"{TOOLS} tools on {SERVERS} upstreams, the daemon runs.",
-            table(["subject", *names], rows),
-            "Ratios, of the medians (of the minima).",
-            table(["with the daemon", "measured", "budget"], ratios),
-        )
-    )
-
-
-def report_calls(samples: Samples, rounds: int) -> str:
+def report(samples: Samples, rounds: int) -> str:
     ways = (DIRECT, ALONE, SHIM)
     rows = [
         [f"{quantity} ({unit})", *(spread(samples.get(way, quantity), 1e-3, 3) for way in ways)]
@@ -192,13 +118,9 @@ def main() -> None:
     )
     parser.add_argument("--mcpzip", help="the installed command")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--part", choices=("start", "calls"), help="one of the two only")
     options = parser.parse_args()
     command = installed(options.mcpzip)
-    if options.part != "calls":
-        print(report_starts(measure_starts(command, options.rounds), options.rounds), end="\n\n")
-    if options.part != "start":
-        print(report_calls(measure_calls(command, options.rounds), options.rounds))
+    print(report(measure(command, options.rounds), options.rounds))
 
 
 if __name__ == "__main__":

@@ -34,10 +34,11 @@ def interpreter_of(command: str) -> str:
 
 
 def upstream_argv(
-    python: str, *, seed: int = 0, tools: int = 0, silent_while: Path | None = None
+    python: str, *, seed: int = 0, tools: int = 0, silent_while: Path | None = None, wait: float = 0
 ) -> list[str]:
-    """How to start `bench/upstream.py`."""
+    """How to start `bench/upstream.py`. wait: seconds until it reads."""
     argv = [python, "-I", "-S", UPSTREAM, "--seed", str(seed), "--tools", str(tools)]
+    argv += ["--wait", str(wait)] if wait else []
     return argv if silent_while is None else [*argv, "--silent-while", str(silent_while)]
 
 

@@ -1,10 +1,11 @@
 """A fast MCP server over stdio, standard library only: the upstream of the benchmarks.
 
-    python -I -S upstream.py [--seed N] [--tools N] [--silent-while FILE]
+    python -I -S upstream.py [--seed N] [--tools N] [--silent-while FILE] [--wait SECONDS]
 
 The rule: its own time must not hide the proxy's, so it concatenates answers as bytes and caches large ones.
 Beside ``--tools`` generated tools (about 1.3 kB each) it has `echo` (``payload``), `blob` (``bytes``: a text
-of that length) and `sleep` (``ms``). While FILE exists it reads everything and answers nothing.
+of that length) and `sleep` (``ms``). While FILE exists it reads everything and answers nothing. It reads
+nothing in its first SECONDS.
 """
 
 import heapq
@@ -173,6 +174,7 @@ def main(argv: list[str]) -> None:
     count = int(options.get("--tools", "0"))
     server = Server(int(options.get("--seed", "0")) * count, count)
     quiet = options.get("--silent-while", "")
+    time.sleep(float(options.get("--wait", "0")))
     pieces: list[bytes] = []
     while data := os.read(0, CHUNK):
         pieces.append(data)
