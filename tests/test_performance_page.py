@@ -1,6 +1,5 @@
 """docs/performance.md and its plots agree with docs/performance.json."""
 
-import json
 import runpy
 import tomllib
 from pathlib import Path
@@ -24,14 +23,14 @@ def by_hand() -> dict[str, Any]:
 
 
 def test_the_page_is_up_to_date(tool: dict[str, Any]) -> None:
-    results = read(json.loads((ROOT / "docs" / "performance.json").read_bytes()))
+    results = read((ROOT / "docs" / "performance.json").read_bytes())
     current = (ROOT / "docs" / "performance.md").read_text("utf-8")
     assert current.count("<!-- measured: ") == current.count("<!-- end of measured -->") == 9
     assert current == tool["page"](results, by_hand()), "run: python tools/performance.py"
 
 
 def test_the_plots_are_up_to_date() -> None:
-    results = read(json.loads((ROOT / "docs" / "performance.json").read_bytes()))
+    results = read((ROOT / "docs" / "performance.json").read_bytes())
     files = (ROOT / "docs" / "pictures" / "performance").glob("*.svg")
     assert {file.stem: file.read_text("utf-8") for file in files} == every_plot(results)
 

@@ -7,7 +7,6 @@ peer is better, and what is to be reached, is written by hand in bench/performan
 and plots.
 """
 
-import json
 import re
 import sys
 import tomllib
@@ -143,7 +142,7 @@ def _judged(
 def main() -> None:
     if sys.argv[1:]:
         DATA.write_bytes(Path(sys.argv[1]).read_bytes())
-    results = read(json.loads(DATA.read_bytes()))
+    results = read(DATA.read_bytes())
     text = page(results, tomllib.loads(BY_HAND.read_text("utf-8")))
     PLOTS.mkdir(parents=True, exist_ok=True)
     drawn = every_plot(results)

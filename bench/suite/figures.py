@@ -4,9 +4,12 @@ The rule: a figure is a quantity of a subject with a number of tools on a number
 round, in seconds, bytes or a count; or a sentence that says why there is none.
 """
 
+import json
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+
+import msgspec
 
 TOOLS, SERVERS = 500, 10
 """Of a quantity that doesn't say otherwise."""
@@ -78,6 +81,11 @@ class Row:
         of = QUANTITIES[self.quantity]
         return f"{of.title}, {self.tools:,} tools" if of.group == "catalog" else of.title
 
+    @property
+    def size(self) -> str:
+        """The numbers of tools and upstreams, in words."""
+        return f"{self.tools:,} tools on {self.servers} upstreams"
+
 
 SECTIONS = {
     "Start": (
@@ -101,12 +109,23 @@ SECTIONS = {
 """The tables, and the rows of each: its columns."""
 ROWS = tuple(row for rows in SECTIONS.values() for row in rows)
 SIZES = (50, 500, 5_000, 50_000, 100_000)
-"""Numbers of tools that growth is measured at, on `SERVERS` upstreams."""
+"""Numbers of tools that growth is measured at."""
 UPSTREAMS = (1, 10, 100, 300)
 SPREAD = 600
 """Numbers of upstreams that growth is measured at, and the tools on all of them together."""
+STEPS = {
+    # mcpzip takes a list of at most 12 MiB from one server: 5,000 of these tools are half of that.
+    "tools": {size: (size, max(SERVERS, size // 5_000)) for size in SIZES},
+    "upstreams": {count: (SPREAD, count) for count in UPSTREAMS},
+}
+"""What grows: each number of it, with the numbers of tools and upstreams that it is measured with."""
 GROWING = ("initialize", "first-search", "searchable", "search", "call", "memory")
 """The quantities whose growth is shown."""
+
+
+def growth_rows(quantity: str, along: str) -> dict[int, Row]:
+    """The row of each number of tools, or of upstreams."""
+    return {number: Row(quantity, *setup) for number, setup in STEPS[along].items()}
 
 
 @dataclass(frozen=True)
@@ -173,30 +192,32 @@ class Results:
         found = {one.subject for one in self.figures if one.quantity == "searchable"}
         return [one for one in self.subjects if one.key in found]
 
-    def as_json(self) -> dict[str, object]:
-        """For a file; `read` is the reverse."""
-        figures = []
-        for one in self.figures:
-            given = asdict(one)
-            given["values"] = [float(f"{value:.6g}") for value in one.values]
-            figures.append({key: value for key, value in given.items() if value not in ("", [], ())})
-        return {
-            "machine": dict(self.machine),
-            "subjects": [asdict(one) for one in self.subjects],
-            "skipped": list(self.skipped),
-            "figures": figures,
-        }
+
+def text(results: Results) -> str:
+    """The JSON text of a file, a line for each figure; `read` is the reverse."""
+    figures = []
+    for one in results.figures:
+        given = asdict(one) | {"values": [float(f"{value:.6g}") for value in one.values]}
+        figures.append(json.dumps({key: value for key, value in given.items() if value not in ("", [])}))
+    head = {
+        "machine": dict(results.machine),
+        "subjects": [asdict(one) for one in results.subjects],
+        "skipped": list(results.skipped),
+    }
+    lines = ",\n  ".join(figures)
+    opening = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
+    return f'{opening},\n "figures": [\n  {lines}\n ]\n}}\n'
 
 
-def read(data: Mapping[str, object]) -> Results:
-    """The results of a file's JSON."""
-
-    def each(key: str) -> Iterable[dict[str, object]]:
-        return data[key]  # type: ignore[return-value]
-
-    figures = [Figure(**{**one, "values": tuple(one.get("values", ()))}) for one in each("figures")]  # type: ignore[arg-type]
-    subjects = [Shown(**one) for one in each("subjects")]  # type: ignore[arg-type]
-    return Results(data["machine"], tuple(subjects), tuple(figures), tuple(data["skipped"]))  # type: ignore[arg-type]
+def read(file: str | bytes) -> Results:
+    """The results of a file's text."""
+    data = msgspec.json.decode(file)
+    return Results(
+        data["machine"],
+        msgspec.convert(data["subjects"], tuple[Shown, ...]),
+        msgspec.convert(data["figures"], tuple[Figure, ...]),
+        tuple(data["skipped"]),
+    )
 
 
 def added(figures: Iterable[Figure]) -> list[Figure]:

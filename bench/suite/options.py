@@ -1,7 +1,6 @@
 """The command line of `python -m bench`."""
 
 import argparse
-import json
 import signal
 import sys
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from bench.subjects import installed, interpreter_of
 from bench.suite import machine
-from bench.suite.figures import GROUPS, Results, added
+from bench.suite.figures import GROUPS, Results, added, text
 from bench.suite.plots import every_plot
 from bench.suite.probes import Probe, probes
 from bench.suite.run import grow, measure
@@ -81,8 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
 def write(results: Results, folder: Path) -> None:
     """Writes `performance.json`, `performance.md` and a plot for each row to ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
-    (folder / "performance.json").write_text(text + "\n", "utf-8")
+    (folder / "performance.json").write_text(text(results), "utf-8")
     (folder / "performance.md").write_text(page(results) + "\n", "utf-8")
     for name, svg in every_plot(results).items():
         (folder / f"{name}.svg").write_text(svg, "utf-8")

@@ -5,7 +5,7 @@ query, and says every value as a number, so that nothing depends on colours alon
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from bench.suite.figures import (
@@ -13,14 +13,14 @@ from bench.suite.figures import (
     QUANTITIES,
     ROWS,
     SERVERS,
-    SIZES,
     SPREAD,
-    UPSTREAMS,
+    STEPS,
     Figure,
     Quantity,
     Results,
     Row,
     Shown,
+    growth_rows,
 )
 
 _WIDTH, _LABELS, _VALUES = 760, 210, 120
@@ -126,32 +126,31 @@ def growth_plots(results: Results) -> dict[str, str]:
     less than three sizes are left out."""
     plots = {}
     for quantity in GROWING:
-        for along, rows in (
-            ("tools", [Row(quantity, size, SERVERS) for size in SIZES]),
-            ("upstreams", [Row(quantity, SPREAD, count) for count in UPSTREAMS]),
-        ):
-            kept = [row for row in rows if results.of(row)]
+        for along in STEPS:
+            rows = growth_rows(quantity, along)
+            keys = [one.key for one in results.growing()]
+            kept = {n: row for n, row in rows.items() if any(one.key in keys for one, _ in results.of(row))}
             if len(kept) >= 3:
                 plots[f"growth-{quantity}-{along}"] = _growth(results, QUANTITIES[quantity], along, kept)
     return plots
 
 
-def _growth(results: Results, of: Quantity, along: str, rows: Sequence[Row]) -> str:
-    series: list[tuple[Shown, list[tuple[int, Figure]]]] = []
-    for shown in results.growing():
+def _growth(results: Results, of: Quantity, along: str, rows: Mapping[int, Row]) -> str:
+    series: list[tuple[int, Shown, list[tuple[int, Figure]]]] = []
+    for colour, shown in enumerate(results.growing()):  # the same in every plot
         found = [
-            (row.tools if along == "tools" else row.servers, one)
-            for row in rows
+            (number, one)
+            for number, row in rows.items()
             if (one := results.get(row, shown.key)) and one.values
         ]
-        if len(found) > 1:
-            series.append((shown, found))
-    series.sort(key=lambda one: one[1][-1][1].median, reverse=not of.more)
-    every = [one.median * of.factor for _, found in series for _, one in found]
-    places = [row.tools if along == "tools" else row.servers for row in rows]
+        if found:
+            series.append((colour, shown, found))
+    series.sort(key=lambda one: one[2][-1][1].median, reverse=not of.more)
+    every = [one.median * of.factor for _, _, found in series for _, one in found]
+    places = list(rows)
     across = Axis(places, 70, _WIDTH - _LABELS - 20, log=True)
     up = Axis(every, _HEIGHT - 56, _TOP, log=True)
-    fixed = f"on {SERVERS} upstreams" if along == "tools" else f"with {SPREAD} tools in all"
+    fixed = f"on {SERVERS} upstreams or more" if along == "tools" else f"with {SPREAD} tools in all"
     title = f"{_plain(of.title)}, by the number of {along}"
     parts = [*_head(title, f"{of.unit}, {fixed}; both scales are logarithmic", _HEIGHT)]
     for tick in up.ticks:
@@ -161,22 +160,22 @@ def _growth(results: Results, of: Quantity, along: str, rows: Sequence[Row]) -> 
             f'<text class="small" x="62" y="{y + 4:.1f}" text-anchor="end">{_number(tick)}</text>',
         ]
     for place in places:
-        parts += _vertical(across.at(place), _TOP, _HEIGHT - 56, f"{place:,}")
-    for number, (shown, found) in enumerate(series):
+        parts += _vertical(across.at(place), _TOP, _HEIGHT - 56, _short(place))
+    for number, (colour, shown, found) in enumerate(series):
         points = [(across.at(place), up.at(one.median * of.factor)) for place, one in found]
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline class="line s{number}" points="{way}"/>')
-        parts += [_mark(number, x, y) for x, y in points]
+        parts.append(f'<polyline class="line s{colour}" points="{way}"/>')
+        parts += [_mark(colour, x, y) for x, y in points]
         x, y = _WIDTH - _LABELS, _TOP + 12 + number * 40
         last_place, last = found[-1]
         said = f"{of.shown(last.median)} {of.unit} at {last_place:,}"
         parts += [
-            f'<line class="line s{number}" x1="{x - 6}" x2="{x + 16}" y1="{y}" y2="{y}"/>',
-            _mark(number, x + 5, y),
+            f'<line class="line s{colour}" x1="{x - 6}" x2="{x + 16}" y1="{y}" y2="{y}"/>',
+            _mark(colour, x + 5, y),
             f'<text x="{x + 24}" y="{y + 4}">{escape(_plain(shown.title))}</text>',
             f'<text class="small" x="{x + 24}" y="{y + 20}">{said}</text>',
         ]
-    return _document(_HEIGHT, parts, len(series))
+    return _document(_HEIGHT, parts, len(results.growing()))
 
 
 def _mark(number: int, x: float, y: float) -> str:
@@ -228,6 +227,10 @@ def _kind(shown: Shown) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"
+
+
+def _short(value: int) -> str:
+    return f"{value // 1000}k" if value >= 1000 else f"{value}"
 
 
 def _plain(text: str) -> str:

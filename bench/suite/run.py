@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.client import RefusedError
-from bench.suite.figures import GROWING, SERVERS, SIZES, SPREAD, UPSTREAMS, Figure
+from bench.suite.figures import GROWING, SERVERS, SPREAD, STEPS, Figure
 from bench.suite.place import Place
 from bench.suite.plan import turns
 from bench.suite.probes import Probe, catalog, prime
@@ -99,9 +99,9 @@ def grow(subjects: Sequence[Subject], python: str, seconds: float, done: Iterabl
     run = Run(python, seconds)
     chosen = [one for one in subjects if one.finds and one.key not in (RUNNING, MCPZIP)]
     found: list[Figure] = []
-    for steps in ([(SPREAD, count) for count in UPSTREAMS], [(size, SERVERS) for size in SIZES]):
+    for along in ("upstreams", "tools"):
         ended: dict[Subject, str] = {}
-        for tools, servers in steps:
+        for tools, servers in STEPS[along].values():
             if (tools, servers) in sizes:
                 continue
             rounds = 2 if tools <= SPREAD and servers <= SERVERS else 1

@@ -1,21 +1,19 @@
 """The figures as Markdown. No I/O."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bench.suite.figures import (
     GROWING,
     QUANTITIES,
     ROWS,
     SECTIONS,
-    SERVERS,
-    SIZES,
-    SPREAD,
-    UPSTREAMS,
+    STEPS,
     Figure,
     Quantity,
     Results,
     Row,
     Shown,
+    growth_rows,
 )
 from bench.suite.subjects import ALONE, MCPZIP
 from bench.tables import table
@@ -47,29 +45,30 @@ def section(results: Results, rows: Sequence[Row]) -> str:
         for one in results.subjects
         if any(_has(results, row, one) for row in kept)
     ]
-    return "\n\n".join([table(head, body), *_notes(_why(results, kept))])
+    return "\n\n".join(
+        [table(head, body), *_notes((subject, why, row.title) for subject, why, row in _why(results, kept))]
+    )
 
 
 def growth_table(results: Results, quantity: str, *, along: str) -> str:
     """A table of ``quantity``, a column a size; "" if there are less than two sizes. along: tools or
     upstreams."""
     of = QUANTITIES[quantity]
-    rows = _along(quantity, along)
-    kept = [row for row in rows if results.of(row)]
+    rows = growth_rows(quantity, along)
+    kept = {number: row for number, row in rows.items() if results.of(row)}
     if len(kept) < 2:
         return ""
-    shown = [one for one in results.growing() if any(_has(results, row, one) for row in kept)]
-    sizes = [f"{row.tools if along == 'tools' else row.servers:,}" for row in kept]
-    body = [[one.title, *(_median(of, results.get(row, one.key)) for row in kept)] for one in shown]
+    shown = [one for one in results.growing() if any(_has(results, row, one) for row in kept.values())]
+    sizes = [f"{number:,}" for number in kept]
+    body = [[one.title, *(_median(of, results.get(row, one.key)) for row in kept.values())] for one in shown]
     return table([f"{of.title} ({of.unit}), by {along}", *sizes], body)
 
 
 def growth_notes(results: Results) -> str:
     """Why sizes are missing."""
-    rows = [
-        row for quantity in GROWING for along in ("tools", "upstreams") for row in _along(quantity, along)
-    ]
-    return "\n\n".join(_notes(_why(results, rows)))
+    rows = [row for along in STEPS for quantity in GROWING for row in growth_rows(quantity, along).values()]
+    missing = ((subject, why, row.size) for subject, why, row in _why(results, rows))
+    return "\n\n".join(_notes(missing))
 
 
 def better(results: Results) -> list[tuple[Row, Shown, Figure, Shown, Figure]]:
@@ -128,12 +127,6 @@ def page(results: Results) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _along(quantity: str, along: str) -> list[Row]:
-    if along == "tools":
-        return [Row(quantity, size, SERVERS) for size in SIZES]
-    return [Row(quantity, SPREAD, count) for count in UPSTREAMS]
-
-
 def _has(results: Results, row: Row, subject: Shown) -> bool:
     figure = results.get(row, subject.key)
     return figure is not None and bool(figure.values)
@@ -143,17 +136,17 @@ def _median(of: Quantity, figure: Figure | None) -> str:
     return of.shown(figure.median) if figure is not None and figure.values else _NONE
 
 
-def _why(results: Results, rows: Sequence[Row]) -> Iterator[tuple[str, str, str]]:
+def _why(results: Results, rows: Sequence[Row]) -> Iterator[tuple[str, str, Row]]:
     """(subject, sentence, row) of what is missing in ``rows``, where anything was measured."""
     for shown in results.subjects:
         for row in rows:
             figure = results.get(row, shown.key)
             if figure is not None and not figure.values and results.of(row):
-                yield shown.title, figure.why, row.title
+                yield shown.title, figure.why, row
 
 
-def _notes(missing: Iterator[tuple[str, str, str]]) -> list[str]:
-    """A list with one line a subject and reason."""
+def _notes(missing: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A list with one line a subject and reason, of what is missing for it."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for subject, why, title in missing:
         grouped.setdefault((subject, why), []).append(title)

@@ -1,10 +1,8 @@
 """The figures of `python -m bench`: statistics, rows, their JSON."""
 
-import json
-
 import pytest
 
-from bench.suite.figures import QUANTITIES, ROWS, Figure, Results, Row, Shown, added, read
+from bench.suite.figures import QUANTITIES, ROWS, Figure, Results, Row, Shown, added, read, text
 from bench.suite.probes import probes
 
 MCPZIP = Shown("mcpzip", "mcpzip", "1", "ours", peer=False)
@@ -74,7 +72,7 @@ def test_results_survive_their_file() -> None:
         Figure("rate", "peer", 30, 3, (), "It ended."),
     )
     before = results(*figures)
-    assert read(json.loads(json.dumps(before.as_json()))) == before
+    assert read(text(before)) == before
 
 
 def test_every_row_is_measured_by_a_probe() -> None:
