@@ -11,14 +11,15 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.client import Client
 from bench.crowd import Crowd
 from bench.daemons import daemon_of
-from bench.latency import MEGABYTE, Subject, plain, wrapped
 from bench.processes import cpu_seconds, resident_bytes
 from bench.subjects import Site, environment, installed, interpreter_of, upstream_argv
 from bench.tables import Samples, Series, spread, table, times
@@ -29,6 +30,38 @@ CPU, DAEMON_CPU = "processor of the process, 100 B", "processor of the daemon, 1
 AGENTS, WINDOW, EACH = 8, 8, 500
 """Agents at once, calls of each in flight, calls of each a round."""
 TOOLS, SERVERS = 500, 5
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A way to the upstream. ``dress``: a tool and its arguments -> the params of `tools/call`."""
+
+    name: str
+    client: Client
+    dress: Callable[[str, dict[str, object]], object]
+
+    def ask(self, tool: str, arguments: dict[str, object]) -> float:
+        """The seconds of one call."""
+        frame = self.client.frame("tools/call", self.dress(tool, arguments))
+        begun = time.perf_counter()
+        self.client.write(frame)
+        line = self.client.line()
+        took = time.perf_counter() - begun
+        if b'"result"' not in line[:60] or b'"isError":true' in line[-200:]:
+            raise SystemExit(f"{self.name}: {line[:300]!r}")
+        return took
+
+    def cpu(self) -> float | None:
+        return cpu_seconds(self.client.pid)
+
+
+def plain(tool: str, arguments: dict[str, object]) -> object:
+    return {"name": tool, "arguments": arguments}
+
+
+def wrapped(tool: str, arguments: dict[str, object]) -> object:
+    return {"name": "execute_tool", "arguments": {"name": f"up0__{tool}", "arguments": arguments}}
 
 
 def measure(command: str, rounds: int) -> Samples:

@@ -53,6 +53,9 @@ QUANTITIES = {
         Quantity("call", "catalog", "a call of 100 B", "ms", _MS),
         Quantity("added", "latency", "added to a call of 100 B", "ms", _MS),
         Quantity("result", "latency", "a call with 1 MB of result", "ms", _MS),
+        Quantity("both", "latency", "a call with 1 MB there and back", "ms", _MS),
+        Quantity("parallel", "latency", "64 calls of 50 ms in flight, all of them", "ms", _MS),
+        Quantity("processor", "latency", "processor time of the proxy for a call of 100 B", "ms", _MS),
         Quantity("rate", "latency", "calls a second, 64 in flight", "calls/s", 1, more=True),
         Quantity("idle", "idle", "processor time of the idle proxy in a second", "ms", _MS),
         Quantity("agents-processes", "agents", "processes of ten agents with eight servers", "processes", 1),
@@ -97,7 +100,9 @@ SECTIONS = {
         Row("first-call", 30, 3),
     ),
     "Search": (Row("searchable"), Row("searchable", 5_000), Row("search"), Row("search", 5_000)),
-    "Calls": (Row("added", 30, 3), Row("result", 30, 3), Row("rate", 30, 3)),
+    "Calls": tuple(
+        Row(quantity, 30, 3) for quantity in ("added", "result", "both", "rate", "parallel", "processor")
+    ),
     "Memory and processes": (
         Row("memory"),
         Row("memory", 5_000),

@@ -50,27 +50,22 @@ class Probe:
         return tuple(quantity for quantity in self.notes if _can(subject, quantity))
 
 
+_CALLS = ("call-direct", "result", "both", "rate", "parallel")
+_PASSED = ("initialize", "first-call", "agents-processes", "agents-memory", *_CALLS)
+_ONLY = {
+    BARE: ("initialize",),
+    SDK: ("initialize", "memory", "idle"),
+    DIRECT: _PASSED,
+    RELAY: (*_PASSED, "memory", "idle", "processor"),
+    RUNNING: ("initialize", "first-search", "first-call", "first-search-slow", "first-search-hung"),
+}
+"""What the subjects can have that can't have everything."""
+
+
 def _can(subject: Subject, quantity: str) -> bool:
-    match subject.key:
-        case "python":
-            return quantity == "initialize"
-        case "sdk":
-            return quantity in ("initialize", "memory", "idle")
-        case "direct" | "relay":
-            alike = ("initialize", "first-call", "call-direct", "result", "rate", "agents-processes")
-            return quantity in (*alike, "agents-memory") or (
-                subject.key == RELAY and quantity in ("memory", "idle")
-            )
-        case "mcpzip-running":
-            return quantity in (
-                "initialize",
-                "first-search",
-                "first-call",
-                "first-search-slow",
-                "first-search-hung",
-            )
-        case _:
-            return subject.finds or not quantity.startswith(("first-search", "search"))
+    if subject.key in _ONLY:
+        return quantity in _ONLY[subject.key]
+    return subject.finds or not quantity.startswith(("first-search", "search"))
 
 
 def probes() -> list[Probe]:
@@ -99,7 +94,7 @@ def probes() -> list[Probe]:
             10,
             primed=True,
         ),
-        Probe("latency", quick, ("call-direct", "result", "rate"), latency, 6, 2),
+        Probe("latency", quick, (*_CALLS, "processor"), latency, 6, 2),
         Probe("idle", Setup(), ("idle",), idle, 2, 6),
         Probe("agents", Setup(80, _OF_EACH), ("agents-processes", "agents-memory"), agents, 2, 5, 60),
     ]
@@ -197,15 +192,29 @@ def latency(place: Place, note: Note) -> None:
         place.echo(client)
         small = place.params("echo", dict(_SMALL))
         _median(200, lambda: client.call(small))
+        before, calls = place.busy(), client.number
         one = _median(400, lambda: client.call(small))
         note("call-direct", one)
+        note("processor", _taken(before, place.busy()) / (client.number - calls))
         large = place.params("blob", {"bytes": MEGABYTE})
         client.call(large)
         note("result", _median(15, lambda: client.call(large)))
+        both = place.params("echo", {"payload": "y" * MEGABYTE})
+        note("both", _median(8, lambda: client.call(both)))
         # So many calls that a subject as slow as one at a time takes `_EACH` seconds.
-        calls = max(_WINDOW, min(2000, int(_EACH / one)))
-        frames = [client.frame("tools/call", small) for _ in range(calls)]
-        note("rate", calls / client.in_flight(frames, _WINDOW))
+        frames = _frames(client, small, max(_WINDOW, min(2000, int(_EACH / one))))
+        note("rate", len(frames) / client.in_flight(frames, _WINDOW))
+        slow = _frames(client, place.params("sleep", {"ms": 50}), _WINDOW)
+        note("parallel", client.in_flight(slow, _WINDOW))
+
+
+def _frames(client: Client, params: object, count: int) -> list[bytes]:
+    return [client.frame("tools/call", params) for _ in range(count)]
+
+
+def _taken(before: dict[int, float], after: dict[int, float]) -> float:
+    """Processor seconds between two looks at all threads."""
+    return sum(seconds - before.get(thread, 0.0) for thread, seconds in after.items())
 
 
 def idle(place: Place, note: Note) -> None:
@@ -217,8 +226,7 @@ def idle(place: Place, note: Note) -> None:
         settle(place.folder)
         before = place.busy()
         time.sleep(_IDLE)
-        after = place.busy()
-        note("idle", sum(taken - before.get(thread, 0.0) for thread, taken in after.items()) / _IDLE)
+        note("idle", _taken(before, place.busy()) / _IDLE)
 
 
 def agents(place: Place, note: Note) -> None:

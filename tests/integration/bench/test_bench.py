@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+SHARED = ("result", "both", "rate", "parallel")
+"""What a call takes without a proxy, too."""
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the benchmarks wait with select on pipes")
 
@@ -24,11 +26,11 @@ def test_two_subjects_are_measured_beside_each_other(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     data = json.loads((tmp_path / "performance.json").read_text("utf-8"))
     measured = {(one["quantity"], one["subject"]) for one in data["figures"] if one.get("values")}
-    both = {(quantity, who) for quantity in ("result", "rate") for who in ("mcpzip-no-daemon", "direct")}
-    assert measured == {("added", "mcpzip-no-daemon"), *both}
+    both = {(quantity, who) for quantity in SHARED for who in ("mcpzip-no-daemon", "direct")}
+    assert measured == {("added", "mcpzip-no-daemon"), ("processor", "mcpzip-no-daemon"), *both}
     assert data["machine"]["mcpzip"]
     assert "calls a second" in done.stdout
-    assert {file.stem for file in tmp_path.glob("*.svg")} == {"added", "result", "rate"}
+    assert {file.stem for file in tmp_path.glob("*.svg")} == {"added", "processor", *SHARED}
 
 
 def test_an_unknown_subject_is_named_with_those_that_there_are() -> None:
