@@ -46,7 +46,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write JSON, Markdown and SVG plots to it")
     parser.add_argument("--mcpzip", metavar="PATH", help="the installed command")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and all that was started
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run(parser, options)
+    except KeyboardInterrupt:  # all that was started has been ended
+        sys.exit("Interrupted.")
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     command = installed(options.mcpzip)
     python = interpreter_of(command)
     subjects, skipped = every(command, python, machine.version_of(command))

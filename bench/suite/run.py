@@ -57,7 +57,8 @@ class Run:
                 (kept / "primed").touch()
                 begun = time.monotonic()
             probe.play(place, lambda quantity, value: self._note(probe, subject, quantity, value))
-        except RefusedError as error:
+        except (RefusedError, OSError, ValueError, SystemExit) as error:
+            # It refused, has ended, said something that isn't JSON, or its daemon stayed.
             self.why[probe, subject] = _sentence(str(error))
         finally:
             if not probe.primed:
