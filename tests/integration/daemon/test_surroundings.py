@@ -110,6 +110,7 @@ def test_environments_that_nobody_has_any_more_are_not_counted(
 ) -> None:
     up = {"env": {"TOKEN": "${TOKEN}"}}
     with daemon_home(tmp_path, monkeypatch, up=up) as home, home.serving(TOKEN="first") as stays:
+        said(stays)  # the handshake was perhaps answered before there was a daemon
         pid = home.pid
         for number in range(10):
             with home.serving(TOKEN=str(number)) as client:
