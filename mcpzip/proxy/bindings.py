@@ -66,7 +66,7 @@ class Bindings:
         Waits only before it decides: the caller can use the binding before anything else happens.
         """
         while True:
-            use = self._sharing.use(client, server)
+            use = self._use(client, server)
             if use.kind != "equal roots":
                 break
             if not self._roots.is_known(client):
@@ -77,14 +77,18 @@ class Bindings:
             else:
                 break
         binding = self._binding(client, use)
+        begins = isinstance(binding, SharedBinding) and not binding.members(server)
         self._move(client, server, binding)
+        if begins and use.kind == "any roots":
+            self._move_all(server)
+            self._pool.outdate(server, None)
         return binding
 
     def for_listing(self, client: Client, server: str) -> ClientBinding | None:
         """The one with which ``client`` uses ``server``, without its using it; None if it would not share it,
         or has to be asked first.
         """
-        use = self._sharing.use(client, server)
+        use = self._use(client, server)
         binding = ClientBinding(client) if self._group(client, use) is None else self._binding(client, use)
         shared = isinstance(binding, SharedBinding) or (use.kind == "usual" and binding.key is None)
         return binding if shared else None
@@ -95,17 +99,27 @@ class Bindings:
             self._leave_outdated(client, server)
 
     async def roots_changed(self, client: Client) -> None:
-        """``client`` says that its roots have changed."""
+        """``client`` says that its roots have changed. Servers are told on the connections that it goes on
+        to share.
+        """
         self._roots.forget(client)
-        used = self._used.get(client, {})
-        servers = [name for name, binding in used.items() if isinstance(binding, RootsBinding)]
-        if servers:
+        before = dict(self._used.get(client, {}))
+        roots = {name: binding.roots for name, binding in before.items() if isinstance(binding, RootsBinding)}
+        if roots:
             await self._roots.ask(client, client.request)
         if client not in self._used:  # it has left meanwhile
             self._roots.forget(client)
             return
-        for server in servers:
-            await self.to(client, server)
+        for server in roots:
+            await self.to(client, server)  # which tells it if the binding has other roots now
+        now = self._used.get(client, {})
+        stay = [(name, binding) for name, binding in before.items() if now.get(name) is binding]
+        tell = (
+            self._pool.notify(name, binding, ROOTS_CHANGED, None)
+            for name, binding in stay
+            if not isinstance(binding, RootsBinding) or binding.roots is roots[name]
+        )
+        await asyncio.gather(*tell)
 
     async def remove_client(self, client: Client) -> None:
         """``client`` is gone, and so are connections of its own."""
@@ -128,8 +142,13 @@ class Bindings:
 
     def asked(self, server: str, method: str, params: bytes | None) -> None:
         """``server`` sent a request that could be for any of several clients."""
-        if not self._sharing.asked(server, method, params):
-            return
+        if self._sharing.asked(server, method, params):
+            self._move_all(server)
+
+    def _move_all(self, server: str) -> None:
+        """What is known of ``server`` has changed: its clients leave the connections that they will not use
+        again.
+        """
         users = [client for client, used in self._used.items() if server in used]
         left = {self._leave_outdated(client, server) for client in users}
         for binding in left:
@@ -137,6 +156,13 @@ class Bindings:
                 self._pool.outdate(server, binding)
 
     # --- deciding ---
+
+    def _use(self, client: Client, server: str) -> Use:
+        use = self._sharing.use(client, server)
+        if use.otherwise is None:
+            return use
+        shared = self._shared.get(_Group(use.capabilities, use.folder, None))
+        return use.otherwise if shared is None or not shared.members(server) else use
 
     def _binding(self, client: Client, use: Use) -> ClientBinding:
         if use.kind == "own":
@@ -153,14 +179,14 @@ class Bindings:
 
     def _group(self, client: Client, use: Use) -> _Group | None:
         """The group of ``client``; None if it shares no connection."""
-        if use.kind == "shared":
+        if use.kind in ("shared", "any roots"):
             return _Group(use.capabilities, use.folder, None)
         roots = self._roots.of(client) if use.kind == "equal roots" else None
         return None if roots is None else _Group(use.capabilities, use.folder, roots.key)
 
     def _new(self, client: Client, use: Use) -> SharedBinding:
         roots = self._roots.of(client)
-        if use.kind == "shared" or roots is None:
+        if use.kind != "equal roots" or roots is None:
             return SharedBinding(use.capabilities, self.asked)
         return RootsBinding(use.capabilities, self.asked, roots, self._recheck)
 
@@ -181,7 +207,7 @@ class Bindings:
         """What ``client`` used for ``server`` so far and doesn't any more; None if that is as it was, or
         can't be said before the client is asked.
         """
-        used, use = self._used[client], self._sharing.use(client, server)
+        used, use = self._used[client], self._use(client, server)
         if use.kind == "equal roots" and isinstance(used[server], RootsBinding):
             return None
         group = self._group(client, use)
@@ -224,7 +250,7 @@ class Bindings:
             if roots is not None and roots.key == binding.roots.key:
                 continue
             alone = binding.is_only_of(client, calling=server)
-            if not (alone and self._rename(client, binding, self._sharing.use(client, server))):
+            if not (alone and self._rename(client, binding, self._use(client, server))):
                 raise JsonRpcError(OTHER_ROOTS)
 
     async def _ask_again(self, client: Client) -> None:

@@ -301,8 +301,8 @@ class Proxy:
         await self._pipeline.set_level(client)
 
     async def notify_servers(self, client: Client, method: str, params: bytes | None) -> None:
-        """Passes a notification of ``client`` on to every server that it has a connection of its own to.
-        Servers that it shares with clients of equal roots are told when these are others now.
+        """Passes a notification of ``client`` on to every server that it has a connection of its own to, and
+        that its roots have changed also to others.
         """
         bindings = self._pipeline.bindings
         if method == ROOTS_CHANGED:

@@ -6,7 +6,8 @@ The rules:
    by clients with equal capabilities as long as it asks none of them anything. The first question makes it a
    server that clients with that capability have to themselves from then on, remembered across starts.
 2. Roots are different: they are the same whoever's call it is. Whether a client has some makes no difference
-   for a server that never asked for roots. One that did is shared by clients with equal roots.
+   for a server that never asked for roots, and is told of some as long as one of its clients has. A server
+   that did ask is shared by clients with equal roots.
 3. A server that is known to keep what a client did (`stateful_servers`) is not shared.
 4. A server that is started with relative paths is shared by clients in the same working folder.
 5. ``share`` in a server's config decides otherwise: ``always``, ``never``, ``per-cwd``.
@@ -37,14 +38,16 @@ class Use(NamedTuple):
     """How a client uses a server.
 
     kind: "own": with connections of its own. "usual": as it would without sharing: on its own if it can be
-    asked anything or set a log level, else with all others. "shared", "equal roots": with other clients of
-    the same kind, ``capabilities`` (what the server is told, JSON text) and ``folder``; in the latter case
-    only with those with equal roots. folder: the working folder of all of them; None where it doesn't matter.
+    asked anything or set a log level, else with all others. Else with other clients of the same kind,
+    ``capabilities`` (what the server is told, JSON text) and ``folder``; "equal roots": only with those that
+    have equal roots. folder: the working folder of all of them; None where it doesn't matter. otherwise: how
+    it uses the server while no other client uses it in this way.
     """
 
-    kind: Literal["own", "usual", "shared", "equal roots"]
+    kind: Literal["own", "usual", "shared", "any roots", "equal roots"]
     capabilities: bytes = b"{}"
     folder: str | None = None
+    otherwise: "Use | None" = None
 
 
 OWN, USUAL = Use("own"), Use("usual")
@@ -98,13 +101,12 @@ class Sharing:
         asked = self._asked_by(server, config)
         if client.log_level is not None or not has.others.isdisjoint(asked):
             return USUAL if folder is None else OWN
-        if ROOTS not in asked:
-            return Use("shared", has.with_any_roots, folder)
-        if has.has_roots:
-            return Use("equal roots", has.with_roots, folder)
-        if not has.can_be_asked and folder is None:
-            return USUAL
-        return Use("shared", has.without_roots, folder)
+        without = USUAL
+        if has.can_be_asked or folder is not None:
+            without = Use("shared", has.without_roots, folder)
+        if ROOTS in asked:
+            return Use("equal roots", has.with_roots, folder) if has.has_roots else without
+        return Use("any roots", has.with_any_roots, folder, None if has.has_roots else without)
 
     def asked(self, server: str, method: str, params: bytes | None) -> bool:
         """``server`` sent a request that could be for any of several clients. Returns whether it is the first

@@ -12,7 +12,7 @@ from mcpzip.transport.connection import GRACE
 from mcpzip.transport.server_state import PoolEntry, ServerState
 
 OUTDATED = 1.0
-"""Seconds a connection stays open that no client will use again: the server may be being listed on it."""
+"""Seconds an outdated connection stays open without use: the server may be being listed on it."""
 
 
 class Expiry:
@@ -43,8 +43,10 @@ class Expiry:
             entry.expiry = asyncio.get_running_loop().call_later(seconds, self._expire, state, entry)
 
     def outdate(self, state: ServerState, owner: Hashable) -> None:
-        """No client uses the connections again that are reserved for ``owner``."""
+        """Hardly any client uses the legacy connections again that are reserved for ``owner``, or None."""
         for entry in [entry for (_, key), entry in state.entries.items() if key == owner]:
+            if owner is None and (entry.connection is None or entry.connection.modern):
+                continue  # one that opens may turn out to be modern
             entry.longest, entry.unused_at = OUTDATED, 0.0
             if entry.expiry is not None:
                 entry.expiry.cancel()

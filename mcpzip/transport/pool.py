@@ -210,12 +210,12 @@ class Pool:
                 if entry.connection is not None:
                     self._closing.begin(entry.connection, GRACE)
 
-    def outdate(self, server: str, bound_client: BoundClient) -> None:
-        """No client uses the connections to ``server`` again that are reserved for ``bound_client``: they are
-        closed as soon as their requests have ended.
+    def outdate(self, server: str, bound_client: BoundClient | None) -> None:
+        """Hardly any client uses the legacy connections to ``server`` again that are reserved for
+        ``bound_client``, or for none: they are closed as soon as their requests have ended.
         """
         if (state := self._states.get(server)) is not None:
-            self._expiry.outdate(state, bound_client.key)
+            self._expiry.outdate(state, None if bound_client is None else bound_client.key)
 
     async def server_info(self, server: str, origin: Origin) -> ServerInfo:
         """The handshake result of ``server``, connecting first if necessary. Raises

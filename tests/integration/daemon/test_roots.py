@@ -54,7 +54,8 @@ async def test_agents_with_and_without_roots_share_a_server_that_does_not_ask(
     home: Home, shop: FakeServer, many_clients: Start
 ) -> None:
     four = await agents(home, many_clients, "a", "b", None, None)
-    await asyncio.gather(*(call(agent, "say") for agent in four))
+    for agent in four:
+        await call(agent, "say")
     assert len(processes(shop, "say")) == 1
     assert not any(agent.messages("roots/list") for agent in four)
 

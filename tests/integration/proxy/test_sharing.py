@@ -25,13 +25,13 @@ async def clients(bridge: Bridge, *capabilities: Json) -> list[Wire]:
 async def test_clients_with_the_same_capabilities_use_one_process(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
         capabilities: Json = {"sampling": {}, "elicitation": {}}
-        able = await clients(bridge, *[capabilities] * 4, {"elicitation": {}, "sampling": {}, "roots": {}})
+        able = await clients(bridge, {"elicitation": {}, "sampling": {}, "roots": {}}, *[capabilities] * 4)
         answers = await asyncio.gather(*(one.call({"plain": at}) for at, one in enumerate(able)))
         assert all("result" in answer for answer in answers)
         assert bridge.starts() == 2  # the one that listed, and theirs
         declared = [greeting["capabilities"] for greeting in bridge.got("initialize")]
         assert declared[1:] == [{**capabilities, "roots": {"listChanged": True}}]
-        plain = await clients(bridge, {}, {"roots": {}}, {"roots": {"listChanged": True}})
+        plain = await clients(bridge, {"roots": {}}, {"roots": {"listChanged": True}}, {})
         await asyncio.gather(*(one.call({}) for one in plain))
         assert bridge.starts() == 3
         other = await clients(bridge, {"elicitation": {}})

@@ -29,15 +29,15 @@ class Pool:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Hashable]] = []
-        self.outdated: list[tuple[str, Hashable]] = []
+        self.outdated: list[tuple[str, Hashable | None]] = []
         self.forgotten: list[Hashable] = []
 
     async def notify(self, server: str, binding: ClientBinding, method: str, params: bytes | None) -> None:
         await asyncio.sleep(0)
         self.told.append((server, binding.key))
 
-    def outdate(self, server: str, binding: ClientBinding) -> None:
-        self.outdated.append((server, binding.key))
+    def outdate(self, server: str, binding: ClientBinding | None) -> None:
+        self.outdated.append((server, None if binding is None else binding.key))
 
     async def forget(self, binding: ClientBinding) -> None:
         self.forgotten.append(binding.key)
@@ -296,14 +296,34 @@ async def test_an_answer_from_before_a_change_is_not_used(stage: Stage) -> None:
 
 async def test_what_nobody_will_use_again_is_outdated(stage: Stage) -> None:
     one, other = await stage.come(Person(HAS, "a")), await stage.come(Person({}, ""))
+    assert (await stage.use(other, "down")).key is None
     shared = await stage.use(one, "down")
+    assert stage.pool.outdated == [("down", None)]  # the connection of clients none of whom has roots
     assert await stage.use(other, "down") is shared
     stage.ask("down", "sampling")
-    assert stage.pool.outdated == []
-    stage.ask("down", "roots")
-    assert stage.pool.outdated == [("down", shared.key)]
-    stage.ask("down", "roots")
     assert len(stage.pool.outdated) == 1
+    stage.ask("down", "roots")
+    assert stage.pool.outdated[1:] == [("down", shared.key)]
+    stage.ask("down", "roots")
+    assert len(stage.pool.outdated) == 2
+
+
+async def test_servers_are_told_of_roots_if_a_client_that_uses_them_has_some(stage: Stage) -> None:
+    able, has = (
+        await stage.come(Person({"sampling": {}}, "")),
+        await stage.come(Person({"sampling": {}, **HAS}, "a")),
+    )
+    alone = await stage.use(able, "down")
+    assert alone.capabilities == b'{"sampling":{}}'
+    shared = await stage.use(has, "down")
+    assert shared.capabilities == b'{"sampling":{},"roots":{"listChanged":true}}'
+    assert stage.pool.outdated == [("down", alone.key), ("down", None)]
+    assert await stage.use(able, "down") is shared
+    await stage.leave(has)
+    assert await stage.use(able, "down") is shared
+    await stage.leave(able)
+    again = await stage.come(Person({"sampling": {}}, ""))
+    assert (await stage.use(again, "down")).capabilities == b'{"sampling":{}}'
 
 
 async def test_a_few_connections_that_nobody_uses_are_kept(stage: Stage) -> None:
