@@ -60,6 +60,28 @@ async def roots(stage: Stage) -> None:
     await _asked_apart(stage, guests, [guest.name for guest in guests])
 
 
+@check("shared.roots-changed", MUST, CONTRACT, needs=("shared", "roots"))
+async def roots_changed(stage: Stage) -> None:
+    """After a client has said that its roots have changed, the new ones are told in its calls, and in no call
+    of another client that had the same roots before."""
+    where = tool("ask", None, ask={"method": LIST_ROOTS})
+    says: list[Says] = [{LIST_ROOTS: [b'{"roots":[{"uri":"file:///for both"}]}']} for _ in range(2)]
+    guests = await several(stage, server(era="legacy", tools=[where]), 2, says=says)
+    for guest in (*guests, *guests):
+        with suppress(NoAnswerError):  # whether it is answered is another check's requirement
+            await guest.call("ask")
+    first, second = guests
+    first.player.client.answers[LIST_ROOTS] = lambda params: b'{"roots":[{"uri":"file:///for anna"}]}'
+    first.player.client.notify("notifications/roots/list_changed")
+    for guest, wanted, other in ((first, "anna", "both"), (second, "both", "anna"), (first, "anna", "both")):
+        reply = await guest.call("ask")
+        expect(
+            f"for {wanted}" in reply.text and f"for {other}" not in reply.text,
+            f"After the roots of {first.name} have changed, the call of {guest.name} is answered with "
+            f"{reply.brief}.",
+        )
+
+
 @check("shared.questions-at-a-time", SHOULD, CONTRACT, needs=("shared", "elicitation"))
 async def questions_at_a_time(stage: Stage) -> None:
     """Calls of several clients in which the server asks at the same time are all answered with their own

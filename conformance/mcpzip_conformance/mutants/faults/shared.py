@@ -211,6 +211,19 @@ class RemembersRoots(Remembers):
     method = LIST_ROOTS
 
 
+class KeepsRoots(Asked):
+    """Tells servers the roots that its client had at first. roots: these, once they were asked for."""
+
+    roots: asyncio.Future[bytes] | None = None
+
+    async def ask(self, method: str, params: bytes | None, about: bytes | None) -> bytes:
+        if method != LIST_ROOTS:
+            return await super().ask(method, params, about)
+        if self.roots is None:
+            self.roots = asyncio.ensure_future(super().ask(method, params, about))
+        return await asyncio.shield(self.roots)
+
+
 class OneQuestion(Asked):
     """Refuses questions while another one is open."""
 
@@ -430,6 +443,9 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "remembers-roots": Fault(
         "has the roots of the first client for all", "shared.roots", Parts(names=RemembersRoots), HTTP
+    ),
+    "keeps-roots": Fault(
+        "asks a client for its roots once for all", "shared.roots-changed", Parts(names=KeepsRoots), HTTP
     ),
     "one-question": Fault(
         "refuses a question while another client is asked",
