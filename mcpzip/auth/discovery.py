@@ -6,7 +6,8 @@ address that only we can reach (`url_policy`).
 """
 
 import asyncio
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -93,12 +94,15 @@ class Discovered:
         return {"resource": self.token_resource} if wanted else {}
 
 
-async def send(request: httpx.Request, server_urls: Collection[str]) -> httpx.Response:
+async def send(
+    request: httpx.Request, server_urls: Collection[str], environment: Mapping[str, str] = os.environ
+) -> httpx.Response:
     """Sends a request to an authorization server; the response is read. Redirects are followed within the
     origin only.
 
-    server_urls: see `url_policy.check_url`. Raises LoginError for a URL on which others can listen, or to
-    which the server may not send us, or an answer too large or too slow, httpx.HTTPError.
+    server_urls: see `url_policy.check_url`. environment: may set an HTTP proxy, as in the functions below.
+    Raises LoginError for a URL on which others can listen, or to which the server may not send us, or an
+    answer too large or too slow, httpx.HTTPError.
     """
     url = str(request.url)
     if not is_confidential(url):
@@ -106,7 +110,7 @@ async def send(request: httpx.Request, server_urls: Collection[str]) -> httpx.Re
             f"{shortened(url)} is not encrypted, and secrets would go there; it has to be https."
         )
     check_url("what it names", url, server_urls)
-    client, check = Client(url), peer_check(url, server_urls)
+    client, check = Client(url, environment=environment), peer_check(url, server_urls)
     try:
         async with asyncio.timeout(TIMEOUT):
             response = await client.send(
@@ -166,7 +170,12 @@ def check_metadata(metadata: ServerMetadata, server_urls: Collection[str], *, pk
 
 
 async def find_resource(
-    server_url: str, metadata_url: str = "", server_urls: Collection[str] = (), *, must_answer: bool = True
+    server_url: str,
+    metadata_url: str = "",
+    server_urls: Collection[str] = (),
+    *,
+    must_answer: bool = True,
+    environment: Mapping[str, str] = os.environ,
 ) -> ProtectedResourceMetadata | None:
     """The metadata of the server as a protected resource (RFC 9728); None if it has none.
 
@@ -177,7 +186,7 @@ async def find_resource(
     server_urls, failed = (server_url, *server_urls), 0
     for url in resource_metadata_urls(server_url, metadata_url):
         check_url("what tells of its sign-in", url, server_urls)
-        answer = await _get(url, server_urls)
+        answer = await _get(url, server_urls, environment)
         if answer.status_code == 429 or answer.status_code >= 500:
             failed = answer.status_code
         found = read(answer.content, ProtectedResourceMetadata) if answer.status_code == 200 else None
@@ -194,7 +203,10 @@ async def find_resource(
 
 
 async def find_server(
-    issuer: str | None, server_url: str, server_urls: Collection[str] = ()
+    issuer: str | None,
+    server_url: str,
+    server_urls: Collection[str] = (),
+    environment: Mapping[str, str] = os.environ,
 ) -> ServerMetadata | None:
     """The metadata of the authorization server (RFC 8414, OpenID Connect Discovery 1.0); None without any.
 
@@ -207,7 +219,7 @@ async def find_server(
         check_url("its authorization server", issuer, server_urls)
     for url in server_metadata_urls(issuer, server_url):
         check_url("what tells of its sign-in", url, server_urls)
-        answer = await _get(url, server_urls)
+        answer = await _get(url, server_urls, environment)
         found = read(answer.content, ServerMetadata) if answer.status_code == 200 else None
         if found is not None:
             if issuer is not None and normalized(found.issuer) != normalized(issuer):
@@ -226,7 +238,6 @@ def other_issuer(metadata: ServerMetadata, expected: str) -> LoginError:
     )
 
 
-async def _get(url: str, server_urls: Collection[str]) -> httpx.Response:
-    return await send(
-        httpx.Request("GET", url, headers={PROTOCOL_VERSION_HEADER: MODERN_VERSION}), server_urls
-    )
+async def _get(url: str, server_urls: Collection[str], environment: Mapping[str, str]) -> httpx.Response:
+    request = httpx.Request("GET", url, headers={PROTOCOL_VERSION_HEADER: MODERN_VERSION})
+    return await send(request, server_urls, environment)

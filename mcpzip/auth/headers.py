@@ -70,9 +70,15 @@ class HeadersCommand(httpx.Auth):
     A request raises LoginError when there are none.
     """
 
-    def __init__(self, server: ServerConfig, *, now: Callable[[], float] = time.time) -> None:
-        """now: Unix s."""
-        self.server, self._now = server, now
+    def __init__(
+        self,
+        server: ServerConfig,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """environment: of the program. now: Unix s."""
+        self.server, self._environment, self._now = server, environment, now
         self._origin = _origin(httpx.URL(server.url))
         self._printed: Printed | None = None
         self._run: asyncio.Task[Printed] | None = None
@@ -113,7 +119,7 @@ class HeadersCommand(httpx.Auth):
     async def _renew(self) -> Printed:
         command = self.server.headers_command
         own = {"MCPZIP_SERVER_NAME": self.server.name, "MCPZIP_SERVER_URL": self.server.url}
-        out = await _output(command, {**os.environ, **own})
+        out = await _output(command, {**self._environment, **own})
         self._printed = read_printed(out, self._now())
         for name, value in self._printed.headers.items():
             register_header(name, value)

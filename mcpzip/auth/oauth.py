@@ -13,7 +13,7 @@ The rules:
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
 import httpx
 from msgspec.structs import replace
@@ -61,10 +61,11 @@ class OAuth(TokenClient, httpx.Auth):
         store: Store,
         *,
         login: Login | None = None,
+        environment: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.time,
     ) -> None:
         """See `TokenClient`."""
-        super().__init__(server, store, login=login, now=now)
+        super().__init__(server, store, login=login, environment=environment, now=now)
         self.failure = None
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._accepted = self._renewed = self._protocol_version = ""
@@ -122,7 +123,7 @@ class OAuth(TokenClient, httpx.Auth):
         grant = await in_thread(lambda: self._store.load(self.server.url), "auth")
         if grant is None and self.config.mcp_remote and not self._client_credentials:
             grant = await in_thread(
-                lambda: mcp_remote.read(self.server.url, self.server.headers, os.environ), "auth"
+                lambda: mcp_remote.read(self.server.url, self.server.headers, self.environment), "auth"
             )
         if grant is not None and not of_this_client(grant, self.config):
             grant = None

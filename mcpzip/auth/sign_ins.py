@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mcpzip.auth.failure import AuthFailure
@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 class SignIns:
     """How each server of ``config`` is signed in to."""
 
-    def __init__(self, config: Config, warn: Callable[[str], None] = lambda warning: None) -> None:
-        """warn: is told what is wrong with the store."""
-        self._config, self._warn = config, warn
+    def __init__(
+        self,
+        config: Config,
+        warn: Callable[[str], None] = lambda warning: None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        """warn: is told what is wrong with the store. environment: see below."""
+        self._config, self._warn, self.environment = config, warn, environment
         self._store: Store | None = None
         self._signers: dict[str, OAuth] = {}
         self._programs: dict[str, HeadersCommand] = {}
@@ -55,7 +60,7 @@ class SignIns:
             with self._lock:
                 program = self._programs.get(server.name)
                 if program is None or not same_connection(program.server, server):
-                    program = self._programs[server.name] = HeadersCommand(server)
+                    program = self._programs[server.name] = HeadersCommand(server, self.environment)
                 return program
         if server.auth is None:
             return None
@@ -66,7 +71,7 @@ class SignIns:
             if signer is None or not same_connection(signer.server, server):  # the config was edited
                 if signer is not None:
                     self._replaced.append(signer)
-                signer = self._signers[server.name] = OAuth(server, self.store)
+                signer = self._signers[server.name] = OAuth(server, self.store, environment=self.environment)
             return signer
 
     def failure(self, server: str) -> AuthFailure | None:

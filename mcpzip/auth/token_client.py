@@ -7,6 +7,7 @@ The rule: nobody, and nothing secret, is sent to an authorization server whose m
 import base64
 import hashlib
 import hmac
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -67,7 +68,7 @@ class Login(Protocol):
 
 class TokenClient:
     """The OAuth client of one server. grant: what is known to be granted. server_urls: see
-    `url_policy.check_url`. now: Unix s.
+    `url_policy.check_url`. environment: in which requests are made; it may set an HTTP proxy. now: Unix s.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class TokenClient:
         store: Store,
         *,
         login: Login | None = None,
+        environment: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.time,
     ) -> None:
         """now: Unix s."""
         self.server, self.config = server, server.auth or AuthConfig()
         self.server_urls = (server.url, *([self.config.issuer] if self.config.issuer else []))
         self.grant: Grant | None = None
+        self.environment = environment
         self.now = now
         self._store, self._login = store, login
         self._client_credentials = self.config.grant == "client_credentials"
@@ -123,9 +126,10 @@ class TokenClient:
         Raises LoginError, httpx.HTTPError.
         """
         url = self.server.url
-        resource = await find_resource(url, metadata_url, self.server_urls)
+        resource = await find_resource(url, metadata_url, self.server_urls, environment=self.environment)
         issuer = None if resource is None else choose_issuer(resource, self.config.issuer)
-        return Discovered(url, resource, issuer, await find_server(issuer, url, self.server_urls))
+        metadata = await find_server(issuer, url, self.server_urls, self.environment)
+        return Discovered(url, resource, issuer, metadata)
 
     def check_server(self, found: Discovered, *, pkce: bool) -> None:
         """Raises LoginError for an authorization server to which nobody, and nothing secret, may be sent.
@@ -158,7 +162,9 @@ class TokenClient:
     async def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> httpx.Response:
         """Sends ``form`` to an endpoint of the authorization server. Raises LoginError, httpx.HTTPError."""
         return await send(
-            httpx.Request("POST", url, data=dict(form), headers=dict(headers)), self.server_urls
+            httpx.Request("POST", url, data=dict(form), headers=dict(headers)),
+            self.server_urls,
+            self.environment,
         )
 
     def _scope(self, challenge: Challenge, found: Discovered) -> str:
@@ -201,7 +207,9 @@ class TokenClient:
         body = registration(self._redirect_uri, scope)
         fallback = endpoint(url, "/register")
         client = read_registration(
-            await send(httpx.Request("POST", where or fallback, json=body), self.server_urls)
+            await send(
+                httpx.Request("POST", where or fallback, json=body), self.server_urls, self.environment
+            )
         )
         check_registered(client)
         bound = metadata is not None and (where or endpoint(metadata.issuer, "/register") == fallback)

@@ -5,7 +5,8 @@ are sent back to the server that set them, up to a limit.
 """
 
 import base64
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -38,13 +39,16 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 class Client:
     """Sends requests to one server."""
 
-    def __init__(self, url: str, auth: httpx.Auth | None = None) -> None:
-        """url: of the server; the environment may set a proxy for it. auth: signs each request; it gets 401
-        and 403 responses with their body, and other responses unread. Raises ValueError for an invalid proxy.
+    def __init__(
+        self, url: str, auth: httpx.Auth | None = None, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        """url: of the server. auth: signs each request; it gets 401 and 403 responses with their body, and
+        other responses unread. environment: may set a proxy for ``url``. Raises ValueError for an invalid
+        proxy.
         """
         self.url = httpx.URL(url)
         self._auth = auth
-        self._connections = Connections(url)
+        self._connections = Connections(url, environment)
         self._cookies = httpx.Cookies()
 
     async def send(

@@ -1,7 +1,8 @@
 """The HTTP connections to one server, as a transport for `httpx`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import httpx
@@ -27,16 +28,19 @@ _Origin = tuple[str, str, int]
 
 
 class Connections(httpx.AsyncBaseTransport):
-    """The connections to the server at ``url``, through the proxy that the environment sets for it.
+    """The connections to the server at ``url``, through the proxy that its environment sets for it.
 
     A request raises HeadTooLongError for a response whose interim responses and head exceed `limits.HEAD`,
     and what httpx's own transport raises.
     """
 
-    def __init__(self, url: str) -> None:
-        """Raises ValueError for an invalid proxy."""
-        proxy = environment_proxy(url)
-        self._proxy = None if proxy is None else Proxy(proxy)
+    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+        """environment: may set a proxy, and the certificates to trust. Raises ValueError for an invalid
+        proxy.
+        """
+        proxy = environment_proxy(url, environment)
+        self._environment = environment
+        self._proxy = None if proxy is None else Proxy(proxy, environment)
         self._busy: dict[Connection, _Origin] = {}
         self._idle: dict[Connection, tuple[_Origin, float]] = {}
         """Origin, and the event loop's time when it became idle; the longest idle first."""
@@ -87,7 +91,7 @@ class Connections(httpx.AsyncBaseTransport):
         else:
             stream = await self._proxy.connect(scheme, host, port, timeout)
         if scheme == "https":
-            await stream.start_tls(tls_context(), host, timeout)
+            await stream.start_tls(tls_context(self._environment), host, timeout)
         return Connection(stream, self._ended)
 
     def _ended(self, connection: Connection) -> None:

@@ -1,6 +1,8 @@
 """Proxies: HTTP and HTTPS (forwarding and CONNECT; RFC 9110, 7.6 and 9.3.6) and SOCKS5 (RFC 1928, 1929)."""
 
 import base64
+import os
+from collections.abc import Mapping
 from ipaddress import ip_address
 
 import httpx
@@ -27,8 +29,11 @@ _REPLIES = {
 class Proxy:
     """One proxy."""
 
-    def __init__(self, url: str) -> None:
-        """url: with user and password, if it wants them. Raises ValueError."""
+    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+        """url: with user and password, if it wants them. environment: may name the certificates to trust.
+        Raises ValueError.
+        """
+        self._environment = environment
         parsed = httpx.Proxy(url)
         self._scheme, self._host = parsed.url.scheme, parsed.url.raw_host.decode("ascii")
         self._port = parsed.url.port or _DEFAULT_PORTS[self._scheme]
@@ -53,7 +58,7 @@ class Proxy:
         stream = await connect(self._host, self._port, timeout)
         try:
             if self._scheme == "https":
-                await stream.start_tls(tls_context(), self._host, timeout)
+                await stream.start_tls(tls_context(self._environment), self._host, timeout)
             if self._scheme in _SOCKS:
                 await self._connect_socks(stream, host, port, timeout)
             elif not self.forwards(scheme):

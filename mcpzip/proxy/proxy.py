@@ -94,7 +94,7 @@ class Proxy:
         self._pool = Pool(
             config.servers.values(),
             idle_timeout=config.idle_timeout,
-            sign_ins=SignIns(config, warn),
+            sign_ins=SignIns(config, warn, environment),
             protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,

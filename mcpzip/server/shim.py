@@ -12,7 +12,6 @@ The rules:
 
 import math
 import os
-import select
 import signal
 import stat
 import time
@@ -23,7 +22,7 @@ from mcpzip.server.daemon.connector import Connector, UnavailableError
 from mcpzip.server.daemon.link import Link, Probe
 from mcpzip.server.session_record import SessionRecord
 from mcpzip.system import local_socket
-from mcpzip.system.readiness import wait
+from mcpzip.system.readiness import INPUT, wait, watched
 from mcpzip.system.startup_io import make_nonblocking, open_if_closed
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
@@ -147,10 +146,10 @@ class Shim:
         link = self._link
         if link is None or self._probe is not None or self._connector.output >= 0:
             return
-        ready = _watched(self._wakeup, 0, link.connection.fileno())
+        ready = watched(self._wakeup, 0, link.connection.fileno())
         while not (link.unsent or link.broken or self._to_client or self._ended) and link.accepted:
             found = ready(max(0.0, self._probe_at - time.monotonic()) * 1e3)
-            if len(found) != 1 or found[0][1] != select.POLLIN or found[0][0] == self._wakeup:
+            if len(found) != 1 or found[0][1] != INPUT or found[0][0] == self._wakeup:
                 return
             if found[0][0] == 0:
                 self._read_client()
@@ -400,14 +399,6 @@ class Shim:
         self._probe = None
         self._probe_until = math.inf
         self._expect(time.monotonic())
-
-
-def _watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
-    """Waits for input: up to so many milliseconds, infinity for ever. Returns descriptors and events."""
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return lambda milliseconds: poll.poll(None if milliseconds == math.inf else milliseconds)
 
 
 def _print_warning(sentence: str) -> None:

@@ -6,17 +6,22 @@ those above 1,023, which a process gets whose parent left many open. `poll` can.
 `server.shim` imports this module at every start, so it imports only small modules of the standard library.
 """
 
+import math
 import select
 import sys
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcpzip.system.local_socket import Connection
 
     Watched = int | Connection
     """A descriptor, or what has one."""
+
+
+INPUT: int = getattr(select, "POLLIN", 1)
+"""The event of a descriptor that can be read."""
 
 
 def wait(
@@ -32,6 +37,19 @@ def wait(
             raise
         return _poll(reads, writes, timeout)
     return readable, writable
+
+
+def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
+    """Waits for input of the same descriptors again and again: a function that does, up to so many
+    milliseconds, infinity for ever. It returns descriptors and events; `INPUT` is data and nothing else.
+    POSIX.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, INPUT)
+    return lambda milliseconds: poll.poll(None if milliseconds == math.inf else milliseconds)
 
 
 def _poll(

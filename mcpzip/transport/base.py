@@ -77,6 +77,10 @@ class Signing(Protocol):
     def auth(self) -> "httpx.Auth | None":
         """The HTTP client's authentication; None sends requests unsigned."""
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment in which requests are made; it may set an HTTP proxy."""
+
     def refused(self, status: int) -> "ChannelClosedError | None":
         """The sign-in problem behind a refusal with this HTTP status; None when it is no sign-in problem."""
 

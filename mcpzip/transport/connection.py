@@ -380,7 +380,7 @@ class Connection:
     async def _open(self) -> AbstractAsyncContextManager[Channel]:
         server, incoming = self.server, _IncomingHandler(self)
         if server.transport != "stdio":
-            return await opened(server, self._sign_ins, incoming)
+            return await opened(server, self._sign_ins, incoming, self._env)
         return open_stdio(
             [server.command or "", *server.args],
             server_environment(self._env, server.env, server.inherit_env, server.withheld_env),

@@ -61,7 +61,7 @@ class HttpChannel(ABC):
     def __init__(self, url: str, headers: Mapping[str, str], signing: Signing, incoming: Incoming) -> None:
         """Raises ValueError for an invalid proxy in the environment."""
         self.dialect: Dialect | None = None
-        self._client = Client(url, signing.auth)
+        self._client = Client(url, signing.auth, signing.environment)
         self._signing = signing
         self._rpc = JsonRpcConnection(incoming, self._post_message, full=lambda: self._full)
         self._tasks: set[asyncio.Task[None]] = set()

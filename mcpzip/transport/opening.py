@@ -20,19 +20,23 @@ _IMPORTING = threading.Lock()
 
 
 async def opened(
-    server: ServerConfig, sign_ins: SignIns | None, incoming: Incoming
+    server: ServerConfig, sign_ins: SignIns | None, incoming: Incoming, environment: Mapping[str, str]
 ) -> AbstractAsyncContextManager[Channel]:
-    """The channel to ``server``, as a context. sign_ins: sign its requests."""
-    opener, signing = await in_thread(lambda: _prepared(server, sign_ins), "open-http")
+    """The channel to ``server``, as a context. sign_ins: sign its requests. environment: in which requests
+    are made without ``sign_ins``, which have their own.
+    """
+    opener, signing = await in_thread(lambda: _prepared(server, sign_ins, environment), "open-http")
     return opener(server.url, server.headers, signing, incoming)
 
 
-def _prepared(server: ServerConfig, sign_ins: SignIns | None) -> tuple[_HttpOpener, Signing]:
+def _prepared(
+    server: ServerConfig, sign_ins: SignIns | None, environment: Mapping[str, str]
+) -> tuple[_HttpOpener, Signing]:
     with _IMPORTING:
         from mcpzip.system.network import tls_context
         from mcpzip.transport.http import open_http
         from mcpzip.transport.sse import open_sse
 
-        tls_context()
-        signing = Unsigned() if sign_ins is None else ServerSigning(server, sign_ins)
+        signing = Unsigned(environment) if sign_ins is None else ServerSigning(server, sign_ins)
+        tls_context(signing.environment)
     return (open_http if server.transport == "http" else open_sse), signing

@@ -1,5 +1,7 @@
 """Signing the requests of a connection over HTTP."""
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mcpzip.auth.failure import REFUSALS
@@ -16,6 +18,10 @@ class Unsigned:
 
     auth = None
 
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        """environment: in which requests are made."""
+        self.environment = environment
+
     def refused(self, status: int) -> None:
         """Never a sign-in problem."""
 
@@ -27,6 +33,7 @@ class ServerSigning:
         """Raises McpzipError."""
         self._server, self._sign_ins = server, sign_ins
         self._auth = sign_ins.of(server)
+        self.environment = sign_ins.environment
 
     @property
     def auth(self) -> "httpx.Auth | None":

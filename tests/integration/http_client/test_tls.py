@@ -55,7 +55,8 @@ async def secure_site(handler: Handler, certificate: Path) -> AsyncIterator[Site
 @pytest.fixture
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That certificate is one that we trust."""
-    monkeypatch.setattr(module, "tls_context", lambda: ssl.create_default_context(cafile=str(certificate)))
+    context = ssl.create_default_context(cafile=str(certificate))
+    monkeypatch.setattr(module, "tls_context", lambda environment: context)
 
 
 async def test_much_comes_and_goes_over_tls(certificate: Path, trusted: None) -> None:
@@ -173,3 +174,25 @@ def test_a_start_imports_no_tls_and_has_it_once_it_is_needed(certificate: Path) 
         [sys.executable, "-c", LEAN, str(certificate)], capture_output=True, text=True, timeout=60
     )
     assert (done.stdout.split(), done.returncode) == (["hello", "True"], 0), done.stderr
+
+
+async def test_each_environment_trusts_its_own_certificates(certificate: Path, tmp_path: Path) -> None:
+    """All of a daemon's agents had the certificates of the one that had started it."""
+    (tmp_path / "empty.pem").write_text("")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+
+    async with secure_site(answer, certificate) as server:
+        url = server.url.replace("http", "https", 1)
+        for file, trusts in ((certificate, True), (tmp_path / "empty.pem", False), (certificate, True)):
+            connections = module.Connections(url, {"SSL_CERT_FILE": str(file)})
+            try:
+                if trusts:
+                    assert (await connections.handle_async_request(request(url))).status_code == 200
+                else:
+                    with pytest.raises(httpx.ConnectError):
+                        await connections.handle_async_request(request(url))
+            finally:
+                await connections.aclose()
