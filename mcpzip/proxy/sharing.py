@@ -9,7 +9,9 @@ The rules:
    for a server that never asked for roots, and is told of some as long as one of its clients has. A server
    that did ask is shared by clients with equal roots.
 3. A server that is known to keep what a client did (`stateful_servers`) is not shared.
-4. A server that is started with relative paths is shared by clients in the same working folder.
+4. A server that is started with relative paths is shared by clients in the same working folder. A word that
+   may be one is one for those in a folder that has a file or folder of this name when the first of them uses
+   the server; that is looked up once.
 5. ``share`` in a server's config decides otherwise: ``always``, ``never``, ``per-cwd``.
 """
 
@@ -25,7 +27,7 @@ from mcpzip.model import limits
 from mcpzip.proxy.client_capabilities import ROOTS, declared, required_capability
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client
-from mcpzip.proxy.stateful_servers import has_relative_path, is_stateful
+from mcpzip.proxy.stateful_servers import has_relative_path, is_stateful, possible_names
 from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state_files import read_state, write_state
@@ -52,6 +54,8 @@ class Use(NamedTuple):
 
 OWN, USUAL = Use("own"), Use("usual")
 
+FOLDERS = 1_000
+"""Working folders of which is remembered what they have."""
 _ENDING = ".sharing.json"
 
 
@@ -67,11 +71,25 @@ class _File(Head):
 
 
 class _Traits(msgspec.Struct, frozen=True):
-    """What the words of ``config`` say, which every call needs and which takes long to find out."""
+    """What the words of ``config`` say, which every call needs and which takes long to find out.
+
+    possible_names: of files and folders in the working folder. in_folder: whether there are any, by folder.
+    """
 
     config: ServerConfig
     keeps_state: bool
     depends_on_folder: bool
+    possible_names: tuple[str, ...]
+    in_folder: dict[str, bool]
+
+    def depends_on(self, folder: str) -> bool:
+        """Whether the server is another one in ``folder``."""
+        found = self.in_folder.get(folder)
+        if found is None:
+            found = any(os.path.lexists(os.path.join(folder, name)) for name in self.possible_names)
+            if len(self.in_folder) < FOLDERS:
+                self.in_folder[folder] = found
+        return found
 
 
 class Sharing:
@@ -96,8 +114,9 @@ class Sharing:
         has = declared(client.capabilities)
         if config.share == "always":
             return Use("shared", client.capabilities) if has.can_be_asked else USUAL
-        by_folder = config.share == "per-cwd" or traits.depends_on_folder
-        folder = client.folder if by_folder else None
+        folder, by_folder = client.folder, config.share == "per-cwd" or traits.depends_on_folder
+        if folder is not None and not (by_folder or (traits.possible_names and traits.depends_on(folder))):
+            folder = None
         asked = self._asked_by(server, config)
         if client.log_level is not None or not has.others.isdisjoint(asked):
             return USUAL if folder is None else OWN
@@ -131,7 +150,7 @@ class Sharing:
     def _traits_of(self, server: str, config: ServerConfig) -> "_Traits":
         found = self._traits.get(server)
         if found is None or found.config is not config:
-            found = self._traits[server] = _Traits(config, _keeps_state(config), _depends_on_folder(config))
+            found = self._traits[server] = _traits_of(config)
         return found
 
     def _asked_by(self, server: str, config: ServerConfig) -> Collection[str]:
@@ -166,11 +185,12 @@ class Sharing:
             pass  # the next process learns it again
 
 
-def _depends_on_folder(config: ServerConfig) -> bool:
-    return (
-        config.transport == "stdio" and config.cwd is None and has_relative_path(config.command, config.args)
-    )
-
-
-def _keeps_state(config: ServerConfig) -> bool:
-    return config.transport == "stdio" and is_stateful(config.command, config.args)
+def _traits_of(config: ServerConfig) -> _Traits:
+    if config.transport != "stdio":
+        return _Traits(config, False, False, (), {})
+    keeps_state = is_stateful(config.command, config.args)
+    if config.cwd is not None:
+        return _Traits(config, keeps_state, False, (), {})
+    depends_on_folder = has_relative_path(config.command, config.args, config.env.values())
+    names = possible_names(config.command, config.args)
+    return _Traits(config, keeps_state, depends_on_folder, names, {})

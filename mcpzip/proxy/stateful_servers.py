@@ -8,6 +8,7 @@ thought or one project. All others are shared until they ask a client something.
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from mcpzip.model.lazy_pattern import lazy_pattern
 
@@ -81,14 +82,46 @@ _OF_A_PROJECT = {
 """Programs that, with one of these words first, run what the project in the working folder says."""
 
 
-def has_relative_path(command: str, args: Iterable[str]) -> bool:
+_WORKING_FOLDER = lazy_pattern(r"\$PWD\b|\$\{PWD\b|\$\(pwd\)|`pwd`|%CD%", re.IGNORECASE)
+_NOT_RELATIVE = lazy_pattern(r"[\\/~$%-]|[A-Za-z]:|.*(?:://|[\0\n])", re.DOTALL)
+_NAMES = 50
+"""Words of a server that are looked up in a folder."""
+
+
+def has_relative_path(command: str, args: Iterable[str], values: Iterable[str] = ()) -> bool:
     """Whether one of these words names a file or folder relative to the working folder, as far as its form
-    says so (``.``, ``../data``, ``--root=.``, ``build/index.js``, ``.:/work``), or they run a script of the
-    project there (``npm run mcp``).
+    says so (``.``, ``../data``, ``--root=.``, ``build/index.js``, ``.:/work``, ``$PWD/data``), or they run a
+    script of the project there (``npm run mcp``). values: of the server's ``env``.
     """
-    words = list(args)
+    words, values = list(args), list(values)
+    if any(_WORKING_FOLDER.search(word[:1000]) is not None for word in (command, *words, *values)):
+        return True
+    if any(value[:1000].startswith(("./", "../", ".\\", "..\\")) or value in (".", "..") for value in values):
+        return True
     if re.match(r"(?![\\/~]|[A-Za-z]:)[^\\/]+[\\/]", command):
         return True
     if words and words[0] in _OF_A_PROJECT.get(re.split(r"[\\/]", command)[-1], ()):
         return True
     return any(_RELATIVE.fullmatch(word[:1000]) is not None for word in words)
+
+
+def possible_names(command: str, args: Iterable[str]) -> tuple[str, ...]:
+    """The words that name a file or folder of the working folder if it has one of that name, although their
+    form doesn't say so (``server-filesystem src``), and the files of a module that Python would find there
+    (``python -m server``).
+    """
+    names, words = list[str](), list(args)
+    is_python = re.match(r"(?:python|pypy|py)[\d.]*(?:\.exe)?$", re.split(r"[\\/]", command)[-1]) is not None
+    for before, word in pairwise(["", *words]):
+        if word.startswith("-") and "=" in word:
+            word = word.partition("=")[2]
+        if is_python and word.startswith("-m") and len(word) > 2:
+            before, word = "-m", word[2:]
+        if not word or len(word) > 255 or _NOT_RELATIVE.match(word):
+            continue
+        if is_python and before == "-m":
+            package = word.partition(".")[0]
+            names += [package, f"{package}.py"]
+        else:
+            names.append(word)
+    return tuple(dict.fromkeys(names))[:_NAMES]

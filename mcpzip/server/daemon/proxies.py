@@ -1,24 +1,22 @@
 """The proxies of a daemon: one for each environment in which the config means something else.
 
-The rule: clients share a proxy, and so the processes of servers, if every variable that the config refers to
-has the same value for them. The rest of a server's environment is that of the client that came first.
+The rule: clients share a proxy, and so the processes of servers, if the config means the same to them
+(`meaning`). The rest of a server's environment is that of the client that came first.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from functools import lru_cache, partial
-from shutil import which
+from functools import partial
 
-from mcpzip.config import Config
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import handshake_cache
 from mcpzip.server.config_watcher import ConfigWatcher
+from mcpzip.server.daemon.meaning import mean_the_same
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import warn
 from mcpzip.server.stdio import Prepared, prepare, write_handshake_cache
-from mcpzip.system.environment import environment_key
 from mcpzip.system.threads import in_thread
 
 ENVIRONMENTS = 8
@@ -83,7 +81,7 @@ class SharedProxy:
 
     def fits(self, environment: Mapping[str, str]) -> bool:
         """Whether the config means the same in ``environment``, and its commands are the same programs."""
-        return _mean_the_same(self.proxy.config, environment, self.environment)
+        return mean_the_same(self.proxy.config, environment, self.environment)
 
     def _edited(self, data: bytes) -> None:
         config = self.prepared.config
@@ -160,7 +158,7 @@ class SharedProxies:
 
     async def _make(self, environment: Mapping[str, str], folder: str | None) -> SharedProxy | None:
         prepared = self._first
-        if prepared is not None and _mean_the_same(prepared.config, environment, self._environment):
+        if prepared is not None and mean_the_same(prepared.config, environment, self._environment):
             self._first = None
         else:
             if len(self._proxies) >= ENVIRONMENTS and not await self._close_one_unused():
@@ -171,25 +169,3 @@ class SharedProxies:
         self._proxies.append(made)
         await made.start()
         return made
-
-
-def _mean_the_same(config: Config, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    globs = frozenset(glob for server in config.servers.values() for glob in server.inherit_env)
-    keys = (environment_key(each, config.variables, globs) for each in (one, other))
-    if next(keys) != next(keys):
-        return False
-    paths = one.get("PATH", ""), other.get("PATH", "")
-    if paths[0] == paths[1]:
-        return True
-    commands = frozenset(
-        server.command
-        for server in config.servers.values()
-        if server.transport == "stdio" and not server.disabled and "PATH" not in server.env
-    )
-    return _programs(commands, paths[0]) == _programs(commands, paths[1])
-
-
-@lru_cache(maxsize=64)
-def _programs(commands: frozenset[str], path: str) -> dict[str, str | None]:
-    """The program that each of ``commands`` is with this ``PATH``; None for one that is not found."""
-    return {command: which(command, path=path) for command in commands}

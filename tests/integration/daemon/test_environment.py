@@ -3,14 +3,14 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from helpers.daemons import daemon_home
+from helpers.daemons import daemon_home, said
 
 PRINT = "import json, os; print(json.dumps({'X-Of': os.environ.get('OF', 'nobody')}))"
 
@@ -99,3 +99,39 @@ def test_requests_take_the_proxy_of_the_agent(tmp_path: Path, monkeypatch: pytes
             assert home.pid is not None
         for way in (one_way, other_way):
             assert ("http://mcp.example/mcp", None) in way.asked
+
+
+def test_agents_share_a_python_server_only_in_the_same_virtual_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server ran in that of the agent that had come first."""
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    with (
+        daemon_home(tmp_path, monkeypatch) as home,
+        home.serving(VIRTUAL_ENV="/a", JAVA_HOME="/java") as one,
+        home.serving(VIRTUAL_ENV="/b") as other,
+        home.serving(VIRTUAL_ENV="/a") as same,
+        home.serving() as without,
+    ):
+        pids = [said(agent)["pid"] for agent in (one, other, same, without)]
+        assert pids[0] == pids[2]
+        assert len(set(pids)) == 3
+        assert home.pid is not None
+
+
+def test_a_word_that_names_a_folder_of_the_agent_is_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("a", "b", "c", "d")]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:2]:
+        (folder / "src").mkdir()
+    with daemon_home(tmp_path, monkeypatch) as home:
+        home.config.write_text(home.config.read_text().replace('server.log"', 'server.log", "src"'))
+        with ExitStack() as stack:
+            agents = [stack.enter_context(home.serving(cwd=folder)) for folder in folders]
+            found = [said(agent) for agent in agents]
+        assert [each["folder"] for each in found[:2]] == [str(folder) for folder in folders[:2]]
+        assert len({each["pid"] for each in found}) == 3
+        assert found[2]["pid"] == found[3]["pid"]

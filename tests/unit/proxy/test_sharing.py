@@ -108,3 +108,26 @@ def test_capabilities_that_cannot_be_read_are_none(text: bytes) -> None:
     has = declared(text)
     assert (has.can_be_asked, has.has_roots, has.announces_roots) == (False, False, False)
     assert has.without_roots == b"{}"
+
+
+def test_a_word_is_a_path_for_those_whose_folder_has_it(tmp_path: Path) -> None:
+    known = sharing(config_of(tmp_path, args=["serve", "data"]), set())
+    folders = [tmp_path / name for name in ("a", "b", "c")]
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "data").mkdir()
+    (folders[1] / "data").write_text("")
+
+    def folder_of(folder: Path | None, name: str = "up") -> str | None:
+        return known.use(client({}, folder=None if folder is None else str(folder)), name).folder
+
+    assert [folder_of(folder) for folder in folders] == [str(folders[0]), str(folders[1]), None]
+    (folders[2] / "data").mkdir()  # too late: the process it uses serves others too
+    assert folder_of(folders[2]) is None
+    assert folder_of(None) is None
+
+
+def test_a_server_with_a_folder_of_its_own_looks_nothing_up(tmp_path: Path) -> None:
+    known = sharing(config_of(tmp_path, args=["data"], cwd=str(tmp_path)), set())
+    (tmp_path / "data").mkdir()
+    assert known.use(client({}, folder=str(tmp_path)), "up").folder is None

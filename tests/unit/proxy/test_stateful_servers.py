@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpzip.proxy.stateful_servers import STATEFUL, has_relative_path, is_stateful
+from mcpzip.proxy.stateful_servers import STATEFUL, has_relative_path, is_stateful, possible_names
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,8 @@ def test_every_name_is_one_that_is_found() -> None:
         "cargo run --bin server",
         "go run ./cmd/server",
         "dotnet run --project src/Server.csproj",
+        "sh -c cd\t$PWD&&server",
+        "server --root=${PWD}/data",
     ],
 )
 def test_these_depend_on_the_folder(line: str) -> None:
@@ -82,3 +84,42 @@ def test_these_depend_on_the_folder(line: str) -> None:
 def test_these_run_anywhere(line: str) -> None:
     command, *args = line.split()
     assert not has_relative_path(command, args)
+
+
+@pytest.mark.parametrize(
+    ("value", "depends"),
+    [
+        ("$PWD/data", True),
+        ("${PWD}", True),
+        ("$(pwd)", True),
+        ("./data", True),
+        ("..", True),
+        ("$PWDX", False),
+        ("/data", False),
+        ("a.b/c", False),
+        ("secret", False),
+    ],
+)
+def test_a_value_of_its_environment_may_depend_on_the_folder(value: str, depends: bool) -> None:
+    assert has_relative_path("server", [], [value]) == depends
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("npx -y server-filesystem src /abs ~/x", ["server-filesystem", "src"]),
+        ("server --root=src --url https://x.example/src -v", ["src"]),
+        ("python -m local.part --port 8", ["local", "local.py", "8"]),
+        ("/usr/bin/python3.12 -mlocal", ["local", "local.py"]),
+        ("uvx -m local", ["local"]),
+        (f"server {'x' * 300}", []),
+        (r"server C:\data D:x $HOME/x %APPDATA%", []),
+    ],
+)
+def test_words_that_may_name_something_in_the_folder(line: str, names: list[str]) -> None:
+    command, *args = line.split()
+    assert list(possible_names(command, args)) == names
+
+
+def test_no_more_words_than_a_few_are_looked_up() -> None:
+    assert len(possible_names("server", map(str, range(1000)))) == 50
