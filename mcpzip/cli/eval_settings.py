@@ -16,7 +16,8 @@ from mcpzip.proxy.local_search import new_searcher
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
-from mcpzip.proxy.tool_usage import UsageStore, usage_path
+from mcpzip.proxy.tool_usage import usage_path
+from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.search import Filters, Searcher
 from mcpzip.search.evaluation.metrics import DEPTH, Outcome, outcome
 from mcpzip.search.evaluation.requests import Request

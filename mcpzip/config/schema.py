@@ -30,6 +30,8 @@ Transport = Literal["stdio", "http", "sse"]
 Share = Literal["auto", "always", "never", "per-cwd"]
 Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
+EMBEDDERS: tuple[Provider, ...] = ("onnx", "ollama", "openai")
+"""Those that are not part of mcpzip itself."""
 AuthGrant = Literal["authorization_code", "client_credentials"]
 AuthStore = Literal["file", "keyring"]
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
@@ -250,6 +252,11 @@ class Config(msgspec.Struct, frozen=True):
     project_servers: frozenset[str] = frozenset()
     variables: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_remote_tiers(self) -> bool:
+        """Whether a search asks a service, or a model that an extra brings."""
+        return self.search.semantic.provider in EMBEDDERS or bool(self.gemini_api_key and self.search.model)
 
     @property
     def state_path(self) -> str:

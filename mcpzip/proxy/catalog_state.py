@@ -54,9 +54,11 @@ class CatalogState:
         catalog: Catalog,
         warn: Callable[[str], None],
         changed: Callable[[Iterable[str]], None],
+        searcher: "Searcher | None" = None,
     ) -> None:
         """catalog: as the snapshot had it. warn: is told, once each, what is wrong with keeping it. changed:
-        is told which of TOOLS, PROMPTS and RESOURCES clients are to list anew.
+        is told which of TOOLS, PROMPTS and RESOURCES clients are to list anew. searcher: with the visible
+        part of ``catalog``, if that is indexed already.
         """
         self._config, self._warn, self._changed = config, warn, changed
         self._warned: set[str] = set()
@@ -64,9 +66,9 @@ class CatalogState:
         self._view = View(config.servers)
         self.visible = self._view.of(self.catalog)
         self.exposure = Exposure(config, self.visible)
-        self._searcher: Searcher | None = None
+        self._searcher = searcher
         self._stopping = threading.Event()
-        self._indexed: Catalog | None = None
+        self._indexed: Catalog | None = None if searcher is None else self.visible
         self._indexing: asyncio.Task[None] | None = None
         self._index_save = DelayedSave(lambda: in_thread(self._save_index, "keep"), "keep")
         self._snapshot_save = DelayedSave(self._write, "save")

@@ -79,16 +79,17 @@ class Proxy:
         catalog: Catalog,
         warn: Callable[[str], None] = lambda warning: None,
         environment: Mapping[str, str] = os.environ,
+        searcher: "Searcher | None" = None,
     ) -> None:
         """catalog: from the snapshot. warn: called once for each problem with the files in the state
-        folder. environment: of which servers inherit a part.
+        folder. environment: of which servers inherit a part. searcher: see `CatalogState`.
         """
         self._configured, config = config, with_reasons(config, catalog)
         self.config_notes = config.notes
         self.statistics = Statistics()
         self.notifier = Notifier()
         self._current = current = CurrentConfig(config)
-        self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed)
+        self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed, searcher)
         self._tool_search = ToolSearch.of(config, warn)
         records = self._catalog_state.catalog.servers
         self._pool = Pool(

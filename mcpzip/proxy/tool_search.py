@@ -12,7 +12,8 @@ from mcpzip.catalog import Catalog
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
 from mcpzip.proxy.search_request import SearchRequest
-from mcpzip.proxy.tool_usage import UsageStore, usage_path
+from mcpzip.proxy.tool_usage import usage_path
+from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.proxy.workers import run_in_worker
 from mcpzip.search.remote import remote_tiers
 from mcpzip.search.signals import Signals

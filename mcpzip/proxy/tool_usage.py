@@ -18,18 +18,15 @@ version is
 
 import math
 import os
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from mcpzip.config import snapshot_path
 from mcpzip.model import limits
 from mcpzip.model.lazy_pattern import lazy_pattern
-from mcpzip.system.delayed_save import DelayedSave
 from mcpzip.system.formats import Format, Head, UnusableError
 from mcpzip.system.state_files import read_state, write_state
-from mcpzip.system.threads import in_thread
 from mcpzip.wire import NotAnObject, split_object
 
 FORMAT = Format("mcpzip-usage", 1, "a record of use")
@@ -37,11 +34,7 @@ HALF_LIFE = 14 * 86_400.0
 """Seconds."""
 MAX_TOOLS = 2_000
 """Tools in the file; those with the lowest counts are dropped."""
-SAVE_AFTER = 3.0
-"""Seconds from a call until it is saved."""
 
-_ONE_TIME = 60.0
-"""Seconds within which calls count as of one time: to decay each would take longer than all else about it."""
 _MIN_COUNT = 0.05
 """A lower count is dropped: that of a single call after two months."""
 _LARGE, _END = 65_536, 2_048
@@ -168,82 +161,3 @@ def forget(path: str, names: Collection[str] | None, now: float) -> tuple[str, .
 
 def _is_sound(use: UseCount) -> bool:
     return 0 < use.calls < 1e9 and abs(use.at) < 1e12
-
-
-class UsageStore:
-    """The counts of this process and of others that share the file at ``path``. Everything runs on one event
-    loop.
-
-    clock: Unix seconds. warn: called with a problem of the file, once.
-    """
-
-    def __init__(
-        self, path: str, warn: Callable[[str], None], clock: Callable[[], float] = time.time
-    ) -> None:
-        self._path, self._warn, self._clock = path, warn, clock
-        self._saved: UseCounts | None = None  # the file when it was last read or written
-        self._earlier: dict[str, UseCount] = {}  # since then
-        self._calls: dict[str, int] = {}  # the newest of these, by tool
-        self._called_at = -math.inf  # the first of the newest
-        self._being_saved: dict[str, UseCount] = {}
-        self._saving = DelayedSave(self._save, "keep usage")
-        self._broken = False
-        self.revision = 0
-        """Changes whenever the counts change by more than decay."""
-
-    def record(self, name: str) -> None:
-        """Counts a successful call of the tool called ``name``."""
-        if self._broken:
-            return
-        if (now := self._clock()) - self._called_at > _ONE_TIME:
-            self._earlier, self._calls, self._called_at = self._unsaved(), {}, now
-        self._calls[name] = self._calls.get(name, 0) + 1
-        self.revision += 1
-        self._saving.want(SAVE_AFTER)
-
-    def counts(self) -> dict[str, float]:
-        """The counts of all tools now; see the function `counts`."""
-        if self._saved is None:
-            self._saved = self._load()
-        uses = added(added(self._saved, self._being_saved), self._unsaved())
-        return counts(uses, self._clock())
-
-    def _unsaved(self) -> dict[str, UseCount]:
-        newest = {name: UseCount(float(calls), self._called_at) for name, calls in self._calls.items()}
-        return added(self._earlier, newest)
-
-    async def close(self) -> None:
-        """Saves what is unsaved."""
-        await self._saving.flush()
-
-    def _load(self) -> UseCounts:
-        try:
-            uses, warnings = load(self._path)
-        except UnusableUsageFileError as error:
-            self._give_up(error)
-            return {}
-        for warning in warnings:
-            self._warn(warning)
-        return uses
-
-    def _give_up(self, error: Exception) -> None:
-        if not self._broken:
-            self._broken = True
-            self._warn(f"Uses of tools are not counted: {error}.")
-
-    async def _save(self) -> None:
-        unsaved, now = self._unsaved(), self._clock()
-        self._being_saved, self._earlier, self._calls = unsaved, {}, {}
-        if self._saved is None:
-            self._saved = self._load()
-        try:
-            if not self._broken:
-                self._saved = await in_thread(lambda: self._add(unsaved, now), "keep usage")
-        except (OSError, UnusableUsageFileError) as error:
-            self._give_up(error)
-        self._being_saved = {}
-        self.revision += 1
-
-    def _add(self, unsaved: UseCounts, now: float) -> UseCounts:
-        kept, _ = load(self._path)
-        return save(self._path, added(kept, unsaved), now)

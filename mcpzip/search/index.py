@@ -10,10 +10,12 @@ names until the limit is exceeded; that tool and those after it are indexed by t
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from math import log
+
+import msgspec
+from msgspec.structs import replace
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.limits import INDEXED_WORDS
@@ -43,8 +45,7 @@ def name_only_key(key: Key) -> Key:
     return bytes((key[0] ^ 1,)) + key[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A tool in an index.
 
     name: with its server. name_terms: the distinct terms of the tool's own name, in order, stop words too.
@@ -62,8 +63,7 @@ class Document:
     name_only: bool
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(msgspec.Struct, frozen=True, dict=True):
     """The tools of one catalog, searchable. Safe between threads.
 
     documents: by number, None for a removed tool. numbers: of the documents that are not removed, by key.
@@ -72,15 +72,15 @@ class Index:
     """
 
     documents: Sequence[Document | None] = ()
-    numbers: Mapping[Key, int] = field(default_factory=dict)
-    terms: Mapping[str, int] = field(default_factory=dict)
-    word_frequencies: Mapping[str, int] = field(default_factory=dict)
-    names: Names = field(default_factory=Names)
-    postings: Postings = field(default_factory=Postings)
+    numbers: Mapping[Key, int] = {}
+    terms: Mapping[str, int] = {}
+    word_frequencies: Mapping[str, int] = {}
+    names: Names = msgspec.field(default_factory=Names)
+    postings: Postings = msgspec.field(default_factory=Postings)
     dimension: int = 0
-    _removed: Mapping[int, int] = field(default_factory=dict)  # the number of removed documents, by term
+    _removed: Mapping[int, int] = {}  # the number of removed documents, by term
     _unpacked: int = 0  # documents that were removed or added since the arrays were made
-    _known_leaders: Mapping[Packed, Packed] = field(default_factory=dict)  # see `Vectors`
+    _known_leaders: Mapping[Packed, Packed] = {}  # see `Vectors`
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -14,7 +14,7 @@ import sys
 
 from mcpzip.config.paths import config_path, find_project, is_named
 from mcpzip.server import handshake_cache
-from mcpzip.system.lean_imports import import_lean
+from mcpzip.system.lean_imports import import_asyncio, import_msgspec
 from mcpzip.system.startup_io import answer_while, open_if_closed
 
 TYPE_CHECKING = False
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from mcpzip.server.handshake_cache import HandshakeCache
 
     T = TypeVar("T")
+    Search = Callable[[bytes, bool], bytes | None]
+    Offer = Callable[[Callable[[], Search | None]], None]
+    """Takes what makes the search that `EarlyHandshake.search` is, and calls it if somebody waits for it."""
 
 SWITCH_INTERVAL = 0.0005
 """Seconds for which a busy thread (one that imports, or builds an index) may delay a message."""
@@ -34,6 +37,7 @@ _META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _STAMP = "io.modelcontextprotocol/"
 _SOON = 1 << 18
 """Bytes up to which the limit isn't checked, because checking it takes an import."""
+_SEARCH = "search_tools"
 _DEEPEST = 100
 """Lines with more brackets than this go to the full session, because json and msgspec disagree about the
 maximum depth."""
@@ -43,11 +47,16 @@ class EarlyHandshake:
     """The early handshake, without I/O: bytes in, responses out.
 
     answered: the lines it answered; stopped: whether there was a message that only the session can answer.
+    wants_search: whether it waits for `search`, which answers calls of `search_tools`. That takes the
+    arguments as JSON text and whether the client is of the modern era, and returns the result, or None.
     """
 
-    def __init__(self, cache: "HandshakeCache") -> None:
+    def __init__(self, cache: "HandshakeCache", *, may_search: bool = False) -> None:
+        """may_search: whether there may be a search later."""
         self.answered = b""
-        self.stopped = False
+        self.stopped = self.wants_search = False
+        self.search: Search | None = None
+        self._may_search = may_search
         self._cache = cache
         self._era = ""
         self._kept = bytearray()
@@ -55,7 +64,7 @@ class EarlyHandshake:
     @property
     def busy(self) -> bool:
         """Whether anything was answered, or waits for the session."""
-        return bool(self.answered) or self.stopped
+        return bool(self.answered) or self.stopped or self.wants_search
 
     @property
     def sated(self) -> bool:
@@ -70,13 +79,21 @@ class EarlyHandshake:
     def receive(self, data: bytes) -> bytes:
         """The responses to the lines that ``data`` completes."""
         self._kept += data
+        return self._proceed() if b"\n" in data else b""
+
+    def resume(self) -> bytes:
+        """The responses to the lines that waited for a search. There will be no other search."""
+        self._may_search = self.wants_search = False
+        return self._proceed()
+
+    def _proceed(self) -> bytes:
         out, done = b"", 0
-        if self.stopped or b"\n" not in data:
+        if self.stopped or self.wants_search:
             return out
         for line in bytes(self._kept).split(b"\n")[:-1]:
             reply = self._answer(line)
             if reply is None:
-                self.stopped = True
+                self.stopped = not self.wants_search
                 break
             out += reply
             done += len(line) + 1
@@ -107,25 +124,47 @@ class EarlyHandshake:
         number = message["id"]
         if not _echoes(number, line):
             return None
+        if method == "tools/call":
+            return self._called(json.dumps(number, ensure_ascii=False), params)
         result = self._result(method, params)
         if result is None:
             return None
         reply = {"jsonrpc": "2.0", "id": number, "result": result}
         return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
-    def _result(self, method: object, params: "dict[str, object]") -> "dict[str, object] | None":
-        cache, meta = self._cache, params.get("_meta")
+    def _called(self, number: str, params: "dict[str, object]") -> bytes | None:
+        """The response to a call, if it is of `search_tools`."""
+        meta = params.get("_meta")
+        modern = self._era != "legacy" and self._is_modern(meta)
+        fits = modern or (self._era == "legacy" and not _is_stamped(meta))
+        if not fits or params.get("name") != _SEARCH or not isinstance(params.get("arguments"), dict):
+            return None
+        if self.search is None:
+            self.wants_search = self._may_search
+            return None
+        result = self.search(json.dumps(params["arguments"]).encode(), modern)
+        if result is None:
+            return None
+        if modern:
+            self._era = "modern"
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number.encode(), result)
+
+    def _is_modern(self, meta: object) -> bool:
         keys = meta if isinstance(meta, dict) else {}
-        modern = keys.get(_META_VERSION) == cache["modern_version"] and isinstance(
+        return keys.get(_META_VERSION) == self._cache["modern_version"] and isinstance(
             keys.get(_META_CAPABILITIES), dict
         )
+
+    def _result(self, method: object, params: "dict[str, object]") -> "dict[str, object] | None":
+        cache, meta = self._cache, params.get("_meta")
+        modern = self._is_modern(meta)
         if method == "initialize" and not self._era and isinstance(params.get("protocolVersion"), str):
             self._era = "legacy"
             asked, versions = params["protocolVersion"], cache["versions"]
             return {"protocolVersion": asked if asked in versions else versions[-1], **cache["initialize"]}
         if modern and self._era != "legacy":
             answers = {"server/discover": cache["discover"], "tools/list": cache["modern_tools"]}
-        elif self._era == "legacy" and not any(key.startswith(_STAMP) for key in keys):
+        elif self._era == "legacy" and not _is_stamped(meta):
             answers = {"ping": {}, "tools/list": cache["tools"]}
         else:
             return None
@@ -134,6 +173,11 @@ class EarlyHandshake:
         if modern:
             self._era = "modern"
         return answers[method]
+
+
+def _is_stamped(meta: object) -> bool:
+    """Whether ``_meta`` says what only a client of the modern era says."""
+    return isinstance(meta, dict) and any(key.startswith(_STAMP) for key in meta)
 
 
 def _refuse(constant: str) -> object:
@@ -162,23 +206,33 @@ def known_results(config: str, project: str, *, required: bool) -> "HandshakeCac
 def answer_early(
     config: str,
     project: str,
-    load: "Callable[[], T]",
+    load: "Callable[[Offer], T]",
     stdin: int = 0,
     stdout: int = 1,
     *,
     required: bool = True,
 ) -> "tuple[T, bytes, bytes, bool]":
-    """Answers what it can while ``load`` runs; returns its result, what was answered, what was not, and
-    whether input ended. project: the path of the project's file, or "". required: see
-    `known_results`.
+    """Answers what it can while ``load`` runs, which offers a search on its way; returns its result, what was
+    answered, what was not, and whether input ended.
+
+    project: the path of the project's file, or "". required: see `known_results`.
 
     Raises what ``load`` raises.
     """
     cache = known_results(config, project, required=required)
     if cache is None:
-        return load(), b"", b"", False
-    handshake = EarlyHandshake(cache)
-    loaded, ended = answer_while(load, handshake, stdin, stdout)
+        return load(lambda make: None), b"", b"", False
+    handshake = EarlyHandshake(cache, may_search=True)
+
+    def work(resume: "Callable[[], None]") -> "T":
+        def offer(make: "Callable[[], Search | None]") -> None:
+            if handshake.wants_search:
+                handshake.search = make()
+                resume()
+
+        return load(offer)
+
+    loaded, ended = answer_while(work, handshake, stdin, stdout)
     return loaded, handshake.answered, handshake.rest(), ended
 
 
@@ -204,17 +258,32 @@ def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> i
     if sys.stderr is None:  # `print` would take stdout, which is the protocol's
         sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 
-    def load() -> "Prepared":
-        import_lean()
-        from mcpzip.server.stdio import prepare
+    def load(offer: "Offer") -> "Prepared":
+        import_msgspec()
+        from mcpzip.server.prepared import prepare
 
-        return prepare(config, project, required=required)
+        prepared = prepare(config, project, required=required)
+
+        def search() -> "Search | None":
+            from mcpzip.server.early_search import EarlySearch
+
+            nonlocal prepared
+            early = EarlySearch.of(prepared)
+            if early is None:
+                return None
+            prepared = prepared.with_searcher(early.searcher)
+            return early.answer
+
+        offer(search)
+        import_asyncio()
+
+        return prepared
 
     try:
         if unserved is None or not (unserved.answered or unserved.rest or unserved.ended):
             prepared, answered, rest, ended = answer_early(config, project, load, required=required)
         else:
-            prepared = load()
+            prepared = load(lambda make: None)
             answered, rest, ended = unserved.answered, unserved.rest, unserved.ended
     except KeyboardInterrupt:
         return 0
@@ -235,4 +304,4 @@ def main(explicit_config: "str | None", unserved: "Unserved | None" = None) -> i
 
 
 if TYPE_CHECKING:
-    from mcpzip.server.stdio import Prepared
+    from mcpzip.server.prepared import Prepared

@@ -3,20 +3,14 @@
 import asyncio
 import gc
 import json
-import os
-from collections.abc import Mapping
 
-import msgspec
-
-from mcpzip.catalog import Catalog, snapshot
-from mcpzip.config import Config, paths
-from mcpzip.config.watched_file import WatchedFile
 from mcpzip.model import limits
 from mcpzip.proxy.proxy import Proxy
 from mcpzip.server import handshake_cache
 from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.endpoint import Endpoint, HandshakeResults
 from mcpzip.server.log import log_kept
+from mcpzip.server.prepared import Prepared
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.session import Session
 from mcpzip.server.stderr import sanitize_logs, warn
@@ -25,39 +19,12 @@ from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import write_to
 from mcpzip.system.signals import stop_on_signals
-from mcpzip.system.state_files import foreign_files
 from mcpzip.wire import LEGACY_VERSIONS, MODERN_VERSION
 
 FINISH_TIMEOUT = 0.5
 """Seconds that the calls under way have to finish after the end of the client's input."""
 FLUSH_TIMEOUT = 0.1
 """Seconds that the client then has to read the last replies."""
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """What is read from disk before the event loop runs."""
-
-    file: WatchedFile
-    config: Config
-    catalog: Catalog
-    warnings: tuple[str, ...]
-    stamp: list[object] | None
-    project: str = ""
-
-
-def prepare(
-    config_path: str, project: str = "", *, required: bool = True, env: Mapping[str, str] = os.environ
-) -> Prepared:
-    """Reads config and snapshot. project: the path of the project's file, or "". required: see
-    `WatchedFile.load`. env: values for the variables in the config. Raises ConfigError.
-    """
-    # The stamp is taken first: it must not be newer than what is read.
-    stamp = handshake_cache.stamp(config_path, project)
-    file = WatchedFile(config_path, env, project)
-    config = file.load(required=required)
-    catalog, warnings = snapshot.load_for(config)
-    strange = foreign_files(paths.cache_folder(config.path))
-    return Prepared(file, config, catalog, (*config.warnings, *warnings, *strange), stamp, project)
 
 
 def run(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> int:
@@ -83,7 +50,7 @@ OPENING = 0.3
 async def _serve(prepared: Prepared, answered: bytes, rest: bytes, ended: bool) -> None:
     done = asyncio.Event()
     stop_on_signals(done)
-    proxy = Proxy(prepared.config, prepared.catalog, warn)
+    proxy = Proxy(prepared.config, prepared.catalog, warn, searcher=prepared.searcher)
     endpoint = Endpoint(proxy)
     stamp = prepared.stamp
 

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def import_lean() -> None:
-    """Imports msgspec and asyncio. Does nothing for one that is imported already."""
+def import_msgspec() -> None:
+    """Imports msgspec, unless it is imported already."""
     _import_without("msgspec", "typing_extensions")
+
+
+def import_asyncio() -> None:
+    """Imports asyncio, unless it is imported already."""
     _import_without("asyncio", "ssl")
 
 

@@ -29,8 +29,16 @@ if TYPE_CHECKING:
         def receive(self, data: bytes) -> bytes:
             """The replies to ``data``; b"" as ``data`` means the end of the input."""
 
+        def resume(self) -> bytes:
+            """The replies to what was received before and can be answered now."""
+
+    Work = Callable[[Callable[[], None]], T]
+    """Work in the middle of which something more can be answered: it then calls its argument, which returns
+    when that has been done."""
+
 
 _CHUNK = 1 << 16
+_DONE, _RESUME = b"!", b"?"
 _START_AFTER = 0.2
 """Seconds to wait for a first message before the work begins without one."""
 
@@ -51,13 +59,13 @@ def make_nonblocking(fd: int) -> None:
         os.set_blocking(fd, False)
 
 
-def answer_while(work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":
+def answer_while(work: "Work[T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":
     """Has ``answerer`` answer messages from ``stdin`` until ``work`` is done. Returns the result of ``work``,
     and whether the input has ended. Raises what ``work`` raises.
     """
     if os.name == "nt":
         ended = _answer_first_message(answerer, stdin, stdout)
-        return work(), ended
+        return work(lambda: _write(stdout, answerer.resume())), ended
     return _answer_with_selector(work, answerer, stdin, stdout)
 
 
@@ -71,9 +79,7 @@ def _answer_first_message(answerer: "Answerer", stdin: int, stdout: int) -> bool
     return False
 
 
-def _answer_with_selector(
-    work: "Callable[[], T]", answerer: "Answerer", stdin: int, stdout: int
-) -> "tuple[T, bool]":
+def _answer_with_selector(work: "Work[T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":
     import threading
 
     from mcpzip.system.readiness import wait
@@ -81,14 +87,20 @@ def _answer_with_selector(
     outcome: list[T] = []
     failure: list[BaseException] = []
     done_reader, done_writer = os.pipe()
+    resumed = threading.Event()
+
+    def resume() -> None:
+        os.write(done_writer, _RESUME)
+        resumed.wait()
+        resumed.clear()
 
     def run() -> None:
         try:
-            outcome.append(work())
+            outcome.append(work(resume))
         except BaseException as error:
             failure.append(error)
         finally:
-            os.write(done_writer, b"!")
+            os.write(done_writer, _DONE)
 
     worker = threading.Thread(target=run, name="load", daemon=True)
     started = ended = False
@@ -97,7 +109,12 @@ def _answer_with_selector(
             inputs = [done_reader] if ended or (started and answerer.sated) else [done_reader, stdin]
             ready, _ = wait(inputs, (), None if started else _START_AFTER)
             if done_reader in ready:
-                break
+                if os.read(done_reader, 1) == _DONE:
+                    break
+                try:
+                    _write(stdout, answerer.resume())
+                finally:
+                    resumed.set()
             if stdin in ready:
                 data = os.read(stdin, _CHUNK)
                 ended = not data

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError
 
 State = Literal["connected", "connecting", "idle", "failing", "needs login", "disabled"]
@@ -18,6 +19,13 @@ class Health(msgspec.Struct, frozen=True):
     state: State
     reason: str = ""
     retry_in: float = 0.0
+
+
+def at_start(server: ServerConfig) -> Health:
+    """The state of ``server`` before anything is sent to it."""
+    if server.disabled:
+        return Health("disabled", "it is disabled in the config")
+    return Health("failing", server.problem) if server.problem else Health("idle")
 
 
 class Listing(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from mcpzip.system.event_log import more_about, note
 from mcpzip.transport.base import Dialect, Origin
 from mcpzip.transport.circuit import CircuitBreaker
 from mcpzip.transport.connection import Connection
-from mcpzip.transport.health import Health, problem
+from mcpzip.transport.health import Health, at_start, problem
 from mcpzip.transport.login_wait import LoginWait
 from mcpzip.transport.start_queue import StartPriority, StartQueue
 from mcpzip.wire import LEGACY_VERSIONS, Era
@@ -123,10 +123,8 @@ class ServerState:
 
     def health(self, now: float) -> Health:
         """The state at ``now`` (monotonic s)."""
-        if self.server.disabled:
-            return Health("disabled", "it is disabled in the config")
-        if self.server.problem:
-            return Health("failing", self.server.problem)
+        if self.server.disabled or self.server.problem:
+            return at_start(self.server)
         if self.login.error is not None:
             return Health("needs login", problem(self.login.error))
         if self.connections():

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mcpzip.config import Config, snapshot_path
-from mcpzip.config.schema import SemanticConfig
+from mcpzip.config.schema import EMBEDDERS, SemanticConfig
 from mcpzip.model.entry import Entry
 from mcpzip.search.tiers import LLM, SEMANTIC, TierAbsence, TierAnswer
 from mcpzip.system.delayed_save import DelayedSave
@@ -29,15 +29,12 @@ MIN_SELECTED = 10
 _GRACE = 0.25
 """Seconds after its own deadline until a tier is cancelled, so that it can report the reason itself."""
 
-_EMBEDDERS = ("onnx", "ollama", "openai")
-
 TierResults = tuple[list[TierAnswer], list[TierAbsence]]
 
 
 def remote_tiers(config: Config) -> "RemoteTiers | None":
     """The remote tiers of ``config``; None where it has none."""
-    wanted = config.search.semantic.provider in _EMBEDDERS or (config.gemini_api_key and config.search.model)
-    return RemoteTiers(config) if wanted else None
+    return RemoteTiers(config) if config.has_remote_tiers else None
 
 
 class RemoteTiers:
@@ -67,7 +64,7 @@ class RemoteTiers:
 
             self.gemini = Gemini(config.gemini_api_key, search.model, search.llm_deadline, clock=clock)
             self._llm_cache = LlmCache(cache_path(config.path, "llm-answers.json"), now)
-        if search.semantic.provider in _EMBEDDERS:
+        if search.semantic.provider in EMBEDDERS:
             from mcpzip.search.remote.semantic_tier import RemoteSemanticTier
 
             path = cache_path(config.state_path, "embeddings.bin")

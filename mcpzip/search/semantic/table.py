@@ -13,12 +13,12 @@ Both it and the index of its words beside it (`row_index`) are mapped and never 
 """
 
 import mmap
+import os
 import re
 import struct
 import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from mcpzip.search.semantic import row_index
 from mcpzip.search.semantic.lanes import Sum
@@ -34,7 +34,7 @@ _CACHED_WORDS = 20_000
 _MIN_STEM = 3  # letters of the first piece, which also has two thirds of the word, of a word with a meaning
 _WORD = re.compile(r"[a-z0-9]+")
 
-FILE = Path(__file__).with_name("words.bin")
+FILE = os.path.join(os.path.dirname(__file__), "words.bin")
 
 _NO_ROW = -1
 
@@ -49,7 +49,7 @@ class Table:
     Raises ValueError for a file that is no table, OSError for one that can't be read.
     """
 
-    def __init__(self, path: Path = FILE) -> None:
+    def __init__(self, path: "str | os.PathLike[str]" = FILE) -> None:
         self._data = _mapped(path)
         data = self._data
         if data[: len(MAGIC)] != MAGIC:
@@ -191,19 +191,19 @@ class _Rows(dict[str, int]):
         return found
 
 
-def _mapped(path: Path) -> mmap.mmap:
+def _mapped(path: "str | os.PathLike[str]") -> mmap.mmap:
     """The content of a file. Raises ValueError for an empty one, OSError."""
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         try:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def _row_index(path: Path, rows: int) -> RowIndex | None:
+def _row_index(path: "str | os.PathLike[str]", rows: int) -> RowIndex | None:
     """The index beside the table at ``path``; None where there is none for it, so that it must be made."""
     try:
-        index = RowIndex(memoryview(_mapped(path.with_suffix(".idx"))))
+        index = RowIndex(memoryview(_mapped(f"{os.path.splitext(path)[0]}.idx")))
     except (OSError, ValueError):
         return None
     return index if index.rows == rows else None

@@ -22,8 +22,9 @@ from mcpzip.server.daemon.retirement import give_way
 from mcpzip.server.http.serve import listen_http
 from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_kept
+from mcpzip.server.prepared import Prepared
 from mcpzip.server.stderr import sanitize_logs, warn
-from mcpzip.server.stdio import FINISH_TIMEOUT, OPENING, Prepared
+from mcpzip.server.stdio import FINISH_TIMEOUT, OPENING
 from mcpzip.system import local_socket
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.descriptors import raise_descriptor_limit

@@ -15,7 +15,7 @@ import time
 from mcpzip.config.paths import config_path, find_project, is_named
 from mcpzip.server.daemon import protocol
 from mcpzip.system import local_socket
-from mcpzip.system.lean_imports import import_lean
+from mcpzip.system.lean_imports import import_asyncio, import_msgspec
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ def main(explicit_config: "str | None") -> int:
     except OSError as error:
         return _fail(f"The daemon can't be started: {error}.")
     _say(protocol.LISTENING)
-    import_lean()
+    import_msgspec()
+    import_asyncio()
     from mcpzip.server.daemon.daemon import Daemon, refuse
     from mcpzip.server.log import log_config_error
-    from mcpzip.server.stdio import prepare
+    from mcpzip.server.prepared import prepare
 
     try:
         prepared = prepare(config, project, required=is_named(explicit_config, os.environ))

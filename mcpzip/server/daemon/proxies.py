@@ -14,9 +14,10 @@ from mcpzip.server import handshake_cache
 from mcpzip.server.config_watcher import ConfigWatcher
 from mcpzip.server.daemon.meaning import mean_the_same
 from mcpzip.server.endpoint import Endpoint
+from mcpzip.server.prepared import Prepared, prepare
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import warn
-from mcpzip.server.stdio import Prepared, prepare, write_handshake_cache
+from mcpzip.server.stdio import write_handshake_cache
 from mcpzip.system.threads import in_thread
 
 ENVIRONMENTS = 8

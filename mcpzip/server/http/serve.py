@@ -20,9 +20,9 @@ from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.http.access import Access, Address, access_to, read_address, read_token, take
 from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_config_error, log_kept
+from mcpzip.server.prepared import Prepared, prepare
 from mcpzip.server.run_file import RunFile
 from mcpzip.server.stderr import sanitize_logs, warn
-from mcpzip.server.stdio import Prepared, prepare
 from mcpzip.system.allocator import keep_buffers
 from mcpzip.system.signals import stop_on_signals
 

@@ -141,8 +141,9 @@ async def test_what_does_not_speak_tls_is_a_connect_error(trusted: None) -> None
 
 LEAN = """
 import sys
-from mcpzip.system.lean_imports import import_lean
-import_lean()
+from mcpzip.system.lean_imports import import_asyncio, import_msgspec
+import_msgspec()
+import_asyncio()
 assert not {"ssl", "typing_extensions"} & set(sys.modules)
 import asyncio
 

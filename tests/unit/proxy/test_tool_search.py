@@ -14,7 +14,8 @@ from mcpzip.model.entry import Entry
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_request import SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
-from mcpzip.proxy.tool_usage import UsageStore, load, usage_path
+from mcpzip.proxy.tool_usage import load, usage_path
+from mcpzip.proxy.usage_store import UsageStore
 from mcpzip.search import Filters, Results, Searcher
 from mcpzip.search.tiers import LLM, TierAbsence, TierAnswer
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.proxy import tool_usage as module
+from mcpzip.proxy import usage_store as module
 from mcpzip.proxy.tool_usage import (
     HALF_LIFE,
     MAX_TOOLS,
     UnusableUsageFileError,
-    UsageStore,
     UseCount,
     added,
     counts,
@@ -25,6 +24,7 @@ from mcpzip.proxy.tool_usage import (
     save,
     usage_path,
 )
+from mcpzip.proxy.usage_store import UsageStore
 
 NOW = 1_763_000_000.0
 DAY = 86_400.0

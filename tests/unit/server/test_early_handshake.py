@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -280,7 +281,7 @@ def test_a_card_is_for_one_config_only(config: str, tmp_path: Path) -> None:
 
 
 def attended(
-    config: str, said: bytes, load: Callable[[], str]
+    config: str, said: bytes, load: Callable[[Any], str]
 ) -> tuple[tuple[str, bytes, bytes, bool], bytes]:
     """`answer_early` on pipes: what it returned, and what it wrote. Input ends after ``said``."""
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
@@ -301,7 +302,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
     (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
     heard: list[bytes] = []
 
-    def load() -> str:
+    def load(offer: object) -> str:
         heard.append(os.read(from_stdout, 1 << 16))  # returns only once something was answered
         return "loaded"
 
@@ -315,7 +316,7 @@ def test_it_answers_before_anything_is_loaded(config: str) -> None:
 
 def test_the_end_of_input_while_loading_is_told(config: str) -> None:
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
-    (loaded, answered, rest, ended), wrote = attended(config, INITIALIZE + LIST[:9], lambda: "loaded")
+    (loaded, answered, rest, ended), wrote = attended(config, INITIALIZE + LIST[:9], lambda offer: "loaded")
     assert (loaded, answered, rest) == ("loaded", INITIALIZE, LIST[:9])
     assert ended or rest == LIST[:9]
     assert wrote == session_alone([INITIALIZE])
@@ -324,7 +325,7 @@ def test_the_end_of_input_while_loading_is_told(config: str) -> None:
 def test_an_error_of_loading_comes_through(config: str) -> None:
     handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
 
-    def load() -> str:
+    def load(offer: object) -> str:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -333,7 +334,7 @@ def test_an_error_of_loading_comes_through(config: str) -> None:
 
 def test_without_a_card_nothing_is_said_of_what_does_not_follow_from_the_config(config: str) -> None:
     Path(config).write_text('{"mcpServers": {"a": {"command": "x"}}, "expose": "transparent"}')
-    outcome, wrote = attended(config, INITIALIZE, lambda: "loaded")
+    outcome, wrote = attended(config, INITIALIZE, lambda offer: "loaded")
     assert outcome == ("loaded", b"", b"", False)
     assert wrote == b""
 
@@ -341,10 +342,96 @@ def test_without_a_card_nothing_is_said_of_what_does_not_follow_from_the_config(
 def test_without_a_card_it_answers_from_the_config(config: str) -> None:
     Path(config).write_text(json.dumps({"mcpServers": {"slack": {"command": "never-run"}}}))
     opening = INITIALIZE + INITIALIZED + LIST
-    (_, answered, rest, _), wrote = attended(config, opening, lambda: "loaded")
+    (_, answered, rest, _), wrote = attended(config, opening, lambda offer: "loaded")
     assert (answered, rest) == (opening, b"")
     assert b"Servers: slack." in wrote.splitlines()[0]
     assert b"search_tools" in wrote.splitlines()[1]
+
+
+# Searches
+
+SEARCH = line("tools/call", {"name": "search_tools", "arguments": {"query": "pay"}}, '"s"')
+MODERN_SEARCH = line("tools/call", {"name": "search_tools", "arguments": {"query": "ü"}, "_meta": STAMP}, "7")
+
+
+def found(arguments: bytes, modern: bool) -> bytes:
+    """A search: its result tells what it was asked."""
+    return b'{"asked":%b,"modern":%b}' % (arguments, b"true" if modern else b"false")
+
+
+@pytest.mark.parametrize(
+    ("opening", "result"),
+    [
+        (INITIALIZE + INITIALIZED + SEARCH, b'"s","result":{"asked":{"query": "pay"},"modern":false}'),
+        (MODERN_SEARCH, b'7,"result":{"asked":{"query": "\\u00fc"},"modern":true}'),
+    ],
+)
+def test_a_search_is_answered_when_there_is_one(opening: bytes, result: bytes) -> None:
+    handshake = EarlyHandshake(CACHE, may_search=True)
+    before = handshake.receive(opening)
+    assert handshake.wants_search
+    assert handshake.receive(LIST if b"initialize" in opening else MODERN_LIST) == b"", (
+        "it overtook the search"
+    )
+    handshake.search = found
+    answers = (before + handshake.resume()).splitlines()
+    assert answers[-2] == b'{"jsonrpc":"2.0","id":%b}' % result
+    assert b"search_tools" in answers[-1]
+    assert handshake.rest() == b""
+    assert not handshake.stopped
+
+
+@pytest.mark.parametrize("search", [None, lambda arguments, modern: None])
+def test_what_no_search_can_answer_is_left_to_the_session(search: Any) -> None:
+    handshake = EarlyHandshake(CACHE, may_search=True)
+    handshake.receive(INITIALIZE + SEARCH + LIST)
+    handshake.search = search
+    assert handshake.resume() == b""
+    assert (handshake.answered, handshake.rest()) == (INITIALIZE, SEARCH + LIST)
+    assert handshake.receive(LIST) == b""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        line("tools/call", {"name": "execute_tool", "arguments": {"query": "pay"}}),
+        line("tools/call", {"name": "search_tools"}),
+        line("tools/call", {"name": "search_tools", "arguments": []}),
+        line("tools/call", {"name": "search_tools", "arguments": {}, "_meta": STAMP}),
+    ],
+)
+def test_other_calls_are_left_to_the_session(call: bytes) -> None:
+    handshake = EarlyHandshake(CACHE, may_search=True)
+    handshake.receive(INITIALIZE + call)
+    assert not handshake.wants_search
+    assert (handshake.answered, handshake.rest()) == (INITIALIZE, call)
+
+
+def test_before_the_conversation_has_begun_nobody_searches() -> None:
+    handshake = EarlyHandshake(CACHE, may_search=True)
+    assert handshake.receive(SEARCH) == b""
+    assert not handshake.wants_search
+
+
+def test_a_search_is_answered_in_the_middle_of_loading(config: str) -> None:
+    handshake_cache.write(config, cache_of(WORDS, handshake_cache.stamp(config)))
+    (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
+    made: list[str] = []
+
+    def load(offer: Any) -> str:
+        os.write(to_stdin, SEARCH)
+        while not made:  # until the search was read
+            offer(lambda: (made.append("a search"), found)[1])
+        # It was answered before `offer` has returned.
+        lines = os.read(from_stdout, 1 << 16).splitlines()
+        assert b'"asked"' in lines[-1]
+        return "loaded"
+
+    os.write(to_stdin, INITIALIZE)
+    loaded, answered, rest, _ = answer_early(config, "", load, stdin, stdout)
+    assert (loaded, answered, rest) == ("loaded", INITIALIZE + SEARCH, b"")
+    for fd in (stdin, to_stdin, from_stdout, stdout):
+        os.close(fd)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there the rest waits in the pipe")
@@ -363,7 +450,7 @@ def test_what_is_said_before_the_rest_is_loaded_has_an_end(start: bytes) -> None
         except OSError:
             pass
 
-    def load() -> None:
+    def load(resume: object) -> None:
         while not handshake.sated:
             stop.wait(0.001)
         held = len(handshake.rest())

@@ -18,7 +18,8 @@ from mcpzip.model import limits
 from mcpzip.proxy import tool_usage
 from mcpzip.server import handshake_cache
 from mcpzip.server.endpoint import HandshakeResults
-from mcpzip.server.stdio import cache_of, prepare
+from mcpzip.server.prepared import prepare
+from mcpzip.server.stdio import cache_of
 from mcpzip.system import state_files
 from mcpzip.system.state_files import first_bytes, foreign_files, read_state, write_state
 
