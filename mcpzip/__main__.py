@@ -1,4 +1,4 @@
-"""``python -m mcpzip``: the same as ``mcpzip``."""
+"""``python -m mcpzip``: the same as ``mcpzip``. The daemon runs this file."""
 
 from mcpzip.cli.main import main
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from mcpzip.search.semantic.row_index import index_of
 from mcpzip.search.semantic.table import FILE, HEAD, MAGIC
 
+TABLE = Path(FILE)
 
-def made(table: Path = FILE) -> bytes:
+
+def made(table: Path = TABLE) -> bytes:
     """The index of ``table``."""
     data = table.read_bytes()
     start = len(MAGIC) + HEAD.size
@@ -22,11 +24,11 @@ def made(table: Path = FILE) -> bytes:
 
 
 def main() -> int:
-    index = FILE.with_suffix(".idx")
+    index = TABLE.with_suffix(".idx")
     if sys.argv[1:] == ["--check"]:
         if index.exists() and index.read_bytes() == made():
             return 0
-        print(f"{index} is not the index of {FILE.name}; run `python tools/row_index.py`.")
+        print(f"{index} is not the index of {TABLE.name}; run `python tools/row_index.py`.")
         return 1
     index.write_bytes(made())
     return 0

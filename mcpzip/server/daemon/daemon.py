@@ -19,8 +19,6 @@ from mcpzip.server.daemon.commands import COMMANDS
 from mcpzip.server.daemon.proxies import SharedProxies, SharedProxy
 from mcpzip.server.daemon.report import DaemonReport, daemon_report
 from mcpzip.server.daemon.retirement import give_way
-from mcpzip.server.http.serve import listen_http
-from mcpzip.server.http.server import HttpServer
 from mcpzip.server.log import log_kept
 from mcpzip.server.prepared import Prepared
 from mcpzip.server.stderr import sanitize_logs, warn
@@ -94,6 +92,9 @@ class Daemon:
         if not self.prepared.config.daemon_http:
             yield
             return
+        from mcpzip.server.http.serve import listen_http  # few daemons serve clients over HTTP
+        from mcpzip.server.http.server import HttpServer
+
         try:
             address, access, listening = listen_http(self.prepared.config.daemon_http)
         except ConfigError as error:

@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from shutil import which
 
 from mcpzip.config import Config, ServerConfig
 from mcpzip.system.environment import environment_key
@@ -86,6 +85,8 @@ def _program(command: str) -> str:
 @lru_cache(maxsize=64)
 def _programs(commands: frozenset[str], path: str) -> dict[str, str | None]:
     """The program that each of ``commands`` is with this ``PATH``; None for one that is not found."""
+    from shutil import which  # which a first client doesn't wait for
+
     return {command: _resolved(which(command, path=path)) for command in commands}
 
 

@@ -1,55 +1,204 @@
-"""What a start imports: as little as it needs, for each import costs every start its time."""
+"""What a start imports: as little as it needs, for each import costs every start its time.
+
+The rule: each stage of a start has a list of the modules that it may import beyond those of the stages
+before. Who adds one to a list measures what it costs (`python -X importtime`, `python -m bench.startup`).
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from helpers.driver import proxy_of
+from mcpzip_fakes.launch import Fakes
 
-def test_importing_the_paths_imports_nothing_more():
-    program = (
-        "import sys; before = set(sys.modules); import mcpzip.config.paths;"
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.split() == ["mcpzip", "mcpzip.config", "mcpzip.config.paths"]
+COMMAND = {
+    "mcpzip": "cli config model server system",
+    "mcpzip.cli": "main",
+    "mcpzip.config": "paths",
+    "mcpzip.model": "limits",
+    "mcpzip.server": "start",
+    "mcpzip.system": "local_socket startup_io",
+}
+"""What every `mcpzip serve` imports: package -> modules."""
 
+SHIM = {
+    "mcpzip.server": "daemon session_record shim",
+    "mcpzip.server.daemon": "connector protocol",
+    "mcpzip.system": "detached",
+}
+"""In front of a daemon that runs."""
 
-HEAVY = {
-    "asyncio",
-    "typing",
-    "dataclasses",
-    "msgspec",
-    "subprocess",
-    "logging",
-    "mcp",
-    "click",
-    "hashlib",
+HANDSHAKE = {
+    "mcpzip": "proxy",
+    "mcpzip.model": "names protocol_versions",
+    "mcpzip.proxy": "metatools",
+    "mcpzip.server": "config_results early_handshake handshake_cache",
+    "mcpzip.system": "bounded_read lean_imports state_files",
+}
+"""Without one: until the handshake is answered."""
+
+SEARCH = {
+    "mcpzip": "catalog search transport wire",
+    "mcpzip.catalog": "catalog list_checks name_index parts snapshot visibility",
+    "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
+    "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
+    "signature tokens type_names unescape",
+    "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
+    "tool_usage unanswered unset_variables",
+    "mcpzip.search": "*",
+    "mcpzip.server": "early_search prepared",
+    "mcpzip.system": "command_line files formats",
+    "mcpzip.transport": "health",
+    "mcpzip.wire": "envelope eras error_codes errors events framing json_iter json_object peer surrogates",
+}
+"""Until the first search is answered."""
+
+SERVE = {
+    "mcpzip": "auth",
+    "mcpzip.auth": "failure sign_ins",
+    "mcpzip.config": "diff",
+    "mcpzip.model": "error_line templates",
+    "mcpzip.proxy": "argument_repair arguments call call_states catalog_state client_binding "
+    "client_capabilities current_config describe exchange exclusive_connections exposure first_listings "
+    "handlers input_required log_levels name_resolution notifier paged_list parking passthrough pipeline "
+    "processes prompts_and_resources proxy refresh server_prefix sharing stateful_servers statistics "
+    "tool_caller tool_search uri_sources usage_store workers",
+    "mcpzip.search": "remote signals tiers vocabulary",
+    "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
+    "stdio_output task_tracker",
+    "mcpzip.system": "allocator backoff delayed_save environment event_log hardening line_reader log_files "
+    "log_writer orphans pipes private_files process process_activity reaper signals tasks threads",
+    "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines handshake jsonrpc "
+    "listing login_wait opening pagination pool requesters server_state server_states signing start_queue "
+    "stdio subscription",
+    "mcpzip.wire": "client_info",
+}
+"""Until servers are called."""
+
+DAEMON = {
+    "mcpzip.server": "daemon",
+    "mcpzip.server.daemon": "client commands daemon main protocol proxies report",
+    "mcpzip.system": "descriptors",
+}
+"""What the daemon imports beyond that."""
+
+SMALL = (
+    "collections copyreg enum errno functools gc itertools json keyword math operator re reprlib select "
+    "signal types"
+)
+"""Of the standard library: `json`, and what it imports."""
+MSGSPEC = (
+    "array bisect contextlib datetime decimal fnmatch hashlib heapq importlib math mmap msgspec numbers "
+    "platform struct textwrap threading typing unicodedata uuid warnings zlib"
+)
+"""msgspec, what it imports, and a few more."""
+ASYNCIO = (
+    "ast asyncio atexit base64 binascii concurrent contextvars dis fcntl hmac inspect linecache locale "
+    "logging opcode random secrets select selectors signal socket string subprocess token tokenize traceback "
+    "weakref"
+)
+"""asyncio and what it imports, but for `ssl`."""
+
+IMPORTS = {
+    "shim": "import mcpzip.cli.main, mcpzip.server.start, mcpzip.server.shim",
+    "handshake": "import mcpzip.cli.main, mcpzip.server.start, mcpzip.server.early_handshake, "
+    "mcpzip.server.config_results",
+    "search": """
+from mcpzip.server.early_handshake import import_msgspec
+import mcpzip.cli.main, mcpzip.server.start, mcpzip.server.config_results
+import_msgspec()
+from mcpzip.server.prepared import prepare
+from mcpzip.server.early_search import EarlySearch
+early = EarlySearch.of(prepare(sys.argv[1]))
+assert b"shop__pay" in early.answer(b'{"query":"pay the invoice"}', False)
+""",
+    "serve": """
+from mcpzip.server.early_handshake import import_asyncio, import_msgspec
+import mcpzip.cli.main, mcpzip.server.start, mcpzip.server.config_results
+import_msgspec()
+import mcpzip.server.prepared
+import_asyncio()
+import mcpzip.server.stdio
+""",
+    "daemon": """
+from mcpzip.server.daemon.main import import_asyncio, import_msgspec
+import mcpzip.cli.main
+import_msgspec()
+import_asyncio()
+import mcpzip.server.daemon.daemon, mcpzip.server.log, mcpzip.server.prepared
+""",
+}
+"""The imports of each stage, as the modules that it runs make them."""
+
+STAGES = {
+    "shim": ((COMMAND, SHIM), (SMALL,)),
+    "handshake": ((COMMAND, HANDSHAKE), (SMALL,)),
+    "search": ((COMMAND, HANDSHAKE, SEARCH), (SMALL, MSGSPEC)),
+    "serve": ((COMMAND, HANDSHAKE, {**SEARCH, "mcpzip.search": ""}, SERVE), (SMALL, MSGSPEC, ASYNCIO)),
+    "daemon": (
+        (COMMAND, HANDSHAKE, {**SEARCH, "mcpzip.search": ""}, SERVE, DAEMON),
+        (SMALL, MSGSPEC, ASYNCIO),
+    ),
 }
 
 
-def imported(*modules: str) -> set[str]:
-    """What is imported after these modules."""
-    code = f"import sys; import {', '.join(modules)}; print(*sorted(sys.modules))"
+def imported(code: str, *arguments: str) -> set[str]:
+    """What ``code`` imports."""
     root = str(Path(__file__).resolve().parents[3])
+    program = (
+        f"import sys; sys.path.insert(0, {root!r}); before = set(sys.modules)\n{code}\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
     found = subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-I", "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     return set(found.stdout.split())
 
 
-def test_it_imports_only_the_smallest_parts_of_the_standard_library() -> None:
-    assert not HEAVY & imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.early_handshake")
+def is_allowed(name: str, lists: tuple[dict[str, str], ...], libraries: tuple[str, ...]) -> bool:
+    if name.split(".")[0] != "mcpzip":
+        top = name.split(".")[0]
+        return top.startswith("_") or top in " ".join(libraries).split()
+    whole = any(
+        modules == "*" and name.startswith(f"{package}.")
+        for each in lists
+        for package, modules in each.items()
+    )
+    package, _, module = name.rpartition(".")
+    return whole or name == "mcpzip" or any(module in each.get(package, "").split() for each in lists)
 
 
-def test_with_a_running_daemon_it_imports_nothing_that_only_others_need() -> None:
-    found = imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.shim")
-    alone = {"mcpzip.server.early_handshake", "mcpzip.server.handshake_cache"}
-    assert not (HEAVY | alone | {"socket", "selectors"}) & found
+@pytest.fixture
+async def config(tmp_path: Path, fake_mcp: Fakes) -> str:
+    """A config whose tools are on disk, indexed."""
+    async with proxy_of(tmp_path, fake_mcp(name="shop", tools=["pay"])) as proxy:
+        await proxy.wait_until_indexed()
+    return str(tmp_path / "config.json")
 
 
-def test_without_a_daemon_it_imports_nothing_that_only_the_daemon_needs() -> None:
-    found = imported("mcpzip.cli.main", "mcpzip.server.start", "mcpzip.server.early_handshake")
-    assert not {"mcpzip.server.shim", "mcpzip.server.session_record", "socket"} & found
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_stage_of_a_start_imports_nothing_that_is_not_on_its_list(stage: str, config: str) -> None:
+    lists, libraries = STAGES[stage]
+    found = imported(IMPORTS[stage], config)
+    assert sorted(name for name in found if not is_allowed(name, lists, libraries)) == []
+
+
+LAST = {"shim": SHIM, "handshake": HANDSHAKE, "search": SEARCH, "serve": SERVE, "daemon": DAEMON}
+
+
+@pytest.mark.parametrize(("stage", "last"), list(LAST.items()))
+async def test_the_list_of_a_stage_has_nothing_that_it_does_not_import(
+    stage: str, last: dict[str, str], config: str
+) -> None:
+    found = imported(IMPORTS[stage], config)
+    listed = {f"{package}.{name}" for package, names in last.items() for name in names.split() if name != "*"}
+    assert sorted(listed - found) == []
+
+
+def test_importing_the_paths_imports_nothing_more() -> None:
+    assert imported("import mcpzip.config.paths") == {"mcpzip", "mcpzip.config", "mcpzip.config.paths"}
