@@ -4,8 +4,9 @@ The rules (spec 2026-07-28: basic/index, client/sampling, client/elicitation): a
 and some questions a part of one; elicitation that names no mode is by form.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from mcpzip.proxy.exchange import INTERACTIVE, members
 from mcpzip.wire import MISSING_REQUIRED_CLIENT_CAPABILITY, RpcError, join_object
@@ -32,8 +33,7 @@ _REQUIRED: dict[str, CapabilityPath] = {
 """By the method of the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """What a client declared, with its roots apart from all else.
 
     others: the names of its other capabilities. can_be_asked: whether it can be asked anything. has_roots,

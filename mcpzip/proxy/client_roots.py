@@ -6,7 +6,8 @@ said that they have changed. Roots are equal if all that the client said of them
 
 import asyncio
 import json
-from dataclasses import dataclass
+
+import msgspec
 
 from mcpzip.model import limits
 from mcpzip.proxy.call import ask_client
@@ -20,8 +21,7 @@ ROOTS_TIMEOUT = 2.0
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(msgspec.Struct, frozen=True):
     """The roots of a client. key: the same for equal roots only. result: of `roots/list`, JSON text."""
 
     key: str

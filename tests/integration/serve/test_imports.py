@@ -24,8 +24,8 @@ COMMAND = {
 
 SHIM = {
     "mcpzip.server": "daemon session_record shim",
-    "mcpzip.server.daemon": "connector protocol",
-    "mcpzip.system": "detached",
+    "mcpzip.server.daemon": "connector link protocol",
+    "mcpzip.system": "detached readiness",
 }
 """In front of a daemon that runs."""
 
@@ -59,26 +59,26 @@ SERVE = {
     "mcpzip.auth": "failure sign_ins",
     "mcpzip.config": "diff",
     "mcpzip.model": "error_line templates",
-    "mcpzip.proxy": "argument_repair arguments call call_states catalog_state client_binding "
-    "client_capabilities current_config describe exchange exclusive_connections exposure first_listings "
-    "handlers input_required log_levels name_resolution notifier paged_list parking passthrough pipeline "
-    "processes prompts_and_resources proxy refresh server_prefix sharing stateful_servers statistics "
-    "tool_caller tool_search uri_sources usage_store workers",
+    "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
+    "client_capabilities client_roots current_config describe exchange exclusive_connections "
+    "exposure first_listings handlers input_required log_levels name_resolution notifier paged_list parking passthrough pipeline "
+    "processes prompts_and_resources proxy refresh server_prefix shared_binding sharing stateful_servers "
+    "statistics tool_caller tool_search uri_sources usage_store workers",
     "mcpzip.search": "remote signals tiers vocabulary",
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
     "stdio_output task_tracker",
     "mcpzip.system": "allocator backoff delayed_save environment event_log hardening line_reader log_files "
     "log_writer orphans pipes private_files process process_activity reaper signals tasks threads",
-    "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines handshake jsonrpc "
-    "listing login_wait opening pagination pool requesters server_state server_states signing start_queue "
-    "stdio subscription",
+    "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines expiry handshake "
+    "jsonrpc listing login_wait opening pagination pool requesters server_state server_states "
+    "signing start_queue stdio subscription",
     "mcpzip.wire": "client_info",
 }
 """Until servers are called."""
 
 DAEMON = {
     "mcpzip.server": "daemon",
-    "mcpzip.server.daemon": "client commands daemon main protocol proxies report",
+    "mcpzip.server.daemon": "client commands daemon main protocol proxies report retirement",
     "mcpzip.system": "descriptors",
 }
 """What the daemon imports beyond that."""
