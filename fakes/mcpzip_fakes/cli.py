@@ -90,9 +90,10 @@ def _list() -> None:
     for name in names():
         shipped = Scenario.load(Path(SHIPPED) / f"{name}.toml")
         tools = len(shipped.all_tools())
-        click.echo(f"{name:20} {tools:4} tool{' ' if tools == 1 else 's'}  {shipped.about}")
+        width = 40 if "/" in name else 20
+        click.echo(f"{name:{width}} {tools:5,} tool{' ' if tools == 1 else 's'}  {shipped.about}")
     for name, about in endpoint_settings.ENDPOINTS.items():
-        click.echo(f"{name:20}    – {about}")
+        click.echo(f"{name:20}     – {about}")
     click.echo("\nFaults, for the [[faults]] of a scenario (docs/fakes.md):")
     for kind, row in KINDS.items():
         click.echo(f"{kind:20} {row.about}")

@@ -198,8 +198,9 @@ def find(name: str | Path) -> Path:
 
 
 def names() -> list[str]:
-    """The names of the shipped scenarios."""
-    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    """The names of the shipped scenarios; those in a folder begin with its name and a slash."""
+    files = [path.relative_to(SHIPPED).with_suffix("") for path in SHIPPED.rglob("*.toml")]
+    return sorted((file.as_posix() for file in files), key=lambda name: ("/" in name, name))
 
 
 # Per list of definitions: the keys of this package; the rest of each table is the definition.
