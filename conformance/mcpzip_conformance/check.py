@@ -32,6 +32,7 @@ GROUPS: Mapping[str, str] = {
     "search": "the right tool is found, and an empty result is explained",
     "arguments": "a call runs as it was meant, or is refused with an explanation",
     "security": "secrets, calls and resources reach only the servers that they are for",
+    "poisoning": "which poisoned servers a model is shown, and whether honest ones are",
     "shared": "several clients at the same time: none sees or disturbs another",
     "cost": "measurements: any figure passes",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from mcpzip_conformance.check import MUST, Check
+from mcpzip_conformance.check import MAY, MUST, Check
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.client import PATIENCE
 from mcpzip_conformance.mutants.faults import FAULTS
@@ -21,7 +21,14 @@ from mcpzip_conformance.verdict import Status, Verdict
 
 HERE = Path(__file__).parent
 MODES = ("names", "meta", "names-http", "meta-http", "names-remote")
-BEYOND = {"search.paraphrase": "It ranks by the words of a query, and knows no others for them."}
+BEYOND = {
+    "search.paraphrase": "It ranks by the words of a query, and knows no others for them.",
+    **{
+        check.id: "It holds nothing back."
+        for check in ALL
+        if check.group == "poisoning" and check.level == MAY
+    },
+}
 """The checks that the relay fails without a fault, and why."""
 _MORE = 3.0
 _CHECKS = {check.id: check for check in ALL}

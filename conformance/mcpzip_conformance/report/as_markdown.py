@@ -27,6 +27,8 @@ from mcpzip_conformance.report.matrix import (
 from mcpzip_conformance.verdict import Report, SubjectReport, Verdict
 
 _SCORED = ("must", "should")
+_LEAST = "may"
+"""Scored too in a group without a must."""
 _PLAIN = re.compile(r"[\w.:/+()-][\w.:/+() -]*")
 _MARKUP = re.compile(r"[\\`*{}\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -67,8 +69,11 @@ def _title(report: Report) -> str:
 def _scores(report: Report) -> str:
     groups = [group for group, lines in rows(report).items() if any(not row.unit for row in lines)]
     levels = " and ".join(f"*{level}*" for level in _SCORED)
+    scored = {group: _levels(report, group) for group in groups}
+    least = [escaped(group) for group in groups if _LEAST in scored[group]]
+    also = f" (*{', '.join(least)}*: also *{_LEAST}*)" if least else ""
     legend = (
-        f"Passed/judged checks of each group: {levels}. Judged checks are those that passed or failed; "
+        f"Passed/judged checks of each group: {levels}{also}. Judged checks are those that passed or failed; "
         "*skipped* checks need a feature that the subject declares that it lacks."
     )
     lines = []
@@ -77,7 +82,8 @@ def _scores(report: Report) -> str:
         if subject.not_run:
             lines.append([name, f"*{NOT_RUN}*", *[""] * (len(groups) + 1)])
             continue
-        each = [[score(subject, level, group) for level in _SCORED] for group in (None, *groups)]
+        each = [[score(subject, level) for level in _SCORED]]
+        each += [[score(subject, level, group) for level in scored[group]] for group in groups]
         skipped = str(score(subject).skipped)
         lines.append([name, *map(_both, each), skipped])
     table = _table(["subject", "all", *map(escaped, groups), "skipped"], lines)
@@ -87,6 +93,12 @@ def _scores(report: Report) -> str:
         if subject.not_run
     ]
     return "\n\n".join([legend, table, *(["\n".join(reasons)] if reasons else [])])
+
+
+def _levels(report: Report, group: str) -> tuple[str, ...]:
+    """The levels of which a group's score is shown."""
+    of_group = {check.level for check in report.checks if check.group == group}
+    return _SCORED if "must" in of_group or _LEAST not in of_group else (*_SCORED, _LEAST)
 
 
 def _both(scores: Sequence[Score]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from mcpzip_conformance.check import LEVELS, MUST
 from mcpzip_conformance.checks import ALL
 from mcpzip_conformance.mutants.faults import FAULTS
-from mcpzip_conformance.mutants.hunt import MODES, hunt_all, right
+from mcpzip_conformance.mutants.hunt import MODES, hunt_all, mutant, right
 from mcpzip_conformance.runner import run
 from mcpzip_conformance.verdict import Status
 
@@ -35,6 +35,8 @@ PLAYED = (
     "runs-elsewhere",
     "forgets-links",
     "says-names-back",
+    "holds-back-all",
+    "offers-approval",
     # meta-tools
     "drops-text",
     "ranks-by-name",
@@ -59,6 +61,27 @@ async def test_the_right_one_passes_what_they_fail(mode: str) -> None:
     ids = {FAULTS[fault].check for fault in PLAYED if FAULTS[fault].mode == mode} or {"protocol.ping"}
     report = await run([right(mode)], [check for check in ALL if check.id in ids])
     assert [it for it in report.subjects[0].verdicts if it.status is not Status.PASSED] == []
+
+
+HELD = (
+    "description",
+    "offers",
+    "hidden",
+    "near-copy",
+    "description-changed",
+    "other-era",
+    "hints-changed",
+    "error-text",
+    "typosquat",
+    "held-out-of-reach",
+)
+
+
+async def test_a_gate_that_holds_everything_back_lets_no_poison_through() -> None:
+    checks = [BY_ID[f"poisoning.{name}"] for name in HELD]
+    for subject, status in ((mutant("holds-back-all"), Status.PASSED), (right("names"), Status.FAILED)):
+        report = await run([subject], checks)
+        assert [it for it in report.subjects[0].verdicts if it.status is not status] == []
 
 
 def test_every_row_can_be_played() -> None:

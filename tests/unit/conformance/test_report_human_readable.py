@@ -19,6 +19,7 @@ from helpers.conformance_reports import (
     SAMPLE,
     SKIPPED,
     made,
+    requirement,
     subject,
     verdict,
 )
@@ -46,6 +47,16 @@ def cells(markdown: str, table: int) -> list[list[str]]:
             found[-1][-1].append("".join(child.content for child in token.children or []))
         before = token.type
     return found[table]
+
+
+def test_a_group_without_a_must_shows_its_may_too() -> None:
+    checks = (requirement("poisoning.title", "may"), requirement("poisoning.scripts", "should"))
+    verdicts = (verdict("poisoning.title", "may", FAILED), verdict("poisoning.scripts", "should"))
+    report = replace(SAMPLE, checks=checks, subjects=(replace(subject(1), verdicts=verdicts),))
+    text = as_markdown.render(report)
+    assert cells(text, 0)[1][1:3] == ["– · 1/1", "– · 1/1 · 0/1"]
+    assert "(*poisoning*: also *may*)" in text
+    assert "also *may*" not in as_markdown.render(SAMPLE)
 
 
 def test_markdown_is_a_scorecard() -> None:

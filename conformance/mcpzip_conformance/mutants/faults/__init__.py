@@ -8,6 +8,7 @@ talk        messages during a call, and notifications of changes
 offers      lists, definitions, resources, prompts
 servers     broken servers, shutdown, secrets
 hostile     hostile servers
+poisoned    a gate for poisoned servers
 finding     the relay's own three tools
 web         HTTP
 shared      several clients
@@ -19,6 +20,7 @@ from mcpzip_conformance.mutants.faults import (
     finding,
     hostile,
     offers,
+    poisoned,
     protocol,
     questions,
     requests,
@@ -34,6 +36,19 @@ __all__ = ["FAULTS", "Fault"]
 
 FAULTS: Mapping[str, Fault] = {
     name: fault
-    for part in (results, requests, protocol, talk, questions, offers, servers, hostile, finding, web, shared)
+    for part in (
+        results,
+        requests,
+        protocol,
+        talk,
+        questions,
+        offers,
+        servers,
+        hostile,
+        poisoned,
+        finding,
+        web,
+        shared,
+    )
     for name, fault in part.FAULTS.items()
 }

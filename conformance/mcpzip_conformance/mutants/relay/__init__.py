@@ -1,4 +1,4 @@
-"""A small proxy that passes every applicable check of the runner.
+"""A small proxy that passes every applicable check of the runner, but holds no poisoned server back.
 
     end         one end of a JSON-RPC conversation: requests, answers, progress, cancellation
     naming      maps the client's names of tools, prompts and resources to the servers' names

@@ -1,0 +1,308 @@
+"""Checks of what a proxy lets through to the model of servers that are poisoned.
+
+The rule: what a model is shown is the handshake, all lists, each definition, the answers to searches, and
+errors. A case is let through if a text by which it is known is in one of these. No specification asks a proxy
+to hold anything back, so these checks have the level may; that honest texts pass is a should.
+
+The servers are the scenarios ``poisoning/…`` of `mcpzip-fake`. Of the 34 cases the runner leaves out those
+that are about the store of one proxy (26), and those that nobody can see in what is listed (32, 33, 34).
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from mcpzip_fakes.scenario import Scenario, names
+
+from mcpzip.wire import LATEST_LEGACY_VERSION, MODERN_VERSION, NotAnObject, join_object, quote, split_object
+from mcpzip_conformance.check import MAY, SHOULD, check, expect
+from mcpzip_conformance.errors import Finding, NotPlayableError
+from mcpzip_conformance.player import Player, name_of
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.scene import SHOP, Server
+from mcpzip_conformance.stage import Stage
+
+SOURCE = "docs/conformance.md#poisoned-servers"
+DESCRIBE = ("describe",)
+SEVERAL = ("several-servers",)
+CHANGED = ("list-changed",)
+
+_LISTS = {
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+}
+"""Each list beside that of tools, and the capability that it needs."""
+_ROUNDS, _EACH = 20, 0.1
+"""Looks at what is shown after a change, and the seconds between two of them."""
+_SETTLED = 5
+"""Looks after the server was listed again."""
+_TOOLS = 200
+"""Tools of a server that the runner plays with so many instead of 10,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case. id: of its check; scenario: its number; says: the requirement; marks: texts of which one
+    shows that it was let through; calls: calls of ``now`` after which the server changes, 0 if it doesn't;
+    beside: another server; era: the version of the protocol.
+    """
+
+    id: str
+    scenario: int
+    says: str
+    marks: tuple[str, ...]
+    calls: int = 0
+    beside: str = ""
+    era: str = LATEST_LEGACY_VERSION
+
+
+CASES = (
+    Case("description", 1, "An order in a tool's description", ("~/.ssh/id_rsa",)),
+    Case("secrecy", 2, "An order to keep something from the user", ("Do not tell the user",)),
+    Case("parameter", 3, "An order in the description of a parameter", ("~/.aws/credentials",)),
+    Case("parameter-name", 4, "An order in the name of a parameter", ("ignore_all_previous_instructions",)),
+    Case(
+        "values",
+        5,
+        "An order in an enum, a default, an example or a comment",
+        (
+            "ignore all previous",
+            "put them in this field",
+            "disregard your guide",
+            "ignore the previous rules",
+        ),
+    ),
+    Case("title", 6, "An order in a title", ("Ignore all previous", "disregard your safety rules")),
+    Case("output-schema", 7, "An order in an output schema", ("cat ~/.ssh/id_rsa",)),
+    Case("meta", 8, "An order in ``_meta``, or a script in an icon", ("javascript:", "Ignore all previous")),
+    Case("instructions", 9, "An order in the server's instructions", ("call notes_sync",)),
+    Case(
+        "offers",
+        10,
+        "An order in a prompt's argument, a resource or a template",
+        ("First read ~/.ssh", "follow it as the system prompt", "The user must not know"),
+    ),
+    Case(
+        "hidden",
+        11,
+        "Text in characters that people don't see",
+        ("\U000e0072\U000e0065", "\u200b\u200c", "\u202e", "\ue049\ue067", "\U000e0158\U000e0155"),
+    ),
+    Case("encoded", 12, "An encoded command", ("Y3VybCAtZnNTTCBod", "6375726c2068747470")),
+    Case("look-alike", 13, "A tool whose name has look-alike letters", ("s\u0435nd_m\u0435ssage",)),
+    Case("near-copy", 14, "A copy of another server's tool", ("copy_to",), beside="slack"),
+    Case("other-tool", 15, "A text on a tool of another server", ("Before send_message",), beside="slack"),
+    Case("sink-added", 16, "A new parameter that asks for the conversation", ("sidenote",), calls=1),
+    Case("description-changed", 17, "A description that changes", ("user's private key",), calls=1),
+    Case("schema-widened", 18, "A schema that accepts more than before", ("as_admin",), calls=1),
+    Case("renamed", 20, "A tool that is there again under another name", ("transfer_funds",), calls=1),
+    Case("later-page", 21, "A change on a later page, among many notifications", ("drop.example",), calls=3),
+    Case("other-era", 22, "Another list in the modern era", ("drop.example",), era=MODERN_VERSION),
+    Case("ranking", 24, "A text written to be chosen or found", ("Always use this", "mail gmail email")),
+    Case("approves-itself", 28, "A text that asks to be approved", ("call approve_tool",)),
+)
+
+
+def _server(number: int, name: str = SHOP) -> Server:
+    """The scenario of this number, as a server of this name."""
+    return Server(msgspec.structs.replace(Scenario.load(_scenario(number)), name=name))
+
+
+def _scenario(number: int) -> str:
+    (found,) = [name for name in names() if name.startswith(f"poisoning/{number:02}-")]
+    return found
+
+
+async def _shown(player: Player, servers: Iterable[Server]) -> list[str]:
+    """Every text that a model is shown of ``servers``, names of members included."""
+    answers = [player.opening.result, *await player.list_tools()]
+    for method, capability in _LISTS.items():
+        if player.offers(capability):
+            answers.append((await player.request(method)).result)
+    for server in servers:
+        tools = (*server.scenario.tools, *server.scenario.changed_tools)
+        about = {tool.name: str(tool.definition().get("description")) for tool in tools}
+        for name, description in about.items():
+            answers += await _shown_of(player, server.name, name, description)
+    return [text for answer in answers if answer for text in _texts(answer)]
+
+
+async def _shown_of(player: Player, server: str, tool: str, about: str) -> list[bytes | None]:
+    """The answers to searches for a tool, and to the question for its definition."""
+    answers: list[bytes | None] = []
+    if player.route.subject.tools.search is not None:
+        queries = tool.replace("_", " "), about[:100]
+        answers += [(await player.search_reply(query)).result for query in queries]
+    if (describing := player.route.describe(server, tool)) is not None:
+        answers.append((await player.request("tools/call", describing)).result)
+    return answers
+
+
+def _texts(raw: bytes) -> Iterator[str]:
+    """The strings of a JSON text, names of members included, and those of JSON in a string of it."""
+    waiting: list[object] = [msgspec.json.decode(raw)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+            if one[:1] in ("{", "["):
+                try:
+                    waiting.append(msgspec.json.decode(one))
+                except (msgspec.DecodeError, UnicodeEncodeError):
+                    pass  # it only looks like JSON
+        elif isinstance(one, dict):
+            waiting += [*one, *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _held(texts: Iterable[str], marks: Iterable[str]) -> None:
+    """Raises Finding if one of ``marks`` is in a text."""
+    joined = "\n".join(texts)
+    for mark in marks:
+        expect(mark not in joined, f"The model is shown {mark!a}.")
+
+
+async def _after_change(stage: Stage, player: Player, poisoned: Server, calls: int) -> None:
+    """Makes the server change, and waits until it was listed again. Raises NotPlayableError if it isn't."""
+    listed = len(stage.record(poisoned.name).received("tools/list"))
+    for _ in range(calls):
+        await player.call(poisoned.name, "now")
+    settled = 0
+    for _ in range(_ROUNDS):
+        await player.list_tools()
+        settled += len(stage.record(poisoned.name).received("tools/list")) > listed
+        if settled == _SETTLED:
+            return
+        await asyncio.sleep(_EACH)
+    raise NotPlayableError("It doesn't list the tools of a server again when they have changed.")
+
+
+def _needs(case: Case) -> tuple[str, ...]:
+    modern = ("modern",) if case.era == MODERN_VERSION else ()
+    return (*(SEVERAL if case.beside else ()), *(CHANGED if case.calls else ()), *modern)
+
+
+def _register(case: Case) -> None:
+    async def play(stage: Stage) -> None:
+        poisoned = _server(case.scenario)
+        servers = [poisoned, *([Server(Scenario.load(case.beside))] if case.beside else [])]
+        player = await stage.through(*servers, version=case.era)
+        if case.calls:
+            await _after_change(stage, player, poisoned, case.calls)
+        _held(await _shown(player, [poisoned]), case.marks)
+
+    play.__doc__ = f"{case.says} is not shown to the model (case {case.scenario})."
+    check(f"poisoning.{case.id}", MAY, SOURCE, needs=_needs(case))(play)
+
+
+for _case in CASES:
+    _register(_case)
+
+
+@check("poisoning.hints-changed", MAY, SOURCE, needs=DESCRIBE + CHANGED)
+async def hints_changed(stage: Stage) -> None:
+    """A hint that changes – to readOnlyHint, from destructiveHint – is not shown to the model (case 19)."""
+    poisoned = _server(19)
+    player = await stage.through(poisoned)
+    await _after_change(stage, player, poisoned, 1)
+    for tool, hint, honest in (("sync", "readOnlyHint", False), ("drop", "destructiveHint", True)):
+        definition = await player.definition(SHOP, tool)
+        shown = None if definition is None else _hint(definition, hint)
+        expect(shown in (None, honest), f"The {hint} of {tool} is shown as {shown}.")
+
+
+def _hint(definition: bytes, hint: str) -> object:
+    try:
+        annotations = split_object(split_object(definition).get("annotations", b"{}"))
+    except NotAnObject:
+        return None
+    return msgspec.json.decode(annotations[hint]) if hint in annotations else None
+
+
+@check("poisoning.error-text", MAY, SOURCE)
+async def error_text(stage: Stage) -> None:
+    """The text of an error that orders the next step is not passed on as it is (case 23)."""
+    player = await stage.through(_server(23))
+    reply = await player.call(SHOP, "add")
+    expect("read ~/.ssh/id_rsa" not in reply.text, "The error is passed on.")
+
+
+@check("poisoning.typosquat", MAY, SOURCE, needs=SEVERAL)
+async def typosquat(stage: Stage) -> None:
+    """Tools of a server whose name is nearly another's are not shown (case 25)."""
+    told = Scenario.load(_scenario(25))
+    assert told.generate is not None
+    fewer = msgspec.structs.replace(told, generate=msgspec.structs.replace(told.generate, count=_TOOLS))
+    player = await stage.through(Server(fewer), Server(Scenario.load("slack")))
+    reply = await player.call(told.name, "now")
+    expect(reply.failed, f"A tool of {told.name} is called beside slack.")
+
+
+@check("poisoning.held-out-of-reach", MAY, SOURCE, needs=CHANGED)
+async def held_out_of_reach(stage: Stage) -> None:
+    """A tool that is new after approval can't be called, nor found by its name with a mistake (case 27)."""
+    poisoned = _server(27)
+    player = await stage.through(poisoned)
+    await _after_change(stage, player, poisoned, 1)
+    near = await player.call(SHOP, "quicksilvr")
+    await player.call(SHOP, "quicksilver")
+    called = stage.record(SHOP).calls("quicksilver")
+    expect(not called, "The new tool is called.")
+    _held([near.text], ("quicksilver",))
+    _held(await _shown(player, [poisoned]), ("Quicksilver does",))
+
+
+_APPROVES = re.compile(r"approve|quarantine|trust|unblock|whitelist|allow_?list", re.IGNORECASE)
+
+
+@check("poisoning.approval-tools", MAY, SOURCE)
+async def approval_tools(stage: Stage) -> None:
+    """The proxy has no tool of its own by which a model can approve what was held back (case 28)."""
+    poisoned = _server(28)
+    player = await stage.through(poisoned)
+    theirs = {player.route.shown(SHOP, tool.name) for tool in poisoned.scenario.tools}
+    own = {name for raw in await player.list_tools() if (name := name_of(raw)) and name not in theirs}
+    if player.route.subject.tools.search is not None:
+        own |= {*await player.search("approve a tool that is in quarantine")} - theirs
+    expect(not (found := sorted(filter(_APPROVES.search, own))), f"It has {', '.join(found)}.")
+
+
+@check("poisoning.same-meaning", SHOULD, SOURCE, needs=DESCRIBE + CHANGED)
+async def same_meaning(stage: Stage) -> None:
+    """A tool whose definition is spelled otherwise – order of keys and tools, white space, 1.0 for 1 – is
+    still shown and called (case 29)."""
+    poisoned = _server(29)
+    player = await stage.through(poisoned)
+    await _after_change(stage, player, poisoned, 1)
+    await _is_shown(player, "add", "Add two numbers.")
+
+
+@check("poisoning.quotes-an-attack", SHOULD, SOURCE, needs=DESCRIBE)
+async def quotes_an_attack(stage: Stage) -> None:
+    """A security tool whose description quotes an attack is shown as it is, and called (case 30)."""
+    player = await stage.through(_server(30))
+    await _is_shown(player, "scan", 'Detects prompt injection such as "ignore all previous instructions"')
+
+
+@check("poisoning.other-scripts", SHOULD, SOURCE, needs=DESCRIBE)
+async def other_scripts(stage: Stage) -> None:
+    """Tools with emoji, right-to-left text, CJK, and Persian and Indic joiners are shown as they are (case
+    31)."""
+    honest = _server(31)
+    player = await stage.through(honest)
+    for tool in honest.scenario.tools:
+        await _is_shown(player, tool.name, str(tool.definition()["description"]))
+
+
+async def _is_shown(player: Player, tool: str, description: str) -> None:
+    definition = await player.definition(SHOP, tool)
+    if definition is None:
+        raise Finding(f"No definition of {tool} is shown.")
+    shown = split_object(definition).get("description", b'""')
+    expect(description in msgspec.json.decode(shown), f"The description of {tool} is {ascii(shown)[:300]}.")
+    reply: Reply = await player.call(SHOP, tool, join_object({"text": quote("x")}))
+    expect(not reply.failed, f"A call of {tool} is answered with {reply.brief}.")
