@@ -24,6 +24,7 @@ FLOORS = (
     ("mcpzip.config", "mcpzip.http"),
     ("mcpzip.search", "mcpzip.clients"),
     ("mcpzip.catalog",),
+    ("mcpzip.pins",),
     ("mcpzip.auth",),
     ("mcpzip.transport",),
     ("mcpzip.proxy",),

@@ -31,6 +31,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.model.quoting import shortened
+from mcpzip.model.surface import Kind
 from mcpzip.wire import split_object
 from mcpzip.wire.json_iter import WHITESPACE
 
@@ -98,8 +99,8 @@ class Listed(msgspec.Struct, frozen=True, dict=True):
     """The update for a server that was listed.
 
     tools, prompts, resources, templates: the items of the lists, of all pages, as JSON texts. at: Unix
-    seconds. over: sentences about lists that are missing because they are too large. The rest is as in
-    `ServerRecord`.
+    seconds. over: sentences about lists that are missing because they are too large. unlisted: the kinds that
+    were not listed now, but earlier or never. The rest is as in `ServerRecord`.
     """
 
     server: str
@@ -116,6 +117,7 @@ class Listed(msgspec.Struct, frozen=True, dict=True):
     info: bytes = b""
     ttl: float | None = None
     over: tuple[str, ...] = ()
+    unlisted: tuple[Kind, ...] = ()
 
     @cached_property
     def record(self) -> ServerRecord:
@@ -127,6 +129,12 @@ class Listed(msgspec.Struct, frozen=True, dict=True):
             digest_of(raws)  # cached here, in the thread, for later comparisons
         digest_of_tools(record.entries)
         return record
+
+    def with_record(self, record: ServerRecord) -> "Listed":
+        """The same update, of which only ``record`` is taken over."""
+        update = replace(self)
+        update.__dict__["record"] = record  # in place of what the property would compute
+        return update
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "edit": "Open the config in your editor, then check it.",
         "auth": "Sign in to servers, and out of them.",
         "trust": "Allow the servers that a project brings.",
+        "review": "Approve what servers changed and mcpzip holds back.",
         "config": "Show where the config is, and what it says.",
         "completion": "Print the completion script of a shell.",
     },

@@ -6,6 +6,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.cli.servers import show
+from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.doctor.text_checks import found_in
 from mcpzip.proxy.proxy import Proxy
 
@@ -32,5 +33,6 @@ async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         console.data([one.as_json() for one in found])
     else:
-        show(found, proxy.config.path, found_in(proxy.catalog, [one.name for one in found]))
+        said = found_in(proxy.catalog, [one.name for one in found])
+        show(found, proxy.config.path, said, held_in_brief(proxy.config, wanted))
     return 1 if failures else 0

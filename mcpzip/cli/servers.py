@@ -12,6 +12,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.config.paths import command_line
+from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.doctor.text_checks import found_in, in_brief
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
@@ -48,6 +49,7 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
     if not cached:
         asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
         await list_servers(proxy, asked)
+    await proxy.reviews.held()
     found = [one for one in proxy.status(earlier=cached) if one.name in wanted]
     said = found_in(proxy.catalog, wanted)
     if as_json:
@@ -55,12 +57,16 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
             [one.as_json() | {"said": [asdict(each) for each in said.get(one.name, [])]} for one in found]
         )
     else:
-        show(found, proxy.config.path, said)
+        show(found, proxy.config.path, said, held_in_brief(proxy.config, wanted))
     return 1 if any(one.state in FAILING for one in found) else 0
 
 
-def show(found: list[ServerStatus], config: str, said: Mapping[str, list[Finding]]) -> None:
-    """Prints the table for people. said: what is odd about what a server says, by its name."""
+def show(
+    found: list[ServerStatus], config: str, said: Mapping[str, list[Finding]], held: Mapping[str, str]
+) -> None:
+    """Prints the table for people. said: what is odd about what a server says; held: what is held back of it,
+    by its name.
+    """
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
@@ -71,7 +77,8 @@ def show(found: list[ServerStatus], config: str, said: Mapping[str, list[Finding
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         texts = in_brief(said.get(one.name, []))
         odd = f"what it says: {texts} ({_doctor(config)})" if texts else ""
-        wrong = "; ".join(part.removesuffix(".") for part in (one.reason, odd, *one.warnings) if part)
+        parts = (one.reason, held.get(one.name, ""), odd, *one.warnings)
+        wrong = "; ".join(part.removesuffix(".") for part in parts if part)
         table.row(
             one.name,
             one.transport,

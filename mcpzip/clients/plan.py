@@ -30,7 +30,7 @@ from mcpzip.model.names import server_name_problem
 
 _PROJECTS = ("projects",)
 """The keys of Claude Code's file that lead to its projects by folder."""
-_BESIDE_TRANSPORT = ("disabled", "timeout", "tools", "pin", "boost")
+_BESIDE_TRANSPORT = ("disabled", "timeout", "tools", "pin", "boost", "trust")
 _SHARED = ("mcpzip", ["serve"])
 """How a project's file starts mcpzip: by its name, because the file is shared with other machines."""
 _OF_A_PROJECT = "it belongs to one project"

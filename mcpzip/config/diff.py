@@ -152,6 +152,7 @@ def _connection(server: ServerConfig) -> ServerConfig:
         pin=(),
         boost=1.0,
         share="auto",
+        trust="pin",
         withheld_env=frozenset(),
         unset=(),
     )

@@ -121,6 +121,11 @@ def config_schema() -> Schema:
                 "server; or the one server unchanged.",
                 "meta",
             ),
+            "trust": _choice(
+                server.TRUST,
+                "Which changes of what servers offer wait for a person: risky ones, all, or none.",
+                "pin",
+            ),
         },
     )
     definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
@@ -192,6 +197,11 @@ def _server() -> Schema:
                 server.SHARE,
                 "Which clients use one process of the server together.",
                 "auto",
+            ),
+            "trust": _choice(
+                server.TRUST,
+                "Which changes of what the server offers wait for a person. Without this key: that of the "
+                "file.",
             ),
         },
         "type",

@@ -116,6 +116,11 @@ def trust_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "trust", "projects.json")
 
 
+def pins_path(config_path: str) -> str:
+    """The file of the pins: what is approved of each server."""
+    return os.path.join(os.path.dirname(config_path), "pins", os.path.basename(config_path))
+
+
 def snapshot_path(config_path: str) -> str:
     """The file of the catalog's snapshot; for ``config.json`` the original's ``cache/tools.json``."""
     name = os.path.basename(config_path)

@@ -29,7 +29,7 @@ from mcpzip.config.schema import (
     ServerConfig,
 )
 from mcpzip.config.search import read_search
-from mcpzip.config.server import check_name, inherited, read_server, unusable_server
+from mcpzip.config.server import TRUST, TRUST_REMEDY, check_name, inherited, read_server, unusable_server
 from mcpzip.config.syntax import EXAMPLE, decode
 from mcpzip.config.variables import referred
 from mcpzip.model import limits
@@ -38,7 +38,7 @@ from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log", "shared", "daemon"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 LONGEST_IDLE = 7 * 24 * 60
@@ -181,7 +181,7 @@ def _servers(top: Node, project: Node | None, *, strict: bool) -> dict[str, Serv
                 raise
             del each.source.faults[faults:]
             servers[name] = unusable_server(name, each, error)
-    servers = _with_environments(top, entries, servers)
+    servers = _with_defaults(top, entries, servers)
     if not servers:
         stray = [f'"{key}"' for key, each in top.members().items() if each.get("command") or each.get("url")]
         remedy = f"move {', '.join(stray)} into it" if stray else f"add one, such as {EXAMPLE}"
@@ -189,13 +189,15 @@ def _servers(top: Node, project: Node | None, *, strict: bool) -> dict[str, Serv
     return servers
 
 
-def _with_environments(
+def _with_defaults(
     top: Node, entries: Mapping[str, Node], servers: Mapping[str, ServerConfig]
 ) -> dict[str, ServerConfig]:
-    """``servers`` with ``inherit_env`` and ``withheld_env``: the variables of mcpzip's environment that each
-    inherits, and those that only other servers refer to, which it doesn't.
+    """``servers`` with the defaults of the file, and with ``inherit_env`` and ``withheld_env``: the variables
+    of mcpzip's environment that each inherits, and those that only other servers refer to, which it doesn't.
     """
     default_globs = inherited(top.get("inheritEnv")) or ()
+    trust = top.get("trust")
+    default_trust = (trust.choice(TRUST, TRUST_REMEDY) if trust else None) or "pin"
     references = {name: frozenset(referred(each.value)) for name, each in entries.items()}
     result: dict[str, ServerConfig] = {}
     for name, server in servers.items():
@@ -203,7 +205,8 @@ def _with_environments(
         own = entries[name].get("inheritEnv")
         globs = server.inherit_env if own is not None or server.transport != "stdio" else default_globs
         withheld = (others - references[name]) | {GEMINI_KEY} if globs else frozenset()
-        result[name] = replace(server, inherit_env=globs, withheld_env=withheld)
+        own_trust = server.trust if entries[name].get("trust") is not None else default_trust
+        result[name] = replace(server, inherit_env=globs, withheld_env=withheld, trust=own_trust)
     return result
 
 

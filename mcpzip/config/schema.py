@@ -28,6 +28,7 @@ LONGEST = 365 * 86_400.0
 
 Transport = Literal["stdio", "http", "sse"]
 Share = Literal["auto", "always", "never", "per-cwd"]
+Trust = Literal["pin", "strict", "open"]
 Expose = Literal["meta", "direct", "transparent"]
 Provider = Literal["local", "onnx", "ollama", "openai", "off"]
 EMBEDDERS: tuple[Provider, ...] = ("onnx", "ollama", "openai")
@@ -96,7 +97,8 @@ class ServerConfig(msgspec.Struct, frozen=True):
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: globs that
     override it. pin: globs over the upstream's own tool names; these tools are also shown directly.
     boost: how much search prefers the server's tools, 0.1 to 10. share: whether several clients use one
-    connection to it: see `proxy.sharing`.
+    connection to it: see `proxy.sharing`. trust: which changes of what it offers wait for a person: see
+    `pins.decision`.
     inherit_env: globs over the variables of mcpzip's environment that the server inherits besides
     `system.environment.PASSED_ON`. withheld_env: variables to which only other servers refer; no glob matches
     them. problem: why the server can't be used and what to do, as a sentence without its name; None if it can
@@ -122,6 +124,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     pin: tuple[str, ...] = ()
     boost: float = 1.0
     share: Share = "auto"
+    trust: Trust = "pin"
     inherit_env: tuple[str, ...] = ()
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None

@@ -21,7 +21,7 @@ from mcpzip.config.auth import (
 )
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
-from mcpzip.config.schema import LONGEST, ServerConfig, Share, Transport
+from mcpzip.config.schema import LONGEST, ServerConfig, Share, Transport, Trust
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
 from mcpzip.config.variables import referred
@@ -43,11 +43,12 @@ STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
 OTHER_NAMES = tuple(alias for key in ("type", *REMOTE_KEYS) for alias in ALIASES.get(key, ()))
 CONNECTION_KEYS = frozenset(("type", *STDIO_KEYS, *REMOTE_KEYS, *OTHER_NAMES))
-COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost", "share")
+COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost", "share", "trust")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
 
 SHARE: tuple[Share, ...] = get_args(Share)
+TRUST: tuple[Trust, ...] = get_args(Trust)
 BOOST = (0.1, 10)
 """Minimum and maximum of ``boost``."""
 
@@ -56,6 +57,7 @@ _TOOLS = 'write an object, such as {"allow": ["get_*"], "deny": ["*_delete"]}'
 _GLOBS = 'write a list of tool names, in which * stands for anything, such as ["get_*"]'
 _INHERIT = 'write true, or a list of names of variables, such as ["GITHUB_*", "AWS_PROFILE"]'
 _SHARE = 'write "auto", "always", "never" or "per-cwd"'
+TRUST_REMEDY = 'write "pin", "strict" or "open"'
 _PIN = 'write true, or a list of tool names, such as ["send_message", "get_*"]'
 
 URL = lazy_pattern(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
@@ -99,7 +101,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
     before = len(faults)
     unset.clear()
     transport = _transport(node)
-    disabled, timeout, tools, pin, boost, share = map(node.get, COMMON_KEYS)
+    disabled, timeout, tools, pin, boost, share, trust = map(node.get, COMMON_KEYS)
     if tools:
         tools.object(_TOOLS, TOOLS_KEYS)
     server = ServerConfig(
@@ -112,6 +114,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
         pin=_pin(pin, name),
         boost=boost.number_between(*BOOST) if boost else 1.0,
         share=(share.choice(SHARE, _SHARE) if share else None) or "auto",
+        trust=(trust.choice(TRUST, TRUST_REMEDY) if trust else None) or "pin",
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     register_secrets(server, node)

@@ -7,6 +7,7 @@ from mcpzip.doctor.config_checks import check_commands, check_config, check_envi
 from mcpzip.doctor.daemon_checks import check_daemon
 from mcpzip.doctor.file_checks import check_files
 from mcpzip.doctor.finding import Finding, in_order
+from mcpzip.doctor.pin_checks import check_pins
 from mcpzip.doctor.server_checks import Tried, check_servers, check_tools
 from mcpzip.doctor.setup import Setup
 from mcpzip.doctor.text_checks import check_texts
@@ -21,6 +22,7 @@ def examine(setup: Setup, proxy: Proxy | None, tried: Mapping[str, Tried]) -> li
         *check_config(setup),
         *check_environment(setup),
         *check_files(setup),
+        *check_pins(setup),
         *check_clients(setup),
         *check_installation(setup),
         *check_processes(setup),

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 
-from mcpzip.config.paths import auth_folder, cache_folder, snapshot_path
+from mcpzip.config.paths import auth_folder, cache_folder, pins_path, snapshot_path
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.doctor.shell import command_line, delete
@@ -20,15 +20,18 @@ def check_files(setup: Setup) -> Iterator[Finding]:
     """The folder of the config, and the folders beside the config."""
     folder = os.path.dirname(setup.path)
     cache, sign_ins = cache_folder(setup.path), auth_folder(setup.path)
+    pins = os.path.dirname(pins_path(setup.path))
     if not os.path.isdir(folder):
         return
-    for path in (folder, cache):
+    for path in (folder, cache, pins):
         if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK):
             yield Finding(
                 "error",
                 "files.not-writable",
                 path,
-                "mcpzip can't write into this folder, so that every start begins without tools.",
+                "mcpzip can't write into this folder, so that nothing new of a server is offered."
+                if path == pins
+                else "mcpzip can't write into this folder, so that every start begins without tools.",
                 remedy="Give yourself the right.",
                 command=command_line("chmod", "u+rwx", path),
             )
@@ -41,8 +44,9 @@ def check_files(setup: Setup) -> Iterator[Finding]:
             remedy="Delete it, if you don't know it.",
             command=delete(cache),
         )
-    for warning in foreign_files(cache):
-        yield Finding("warning", "files.foreign", cache, warning)
+    for path in (cache, pins):
+        for warning in foreign_files(path):
+            yield Finding("warning", "files.foreign", path, warning)
     for warning in setup.stored_warnings:
         stored = snapshot_path(setup.config.state_path if setup.config else setup.path)
         yield Finding(
@@ -55,7 +59,7 @@ def check_files(setup: Setup) -> Iterator[Finding]:
             fix=partial(_set_aside, stored),
         )
     yield from _private(sign_ins)
-    drafts = [path for each in (folder, cache, sign_ins) for path in find_drafts(each)]
+    drafts = [path for each in (folder, cache, sign_ins, pins) for path in find_drafts(each)]
     if drafts:
         yield Finding(
             "note",

@@ -237,6 +237,14 @@ RUN = 1 * MiB
 """The file by which `mcpzip status` finds a process. A larger one is ignored."""
 TRUST = 1 * MiB
 """The stored list of trusted projects. A larger file is refused."""
+PINS = 256 * MiB
+"""The file of pins. One that would be larger is not written, so that what would be pinned is held; a larger
+one is not used."""
+PIN_TEXTS = 64 * MiB
+"""The stored texts of one server's pinned and held items, with earlier ones as long as there is room. Of what
+has no room no difference can be shown."""
+PIN_COUNTER = 4_096
+"""The file with the last counter of the pins. A larger file is not used."""
 SNAPSHOT = 512 * MiB
 """The catalog on disk. A larger file is not used; the largest servers are left out so that none is
 written."""

@@ -88,6 +88,13 @@ class CatalogState:
         """Takes in what a server said, or that it said nothing."""
         self._replace(merge(self.catalog, [update]))
 
+    def replace_record(self, before: ServerRecord, now: ServerRecord) -> bool:
+        """Offers ``now`` instead of ``before``. Returns False if its server was listed meanwhile."""
+        if self.catalog.servers.get(before.name) is not before:
+            return False
+        self._replace(Catalog({**self.catalog.servers, now.name: now}))
+        return True
+
     def reconfigure(self, config: Config) -> None:
         """Uses ``config``, which has the same path, from now on."""
         self._config, self._view = config, View(config.servers, self._view)

@@ -7,6 +7,7 @@ before it is repaired or refused.
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UnknownToolError, UpstreamUnavailableError
 from mcpzip.model.limits import ASKED_NAME
+from mcpzip.pins.gate import Gate
 from mcpzip.proxy.argument_repair import repair_name
 from mcpzip.proxy.call import timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
@@ -22,9 +23,14 @@ class NameResolver:
     """Finds tools by their names, exact or nearly so."""
 
     def __init__(
-        self, current: CurrentConfig, catalog_state: CatalogState, first_listings: FirstListings, pool: Pool
+        self,
+        current: CurrentConfig,
+        catalog_state: CatalogState,
+        first_listings: FirstListings,
+        pool: Pool,
+        gate: Gate,
     ) -> None:
-        self._current = current
+        self._current, self._gate = current, gate
         self._catalog_state, self._first_listings, self._pool = catalog_state, first_listings, pool
 
     async def resolve(self, name: str, timeout: float | None = None) -> tuple[Entry, str | None]:
@@ -50,7 +56,8 @@ class NameResolver:
         if catalog.get(name) is None:
             for server in candidates:
                 self._check_listed(server)
-        incomplete = incompletely_known(known, servers)
+        # What is held counts as not known, so that a name that it has never means another server's tool.
+        incomplete = incompletely_known(known, servers) | self._gate.holding
         return await run_in_worker(  # because the name is compared with those of all tools
             lambda: repair_name(name, catalog, known=known, servers=servers, incomplete=incomplete),
             "name",

@@ -22,6 +22,7 @@ from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
+from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.notifier import Notifier, ResourceId
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
@@ -61,7 +62,9 @@ class Passthrough:
         pool: Pool,
         pipeline: CallPipeline,
         notifier: Notifier,
+        guard: Guard,
     ) -> None:
+        self._guard = guard
         self._current, self._shown, self._pool = current, shown, pool
         self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
@@ -75,6 +78,7 @@ class Passthrough:
         """The answer to `prompts/get`. Raises JsonRpcError, UnknownPromptError, UpstreamError."""
         exposure, asked = self._shown.exposure, _text(exchange, "name")
         server, name = await look_up(exposure, lambda: exposure.route_prompt(asked))
+        await self._guard.check_prompt(server, name, asked)
         result = await self._ask("prompts/get", exchange, server, {"name": quote(name)})
         self.uri_sources.record(exchange.client, server, "prompts/get", result)
         return result
@@ -90,6 +94,7 @@ class Passthrough:
         else:
             exposure, asked = self._shown.exposure, _unquoted(ref.get("name"), "ref.name")
             (server, own), key = await look_up(exposure, lambda: exposure.route_prompt(asked)), "name"
+            await self._guard.check_prompt(server, own, asked)
         changed = with_members(exchange.fields["ref"], {key: quote(own)})
         return await self._ask("completion/complete", exchange, server, {"ref": changed})
 
@@ -116,6 +121,8 @@ class Passthrough:
         place = server, uri = self._notifier.watched_as(client, shown) or await self._resource_id(
             client, shown
         )
+        if wanted:
+            await self._guard.check_uri(server, uri, shown)
         if wanted and not self._notifier.can_watch(client, place):
             raise _too_many()
         result = b"{}"
@@ -176,7 +183,9 @@ class Passthrough:
     async def _resource_id(self, client: Client, uri: str) -> ResourceId:
         """Whose resource, or resource template, ``client`` means. Raises UnknownResourceError."""
         exposure, named = self._shown.exposure, self.uri_sources.sources_of(client, uri)
-        return await look_up(exposure, lambda: exposure.route_uri(uri, *named))
+        server, own = await look_up(exposure, lambda: exposure.route_uri(uri, *named))
+        await self._guard.check_uri(server, own, uri)
+        return server, own
 
     async def _has_own_connection(self, client: Client, server: str) -> bool:
         """Whether ``client`` hears of resources of ``server`` on a connection of its own. Raises

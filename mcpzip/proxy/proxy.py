@@ -16,6 +16,7 @@ from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.diff import ConfigDiff, applicable, compare
 from mcpzip.model.errors import McpzipError, UnknownToolError
+from mcpzip.pins.gate import Gate
 from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_binding import ClientBinding
@@ -25,6 +26,7 @@ from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
+from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
@@ -32,6 +34,7 @@ from mcpzip.proxy.passthrough import Passthrough
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.processes import OpenConnection, open_connections
 from mcpzip.proxy.refresh import Refresher
+from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.shared_binding import SharedBinding, any_client
@@ -69,7 +72,8 @@ class Proxy:
 
     notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
     resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
-    runs, by name. statistics: what clients did so far. config_notes: sentences about the config file for
+    runs, by name. guard: keeps requests from what is held back. reviews: what a person decides about that.
+    statistics: what clients did so far. config_notes: sentences about the config file for
     `proxy_status`: why it can't be used, or what takes effect at the next start.
     """
 
@@ -91,6 +95,7 @@ class Proxy:
         self._current = current = CurrentConfig(config)
         self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed, searcher)
         self._tool_search = ToolSearch.of(config, warn)
+        self._gate = Gate(config, lambda: self._catalog_state.catalog, warn)
         records = self._catalog_state.catalog.servers
         self._pool = Pool(
             config.servers.values(),
@@ -102,16 +107,24 @@ class Proxy:
             environment=environment,
         )
         self._default_origin: Origin = NOBODY
-        self._refresher = Refresher(config.servers.values(), self._pool, self._merge, self._listing_origin)
+        self._refresher = Refresher(
+            config.servers.values(), self._pool, self._merge, self._listing_origin, self._admit
+        )
+        self.guard = Guard(self._gate, lambda: self.catalog, self._refresher)
         for name, record in records.items():
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
         self._sharing = Sharing(current)
         self._pipeline = CallPipeline(self._pool, self._sharing)
-        self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier)
+        self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier, self.guard)
         self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
-        self.resolver = NameResolver(current, self._catalog_state, self._first_listings, self._pool)
+        self.resolver = NameResolver(
+            current, self._catalog_state, self._first_listings, self._pool, self._gate
+        )
+        self.reviews = Reviews(
+            self._gate, current, self._catalog_state, self._refresher, self.notifier, self._tool_search
+        )
         self.tool_caller = ToolCaller(
             current,
             self._pipeline,
@@ -160,6 +173,7 @@ class Proxy:
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
         self._catalog_state.remove_drafts()
+        self.reviews.take_up()
         for name in self._enabled:
             if self._first_listings.is_unlisted(name):
                 self._refresher.start(name)
@@ -189,6 +203,7 @@ class Proxy:
         if self._indexing_timer is not None:
             self._indexing_timer.cancel()
         self.notifier.close()
+        await self.reviews.close()
         await self._catalog_state.stop_indexing()
         await self._refresher.close()
         await self.passthrough.close()
@@ -213,9 +228,11 @@ class Proxy:
         if diff.deferred:
             return diff
         self._configured = applicable(self._configured, edited)
+        servers_before = self.config.servers
         config = with_reasons(self._configured, self._catalog_state.catalog)
         self._current.replace(config)
         servers, disconnected = config.servers.values(), diff.disconnected
+        self._gate.reconfigure(config)
         self._refresher.reconfigure(servers, disconnected)
         self._catalog_state.reconfigure(config)
         self._pool.reconfigure(
@@ -231,6 +248,7 @@ class Proxy:
         if self.exposure.transparent_server is not None and disconnected:
             self.notifier.lists_changed(ALL_LISTS)
         records = self.catalog.servers
+        self.reviews.trust_changed(servers_before)
         for name in (*diff.added, *diff.reconnected):
             if name in self._enabled and (self._first_listings.is_unlisted(name) or records[name].stale):
                 self._refresher.start(name)
@@ -289,8 +307,10 @@ class Proxy:
 
     async def server_info(self) -> tuple[bytes, bytes, str | None]:
         """`cached_server_info`, but requested from the upstream. Raises UpstreamUnavailableError."""
-        info = await self._pool.server_info(self.exposure.transparent_server or "", self._default_origin)
-        return info.capabilities, info.info or CLIENT_INFO, info.instructions or None
+        server = self.exposure.transparent_server or ""
+        info = await self._pool.server_info(server, self._default_origin)
+        shown, instructions = await self.guard.cleaned_handshake(server, info.info, info.instructions)
+        return info.capabilities, shown or CLIENT_INFO, instructions or None
 
     async def upstream_era(self, client: Client, server: str) -> Era:
         """The era that mcpzip speaks with ``server`` for ``client``. Raises UpstreamUnavailableError."""
@@ -318,7 +338,12 @@ class Proxy:
         if isinstance(update, Listed):
             self._first_listings.answered(update.server)
         self._catalog_state.merge(update)
+        self.reviews.merged(update.server)
         self._tool_search.index(self.catalog)
+
+    def _admit(self, update: Listed) -> Listed:
+        """What may be offered of ``update``. Called in a thread."""
+        return self._gate.admit(update, self._catalog_state.catalog.servers.get(update.server))
 
     def _listing_origin(self, server: str) -> Origin:
         """On whose behalf ``server`` is listed. Where clients come and go, that is the one that can be asked
@@ -351,6 +376,8 @@ class Proxy:
 
     def _resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
         only = bound_client.client if isinstance(bound_client, ClientBinding) else None
+        if self.guard.tells_of(server, params):
+            return
         transparent = self.exposure.transparent_server is not None
         self.notifier.resource_updated(server, params, only, to_unsubscribed=transparent)
 
@@ -383,6 +410,7 @@ class Proxy:
             if entry is not None:
                 return await self.tool_caller.call_directly(entry, exchange)
             if exposure.transparent_server is not None:
+                await self.guard.check_tool(exposure.transparent_server, name)
                 return await self.passthrough.forward("tools/call", exchange, exposure.transparent_server)
         except (UpstreamRpcError, JsonRpcError):
             raise
@@ -417,7 +445,9 @@ class Proxy:
         unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
         results = await self._tool_search.search(request, searcher, catalog, failing)
-        return SearchReport(results, catalog, unavailable, pending)
+        return SearchReport(
+            results, catalog, unavailable, pending, await self.reviews.held(), self._gate.problem
+        )
 
     def _health(self, servers: Iterable[str]) -> dict[str, Health]:
         return {name: self._pool.health(name) for name in servers}
@@ -453,6 +483,11 @@ class Proxy:
         await self._first_listings.wait_for_all()
         return self.exposure
 
+    async def wait_until_rest_is_listed(self) -> None:
+        """Waits for the listings under way of what servers offer beside tools, for a short time at most."""
+        if rests := self._refresher.rests():
+            await asyncio.wait(rests, timeout=FIRST_LISTING)
+
     def start_listing(self) -> "list[asyncio.Task[Update]]":
         """Begins to list every enabled server that isn't being listed. Returns the listings under way."""
         return [self._refresher.start(name) for name in self._enabled]
@@ -468,4 +503,5 @@ class Proxy:
     def status(self, *, earlier: bool = False) -> list[ServerStatus]:
         """The status of every configured server, sorted by name. earlier: see `statuses`."""
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
-        return statuses(servers, self.catalog, self._health(servers), counts, earlier=earlier)
+        health, held = self._health(servers), self._gate.summaries()
+        return statuses(servers, self.catalog, health, counts, held, earlier=earlier)

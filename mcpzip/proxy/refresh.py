@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError, UpstreamUnavailableError
+from mcpzip.model.surface import Kind
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.event_log import note
 from mcpzip.system.threads import in_thread
@@ -29,6 +30,8 @@ whose list is over a limit is asked again after the last of them at once: readin
 """
 
 
+_REST: tuple[Kind, ...] = ("prompt", "resource", "template")
+"""What is listed after the tools, in the order of `Rest`."""
 RENEWED_AT_ONCE = 2
 """How many servers `Refresher.renew` lists at a time: each may be a process of 60 MB and a second's start."""
 
@@ -42,10 +45,13 @@ class Refresher:
         pool: Pool,
         on_update: Callable[[Update], None],
         origin: Callable[[str], Origin] = lambda server: NOBODY,
+        admit: Callable[[Listed], Listed] = lambda update: update,
     ) -> None:
-        """merged: takes what was answered. origin: on whose behalf a server is listed."""
+        """on_update: takes what was answered. origin: on whose behalf a server is listed. admit: takes out of
+        it what must not be offered; it is called in a thread.
+        """
         self._servers = {server.name: server for server in servers}
-        self._pool, self._on_update, self._origin = pool, on_update, origin
+        self._pool, self._on_update, self._origin, self._admit = pool, on_update, origin, admit
         self._change_origins: dict[str, Origin] = {}
         self._last_rest: dict[str, Rest] = {}
         self._rests: dict[str, asyncio.Task[None]] = {}
@@ -168,7 +174,7 @@ class Refresher:
         origin = self._change_origins.pop(name, None) or self._origin(name)
         try:
             listing = await self._pool.list_tools(name, origin=origin)
-            update = listed = self._with_last_rest(
+            listed = self._with_last_rest(
                 Listed(
                     name,
                     listing.tools,
@@ -179,9 +185,10 @@ class Refresher:
                     capabilities=listing.capabilities,
                     info=listing.info,
                     ttl=listing.ttl,
+                    unlisted=_REST,
                 )
             )
-            await _parse_in_thread(listed)
+            update = await self._admitted(listed)
             note("info", name, "listed", f"listed {len(listing.tools)} tools")
         except UpstreamError as error:
             reason = f"{error.reason}. {error.remedy}".rstrip(" .")
@@ -198,8 +205,17 @@ class Refresher:
         self._schedule_retry(update)
         self._on_update(update)
         if isinstance(update, Listed):
-            self._list_rest(update, origin)
+            self._list_rest(listed, update, origin)
         return update
+
+    async def _admitted(self, listed: Listed) -> Listed:
+        """What may be offered of ``listed``, which a thread has read, so that others are served meanwhile."""
+
+        def admit() -> Listed:
+            _ = listed.record
+            return self._admit(listed)
+
+        return await in_thread(admit, "check")
 
     def first_rests(self) -> "set[asyncio.Task[None]]":
         """The listings under way of what servers offer beside tools, of those that never were listed so."""
@@ -213,13 +229,22 @@ class Refresher:
         """``rest`` is what ``server`` offered beside tools when it was last asked."""
         self._last_rest[server] = rest
 
-    def _list_rest(self, update: Listed, origin: Origin) -> None:
-        name = update.server
+    def rests(self) -> "set[asyncio.Task[None]]":
+        """The listings under way of what servers offer beside tools."""
+        return set(self._rests.values())
+
+    def rest_listing(self, server: str) -> "asyncio.Task[None] | None":
+        """The listing under way of what ``server`` offers beside tools, if there is one."""
+        return self._rests.get(server)
+
+    def _list_rest(self, listed: Listed, offered: Listed, origin: Origin) -> None:
+        """listed: what the server said. offered: what is offered of it."""
+        name = listed.server
         if name not in self._last_rest:
             self._first_rests.add(name)
         if (task := self._rests.get(name)) is not None:
             task.cancel()
-        task = asyncio.create_task(self._fetch_rest(update, origin), name=f"list-rest-{name}")
+        task = asyncio.create_task(self._fetch_rest(listed, offered, origin), name=f"list-rest-{name}")
         self._rests[name] = task
         task.add_done_callback(lambda done: self._rest_done(name, done))
 
@@ -228,21 +253,20 @@ class Refresher:
             del self._rests[name]
             self._first_rests.discard(name)
 
-    async def _fetch_rest(self, update: Listed, origin: Origin) -> None:
+    async def _fetch_rest(self, listed: Listed, offered: Listed, origin: Origin) -> None:
         try:
-            rest = await self._pool.list_rest(update.server, origin=origin)
+            rest = await self._pool.list_rest(listed.server, origin=origin)
         except McpzipError:
             return  # its tools were listed: what else it offers stays as it was
-        last = self._last_rest.get(update.server, Rest())
+        last = self._last_rest.get(listed.server, Rest())
+        unlisted = tuple(kind for kind, new in zip(_REST, rest[:3], strict=True) if new is None)
         prompts, resources, templates = (
             old if new is None else new for old, new in zip(last[:3], rest[:3], strict=True)
         )
         rest = Rest(prompts, resources, templates, rest.over)
-        self._last_rest[update.server] = rest
-        told = _with(update, rest)
-        if told != update:
-            told = replace(told, at=time.time())
-            await _parse_in_thread(told)
+        self._last_rest[listed.server] = rest
+        told = await self._admitted(replace(_with(listed, rest), at=time.time(), unlisted=unlisted))
+        if _beside_tools(told) != _beside_tools(offered):
             self._on_update(told)
 
     def _schedule_retry(self, update: Update) -> None:
@@ -269,9 +293,10 @@ class Refresher:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _parse_in_thread(update: Listed) -> None:
-    """Has what ``update`` says been read, so that others are served meanwhile."""
-    await in_thread(lambda: update.record, "check")
+def _beside_tools(update: Listed) -> tuple[object, ...]:
+    """What of ``update`` may differ when only what a server offers beside tools was listed again."""
+    record = update.record
+    return record.prompts, record.resources, record.templates, record.warnings
 
 
 def _with(update: Listed, rest: Rest) -> Listed:

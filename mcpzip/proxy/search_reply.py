@@ -32,6 +32,8 @@ _OTHER_SERVERS_SHOWN = 3
 _NEAREST_SHOWN = (12, 4, 1)
 """Servers and words listed if no tool matches: the first number with which the text fits the budget."""
 
+REVIEW = "mcpzip review"
+"""The command with which a person looks at what is held back."""
 _NO_FIT = "no tool fits well"
 _NAME_MATCH = 0.9
 """The score from which on a tool matched by its name (`search.fusion`), and so is a match even if no word of
@@ -59,7 +61,10 @@ def search_result(
     results, catalog, pending = report.results, report.catalog, report.pending
     unavailable = {name: why for name, why in report.unavailable.items() if name not in pending.starting}
     status = _first_fitting(
-        (_status(results, catalog, unavailable, now, detail, pending) for detail in reversed(range(3))),
+        (
+            "\n".join((_status(results, catalog, unavailable, now, detail, pending), *_held_lines(report)))
+            for detail in reversed(range(3))
+        ),
         max_tokens // 2,
     )
     budget = max_tokens - status.tokens
@@ -243,6 +248,19 @@ def _status(
     down = _unavailable_lines(found, catalog, unavailable, now, detail, found_strong=strong)
     lines = (*_pending_lines(pending, detail), *down)
     return "\n".join([f"-- {summary_line(results, detail)}", *lines])
+
+
+def _held_lines(report: SearchReport) -> Iterator[str]:
+    """What is held back, by number only: a model is not told what."""
+    if report.pins_problem:
+        yield f"-- new and changed tools are held back: {REVIEW}"
+    elif len(report.held) == 1:
+        for server, what in report.held.items():
+            yield f"-- {what} held back: {REVIEW} {server}"
+    elif report.held:
+        what = ", ".join(f"{server} {what}" for server, what in [*report.held.items()][:SERVERS_NAMED])
+        more = len(report.held) - SERVERS_NAMED
+        yield f"-- held back: {what}{f' and of {more} more servers' if more > 0 else ''}: {REVIEW}"
 
 
 def _pending_lines(pending: PendingServers, detail: int) -> Iterator[str]:

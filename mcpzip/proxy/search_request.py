@@ -40,13 +40,17 @@ NONE_PENDING = PendingServers()
 
 class SearchReport(msgspec.Struct, frozen=True):
     """The results of a search, and the state of the servers at its time. unavailable: the reason why a server
-    can't be used now, by its name; its tools are searched as they were last listed.
+    can't be used now, by its name; its tools are searched as they were last listed. held: how many items of
+    a server are held back, as a phrase, by its name. pins_problem: why nothing can be compared with what was
+    approved; "" if it can.
     """
 
     results: "Results"
     catalog: Catalog
     unavailable: Mapping[str, str]
     pending: PendingServers = NONE_PENDING
+    held: Mapping[str, str] = {}
+    pins_problem: str = ""
 
 
 class _Arguments(msgspec.Struct):

@@ -21,7 +21,7 @@ from mcpzip.transport.health import FAILING, Health, State
 
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
-    to do, or "".
+    to do, or "". held: how many of its items are held back (``2 tools``), or "".
     """
 
     name: str
@@ -32,6 +32,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     protocol: str | None
     reason: str
     warnings: tuple[str, ...]
+    held: str = ""
 
     def as_json(self) -> dict[str, object]:
         """For programs."""
@@ -43,20 +44,24 @@ def statuses(
     catalog: Catalog,
     health: Mapping[str, Health],
     name_only_counts: Mapping[str, int],
+    held: Mapping[str, str] | None = None,
     *,
     earlier: bool = False,
 ) -> list[ServerStatus]:
     """Every configured server, by name. ``catalog`` is the visible one. name_only_counts: how many tools of a
-    server are found by their names only. earlier: whether the failures of other processes count.
+    server are found by their names only. held: how many of its items are held back, as a phrase. earlier:
+    whether the failures of other processes count.
     """
     return [
-        _status(server, catalog, health[name], name_only_counts.get(name, 0), earlier)
+        _status(
+            server, catalog, health[name], name_only_counts.get(name, 0), (held or {}).get(name, ""), earlier
+        )
         for name, server in sorted(servers.items())
     ]
 
 
 def _status(
-    server: ServerConfig, catalog: Catalog, health: Health, name_only_counts: int, earlier: bool
+    server: ServerConfig, catalog: Catalog, health: Health, name_only_counts: int, held: str, earlier: bool
 ) -> ServerStatus:
     record = catalog.servers.get(server.name)
     state, reason = _state_and_reason(record, health, earlier)
@@ -78,6 +83,7 @@ def _status(
         )
         if record
         else (),
+        held=held,
     )
 
 
@@ -133,4 +139,6 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
         line = f"{one.name}: {one.state}, {one.tools} tools, {listed}"
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         lines.extend(f"  {warning}" for warning in one.warnings)
+        if one.held:
+            lines.append(f"  {one.held} held back: a person can look at them with mcpzip review {one.name}")
     return "\n".join(lines)

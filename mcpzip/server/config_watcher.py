@@ -1,7 +1,7 @@
 """Watches the config file while mcpzip serves, and has its edits used.
 
-The rule: a thread asks for the status of the file twice a second, because its disk may be slow. The event
-loop runs only when there is an edit.
+The rule: a thread asks for the status of the file twice a second, because its disk may be slow, and for that
+of the file of pins, which `mcpzip review` changes. The event loop runs only when one was written.
 """
 
 import asyncio
@@ -62,10 +62,16 @@ class ConfigWatcher:
             else:
                 if edited is not None:
                     self._use(edited)
+                if self._proxy.reviews.is_due:
+                    self._proxy.reviews.take_up()
 
     def _next_edit(self) -> Config | None:
-        """Waits for an edit; None when watching ends. Raises ConfigError for one that can't be used."""
+        """Waits for an edit. None when watching ends, or for a review. Raises ConfigError for an edit that
+        can't be used.
+        """
         while not self._stopped.wait(INTERVAL):
+            if self._proxy.reviews.is_due:
+                return None
             if (edited := self._file.changed()) is not None:
                 return edited
         return None

@@ -126,6 +126,7 @@ class Endpoint:
         self._proxy = proxy
         self._greeted_with: Config | None = None
         self._greeting_now: Greeting | None = None
+        self._greeted_as: tuple[bytes, bytes, str | None] | None = None
 
     @property
     def _greeting(self) -> Greeting | None:
@@ -135,6 +136,11 @@ class Endpoint:
             through = self._proxy.exposure.transparent_server is not None
             self._greeted_with = config
             self._greeting_now = None if through else Greeting.of_config(config)
+            self._greeted_as = None
+        # What the upstream says of itself may be held since, or approved.
+        known = self._proxy.cached_server_info()
+        if self._greeting_now is not None and known is not None and known != self._greeted_as:
+            self._greeted_as, self._greeting_now = known, Greeting.of_upstream(*known)
         return self._greeting_now
 
     @_greeting.setter
@@ -283,6 +289,7 @@ class Endpoint:
             modern = await self._proxy.upstream_era(exchange.client, server) is Era.MODERN
             if modern:
                 said = await self._proxy.passthrough.forward("server/discover", exchange, server)
+                said = await self._proxy.guard.cleaned("server/discover", server, said)
             greeting = self._greeting
             if greeting is None:
                 greeting = self._greeting = Greeting.of_upstream(*await self._proxy.server_info())
@@ -315,8 +322,11 @@ class Endpoint:
         return said(greeting)
 
     async def _through(self, method: str, exchange: Exchange, server: str) -> bytes:
+        guard = self._proxy.guard
+        await guard.check(method, exchange, server)
         try:
-            return await self._proxy.passthrough.forward(method, exchange, server)
+            result = await self._proxy.passthrough.forward(method, exchange, server)
+            return await guard.cleaned(method, server, result)
         except UpstreamRpcError:
             raise
         except UpstreamError as error:

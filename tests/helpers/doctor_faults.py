@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 from helpers.driver import ROOT, Json, scripted
 
-from mcpzip.catalog import Catalog, snapshot
+from mcpzip.catalog import Catalog, Listed, snapshot
 from mcpzip.catalog.catalog import ServerRecord
 from mcpzip.cli.commands import run
 from mcpzip.config import load
-from mcpzip.config.paths import snapshot_path
+from mcpzip.config.paths import pins_path, snapshot_path
 from mcpzip.doctor import client_checks
 from mcpzip.doctor.file_checks import LEAST_ROOM
 from mcpzip.model.entry import Entry
+from mcpzip.pins.gate import Gate
+from mcpzip.pins.review import Review
 
 GOOD = {"command": sys.executable, "args": ["-c", "pass"]}
 TOKEN = "tk-7f3b9a1c5d2e8f60"
@@ -164,6 +166,33 @@ def greets(place: Place) -> Json:
         'elif method == "initialize": greet()\n'
         'elif method == "tools/list": answer({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]})'
     )
+
+
+def held_tool(place: Place) -> None:
+    """A tool was listed, and then takes a parameter more."""
+    place.write({"a": greets(place)})
+    config = load(str(place.config), os.environ)
+    gate = Gate(config, Catalog)
+    for schema in ({}, {"properties": {"bcc": {}}}):
+        tool = {"name": "a", "inputSchema": {"type": "object", **schema}}
+        gate.admit(Listed("a", (json.dumps(tool).encode(),), time.time()), None)
+    place.known({"name": "b", "inputSchema": {}})
+
+
+def approve_all(place: Place, finding: Json) -> None:
+    """What `mcpzip review` does when a person at a terminal says yes."""
+    review = Review(load(str(place.config), os.environ))
+    assert review.approve(review.held([finding["subject"]])) == []
+
+
+def broken_pins(place: Place) -> None:
+    held_tool(place)
+    Path(pins_path(str(place.config))).write_bytes(b"{")
+
+
+def remove_pins(place: Place, finding: Json) -> None:
+    """What `mcpzip review --repair` does when a person at a terminal says yes."""
+    Review(load(str(place.config), os.environ)).repair(Catalog())
 
 
 def leftover(place: Place) -> None:
@@ -426,6 +455,8 @@ FAULTS = [
         "files.no-folder",
         lambda place: (place.write({"a": GOOD}), (place.config.parent / "cache").write_text("")),
     ),
+    Fault("tools.held", held_tool, approve_all, "tool a: it takes a new parameter"),
+    Fault("files.pins", broken_pins, remove_pins, "is damaged"),
     Fault(
         "files.cache",
         lambda place: (

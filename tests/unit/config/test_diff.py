@@ -116,6 +116,7 @@ OTHER_SERVER: dict[str, Any] = {
     "pin": ("x",),
     "boost": 2.0,
     "share": "never",
+    "trust": "open",
     "inherit_env": ("X",),
     "withheld_env": frozenset("X"),
     "problem": "x",
@@ -130,6 +131,7 @@ KEEPS_ITS_CONNECTION = {
     "pin",
     "boost",
     "share",
+    "trust",
     "withheld_env",
 }
 

@@ -1,0 +1,69 @@
+"""Checks of the pins: what is held back of servers, and whether their file can be used."""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+
+from mcpzip.config import Config
+from mcpzip.doctor.finding import Finding
+from mcpzip.doctor.setup import Setup
+from mcpzip.pins.difference import visible
+from mcpzip.pins.record import counted
+from mcpzip.pins.review import HeldItem, Review
+from mcpzip.pins.store import PinsUnusableError
+
+_EVIDENCE, _IN_BRIEF = 5, 3  # held items that are named
+
+
+def check_pins(setup: Setup) -> Iterator[Finding]:
+    """The file of pins, and what is held by it. Rejected items are not told again."""
+    if setup.config is None:
+        return
+    review = Review(setup.config)
+    try:
+        held = review.held(setup.config.servers)
+    except PinsUnusableError as error:
+        yield Finding(
+            "error",
+            "files.pins",
+            review.path,
+            f"{error}. Until then nothing new or changed of a server is offered.",
+            remedy="Pin what is offered now.",
+            command=setup.mcpzip("review", "--repair"),
+        )
+        return
+    waiting = [item for item in held if not item.hold.rejected]
+    for server, items in groupby(waiting, key=lambda item: item.server):
+        found = list(items)
+        yield Finding(
+            "warning",
+            "tools.held",
+            server,
+            f"{counted([item.key for item in found])} held back, and absent for agents.",
+            tuple(map(described, found[:_EVIDENCE])),
+            "Look at it, and approve or reject it.",
+            setup.mcpzip("review", server),
+        )
+
+
+def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]:
+    """What is held back of each server, why, and what to do, by its name; rejected items are not told."""
+    told: dict[str, list[str]] = {}
+    try:
+        for item in Review(config).held(servers):
+            if not item.hold.rejected:
+                told.setdefault(item.server, []).append(described(item))
+    except PinsUnusableError:
+        return {}  # the proxy has warned of it
+    return {
+        server: f"held back: {'; '.join(items[:_IN_BRIEF])}"
+        f"{f' and {len(items) - _IN_BRIEF} more' if len(items) > _IN_BRIEF else ''}"
+        f" (mcpzip review {server})"
+        for server, items in told.items()
+    }
+
+
+def described(item: HeldItem) -> str:
+    """What is held, and why, on one line."""
+    name = visible(item.name).replace("\n", " ")[:100]
+    what = name if item.kind == name else f"{item.kind} {name}"
+    return f"{what}: {visible('; '.join(item.hold.reasons))[:300]}"

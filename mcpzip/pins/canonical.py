@@ -1,0 +1,126 @@
+"""The canonical form of JSON texts, and the digests made of it (pure).
+
+The rules:
+
+1. Two texts have the same canonical form if they differ only in whitespace, in the order of an object's
+   members, or in how a string is escaped (RFC 8785, with members in the order of their keys' UTF-16 code
+   units).
+2. Numbers stay as they are written: ``1``, ``1.0`` and ``1e0`` differ, because clients get what was written.
+3. Of a key that occurs twice in an object every value counts, in the order of the text, because readers
+   disagree on which one is meant. So such a text never equals one without the repetition.
+4. A text that can't be read as JSON is its own canonical form.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from mcpzip.model.surface import Item, Kind
+
+_ITEM, _SERVER = b"mcpzip pin 1 item\0", b"mcpzip pin 1 server\0"
+"""What begins the hashed bytes, so that no digest of one sort is one of the other."""
+_BEYOND_BMP = re.compile(rb"[\xf0-\xf4]|\\u[dD][89a-fA-F]")
+"""Characters beyond U+FFFF, or surrogates: with them UTF-16 orders keys differently than code points."""
+
+
+class Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+class _Object(list[tuple[str, object]]):
+    """The members of an object, in the order of the text."""
+
+    __slots__ = ()
+
+
+_decode_fast = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
+_decode_slow = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_float=Number, parse_int=Number, parse_constant=Number
+).decode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(text: bytes) -> bytes:
+    """The canonical form of the JSON ``text``. Never raises."""
+    if not _BEYOND_BMP.search(text):
+        try:
+            value = _decode_fast(text)
+            # Encoding never makes a text longer. So with the same length nothing is lost: no repeated key,
+            # no spelling of a number, and there was no whitespace and no other escape.
+            if len(_encode(value)) == len(text):
+                return _encode_sorted(value)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, ValueError):
+            pass  # read below, or no JSON
+    try:
+        return _written(_decode_slow(text.decode()))
+    except (ValueError, RecursionError):
+        return text
+
+
+def decoded(text: bytes) -> object:
+    """The value of the JSON ``text`` as lists (an object is a list of pairs), strings (a number is what is
+    written), booleans and None; for a text that is no JSON, the text.
+    """
+    try:
+        value: object = _decode_slow(text.decode())
+        return value
+    except (ValueError, RecursionError):
+        return text.decode("utf-8", "replace")
+
+
+def _written(value: object) -> bytes:
+    match value:
+        case Number():
+            return value.encode()
+        case str():
+            return quoted(value)
+        case _Object():
+            members = sorted(value, key=lambda member: member[0].encode("utf-16-be", "surrogatepass"))
+            return b"{%b}" % b",".join([b"%b:%b" % (quoted(key), _written(each)) for key, each in members])
+        case list():
+            return b"[%b]" % b",".join(map(_written, value))
+        case _:
+            return {True: b"true", False: b"false"}[value] if isinstance(value, bool) else b"null"
+
+
+def quoted(text: str) -> bytes:
+    """``text`` as RFC 8785 writes a string. Lone surrogates, which UTF-8 can't encode, become escapes."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        pieces = re.split("([\ud800-\udfff])", text)
+        inner = [
+            b"\\u%04x" % ord(piece)
+            if len(piece) == 1 and "\ud800" <= piece <= "\udfff"
+            else _encode(piece)[1:-1]
+            for piece in pieces
+        ]
+        return b'"%b"' % b"".join(inner)
+
+
+def item_digest(item: Item) -> bytes:
+    """The SHA-256 of ``item``: of its kind, its name and its body's canonical form."""
+    return digest_of(item.kind, item.name, canonical(item.body))
+
+
+def digest_of(kind: Kind, name: str, form: bytes) -> bytes:
+    """The digest of the item called ``name`` whose body has the canonical form ``form``."""
+    named = name.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"%b%b\0%d\0%b%b" % (_ITEM, kind.encode(), len(named), named, form)).digest()
+
+
+def raw_digest(body: bytes) -> bytes:
+    """The SHA-256 of the bytes that were received. Equal bytes need no canonical form."""
+    return hashlib.sha256(body).digest()
+
+
+def server_digest(server: str, items: Iterable[bytes]) -> bytes:
+    """The SHA-256 of all that ``server`` offers, from the digests of its items, in any order."""
+    named = server.encode()
+    return hashlib.sha256(b"%b%d\0%b%b" % (_SERVER, len(named), named, b"".join(sorted(items)))).digest()
