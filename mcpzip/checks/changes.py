@@ -17,7 +17,10 @@ from mcpzip.model import limits
 
 _UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-_TESTS = ("pattern", "format", "const", "multipleOf", "not", "propertyNames", "contentMediaType")
+_TESTS = (
+    *("$ref", "$dynamicRef", "pattern", "format", "const", "multipleOf", "not", "propertyNames"),
+    "contentMediaType",
+)
 _CHOICES = ("anyOf", "oneOf")
 _NESTED = ("items", "additionalProperties", "contains")
 _DEFAULTS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
@@ -41,10 +44,18 @@ def schema_widened(old: object, new: object) -> Iterator[Change]:
     """Each place where the input schema of a tool accepts more than before."""
     stack = [("/inputSchema", member(old, "inputSchema"), member(new, "inputSchema"), 0)]
     work = limits.SCHEMA_WORK
-    while stack and work > 0:
+    while stack:
         path, before, after, depth = stack.pop()
         work -= 1
-        if depth > limits.SCHEMA_DEPTH or not isinstance(before, JsonMembers):
+        if work < 0 or depth > limits.SCHEMA_DEPTH:
+            if work < 0 or _text(before) != _text(after):
+                yield path, "too much to compare", Hit("change.widened", "risky")
+            if work < 0:
+                return
+            continue
+        if not isinstance(before, JsonMembers):
+            if before is False and after is not False and not path.endswith("/additionalProperties"):
+                yield path, "any value", Hit("change.widened", "risky")
             continue
         if not isinstance(after, JsonMembers):
             if before and after is not False:
@@ -93,6 +104,11 @@ def _keywords(path: str, old: JsonMembers, new: JsonMembers) -> Iterator[Change]
     gone = _set(before.get("required")) - _set(after.get("required"))
     for key in sorted(gone):
         yield f"{path}/required", key, Hit("change.widened", "note")
+    if "$ref" in after and "$ref" not in before:
+        yield f"{path}/$ref", _text(after["$ref"]), Hit("change.widened", "risky")
+    conditions, left = before.get("allOf"), after.get("allOf")
+    if isinstance(conditions, list) and _gained(left, conditions):
+        yield f"{path}/allOf", _text(left), Hit("change.widened", "risky")
     for key in _CHOICES:
         if key in before and _gained(before[key], after.get(key)):
             yield f"{path}/{key}", _text(after.get(key)), Hit("change.widened", "risky")

@@ -94,6 +94,9 @@ WARNINGS = 8
 CHECKED_TEXT = 131_072
 """Characters of one tool, prompt, resource or template, or of a server's instructions, that are checked for
 hidden text and the like. Of a longer one the rest is not checked, and a finding says so."""
+CHECKED_ITEMS = 2_000
+"""Items of one listing that are new or changed and that are checked before they are pinned. More changes of a
+known server are held; at its first sight, more items are pinned unchecked."""
 CHECK_FINDINGS = 20
 """Findings about one such item. It isn't checked further."""
 

@@ -1,7 +1,8 @@
 """The items of a server's record, and the record without some of them (pure)."""
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mcpzip.catalog import ServerRecord
 from mcpzip.catalog.parts import Parts

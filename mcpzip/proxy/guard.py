@@ -6,6 +6,7 @@ isn't listed: a prompt or a URI with the name of its server, and everything in `
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from mcpzip.catalog import Catalog
 from mcpzip.model import limits, offers
@@ -15,18 +16,18 @@ from mcpzip.model.errors import (
     UnknownResourceError,
     UnknownToolError,
 )
-from mcpzip.model.surface import Item, Kind
-from mcpzip.pins.decision import UNDECIDED
 from mcpzip.pins.gate import Gate
-from mcpzip.pins.record import Hold, key_of
-from mcpzip.pins.surface import INSTRUCTIONS, SERVER, anonymous, items_of_handshake
 from mcpzip.proxy.exchange import Exchange, members
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.system.threads import in_thread
 from mcpzip.wire import SERVER_INFO_KEY, unquote, with_members, without_members
 from mcpzip.wire.json_iter import elements_of
 
-_LISTS: Mapping[str, tuple[str, Kind, offers.Kind]] = {
+if TYPE_CHECKING:
+    from mcpzip.model.surface import Item, Kind
+    from mcpzip.pins.record import Hold
+
+_LISTS: "Mapping[str, tuple[str, Kind, offers.Kind]]" = {
     "tools/list": ("tools", "tool", offers.Kind("tool", "name", limits.NAME)),
     "prompts/list": ("prompts", "prompt", offers.PROMPT),
     "resources/list": ("resources", "resource", offers.RESOURCE),
@@ -79,9 +80,10 @@ class Guard:
 
     def tells_of(self, server: str, params: bytes) -> bool:
         """Whether a notification of ``server`` with ``params`` is about a resource that is held."""
-        held = self._gate.held(server)
-        uri = _text(members(params).get("uri")) if held.holds else None
-        return uri is not None and held.is_uri(uri)
+        if server not in self._gate.holding:
+            return False
+        uri = _text(members(params).get("uri"))
+        return uri is not None and self._gate.held(server).is_uri(uri)
 
     # --- transparent ---
 
@@ -106,6 +108,8 @@ class Guard:
             return await self._cleaned_discovery(server, result)
         if method not in _LISTS:
             return result
+        from mcpzip.pins.record import key_of
+
         await self._load()
         items = await in_thread(lambda: _items(method, result), "check")
         held = await self._decided(server, [item for item in items if item is not None])
@@ -118,6 +122,8 @@ class Guard:
         """What ``server`` says of itself, without what is held."""
         if self._gate.is_open(server):
             return info, instructions
+        from mcpzip.pins.surface import INSTRUCTIONS, SERVER, anonymous, items_of_handshake
+
         held = await self._decided(server, items_of_handshake(info, instructions[: limits.INSTRUCTIONS]))
         return (
             anonymous(server) if SERVER in held else info,
@@ -133,8 +139,10 @@ class Guard:
             result = with_members(result, {_META: with_members(said[_META], {SERVER_INFO_KEY: clean_info})})
         return result if clean_instructions == instructions else without_members(result, ["instructions"])
 
-    async def _decided(self, server: str, items: list[Item]) -> Mapping[str, Hold]:
+    async def _decided(self, server: str, items: "list[Item]") -> "Mapping[str, Hold]":
         """What of ``items`` is held, after they were decided about."""
+        from mcpzip.pins.decision import UNDECIDED
+
         held = await in_thread(lambda: self._gate.admits(server, items), "check")
         if any(hold.reasons == UNDECIDED for hold in held.values()):
             await self._refresher.refresh([server])
@@ -161,8 +169,10 @@ class Guard:
         )
 
 
-def _items(method: str, result: bytes) -> list[Item | None]:
+def _items(method: str, result: bytes) -> "list[Item | None]":
     """The items of a list; None for one that has no name, and so can't be pinned."""
+    from mcpzip.model.surface import Item
+
     member, kind, key = _LISTS[method]
     found: list[Item | None] = []
     try:

@@ -16,6 +16,7 @@ from mcpzip.proxy.first_listings import FirstListings
 from mcpzip.proxy.server_prefix import candidate_servers, incompletely_known
 from mcpzip.proxy.status import failures
 from mcpzip.proxy.workers import run_in_worker
+from mcpzip.system.threads import in_thread
 from mcpzip.transport.pool import Pool
 
 
@@ -56,8 +57,10 @@ class NameResolver:
         if catalog.get(name) is None:
             for server in candidates:
                 self._check_listed(server)
+        if not self._gate.loaded:
+            await in_thread(self._gate.load, "pins")
         # What is held counts as not known, so that a name that it has never means another server's tool.
-        incomplete = incompletely_known(known, servers) | self._gate.holding
+        incomplete = incompletely_known(known, servers).union(self._gate.holding)
         return await run_in_worker(  # because the name is compared with those of all tools
             lambda: repair_name(name, catalog, known=known, servers=servers, incomplete=incomplete),
             "name",

@@ -173,12 +173,12 @@ class Proxy:
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
         self._catalog_state.remove_drafts()
-        self.reviews.take_up()
         for name in self._enabled:
             if self._first_listings.is_unlisted(name):
                 self._refresher.start(name)
 
     def _index_and_renew(self) -> None:
+        self.reviews.take_up()
         indexing = self._catalog_state.start_indexing()
         # The other servers are listed after indexing: starting their processes would delay the first search.
         if indexing is None:
@@ -445,9 +445,8 @@ class Proxy:
         unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
         results = await self._tool_search.search(request, searcher, catalog, failing)
-        return SearchReport(
-            results, catalog, unavailable, pending, await self.reviews.held(), self._gate.problem
-        )
+        held, problem = self._gate.summaries(), self._gate.problem
+        return SearchReport(results, catalog, unavailable, pending, held, problem)
 
     def _health(self, servers: Iterable[str]) -> dict[str, Health]:
         return {name: self._pool.health(name) for name in servers}
@@ -482,11 +481,6 @@ class Proxy:
         """The exposure after every server was listed once, or without the servers that take too long."""
         await self._first_listings.wait_for_all()
         return self.exposure
-
-    async def wait_until_rest_is_listed(self) -> None:
-        """Waits for the listings under way of what servers offer beside tools, for a short time at most."""
-        if rests := self._refresher.rests():
-            await asyncio.wait(rests, timeout=FIRST_LISTING)
 
     def start_listing(self) -> "list[asyncio.Task[Update]]":
         """Begins to list every enabled server that isn't being listed. Returns the listings under way."""

@@ -229,10 +229,6 @@ class Refresher:
         """``rest`` is what ``server`` offered beside tools when it was last asked."""
         self._last_rest[server] = rest
 
-    def rests(self) -> "set[asyncio.Task[None]]":
-        """The listings under way of what servers offer beside tools."""
-        return set(self._rests.values())
-
     def rest_listing(self, server: str) -> "asyncio.Task[None] | None":
         """The listing under way of what ``server`` offers beside tools, if there is one."""
         return self._rests.get(server)

@@ -22,7 +22,7 @@ from mcpzip.config.paths import pins_path, snapshot_path
 from mcpzip.doctor import client_checks
 from mcpzip.doctor.file_checks import LEAST_ROOM
 from mcpzip.model.entry import Entry
-from mcpzip.pins.gate import Gate
+from mcpzip.pins.decisions import Decisions
 from mcpzip.pins.review import Review
 
 GOOD = {"command": sys.executable, "args": ["-c", "pass"]}
@@ -172,10 +172,10 @@ def held_tool(place: Place) -> None:
     """A tool was listed, and then takes a parameter more."""
     place.write({"a": greets(place)})
     config = load(str(place.config), os.environ)
-    gate = Gate(config, Catalog)
+    decisions = Decisions(config, Catalog)
     for schema in ({}, {"properties": {"bcc": {}}}):
         tool = {"name": "a", "inputSchema": {"type": "object", **schema}}
-        gate.admit(Listed("a", (json.dumps(tool).encode(),), time.time()), None)
+        decisions.admit(Listed("a", (json.dumps(tool).encode(),), time.time()), None)
     place.known({"name": "b", "inputSchema": {}})
 
 
@@ -455,7 +455,7 @@ FAULTS = [
         "files.no-folder",
         lambda place: (place.write({"a": GOOD}), (place.config.parent / "cache").write_text("")),
     ),
-    Fault("tools.held", held_tool, approve_all, "tool a: it takes a new parameter"),
+    Fault("tools.held", held_tool, approve_all, "tool a: /inputSchema/properties/bcc"),
     Fault("files.pins", broken_pins, remove_pins, "is damaged"),
     Fault(
         "files.cache",

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import Answer, Client, command, environment, run, serving, until, write_config
+from helpers.driver import Answer, Client, comes_true, command, environment, run, serving, until, write_config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,26 +44,24 @@ def begin(folder: Path, **keys: Any) -> ChangingServer:
     first = {kind: items[:1] for kind, items in HELD.items()}
     shop.offers(tools=[tool("poke"), tool("pay_bill")], **first)
     write_config(folder, others={"shop": {**shop.config, "pin": True}}, trust="strict", **keys)
-    asyncio.run(list_all(folder))
+    asyncio.run(list_all(folder, lambda pins: "template" in pins["lists"]))
     shop.offers(
         tools=[tool("poke"), tool("pay_bill"), SECRET],
         instructions=f"Use {WORD}.",
         info={"name": "shop", "title": WORD},
         **HELD,
     )
-    asyncio.run(list_all(folder))
-    held = json.loads((folder / "pins" / "config.json").read_bytes())["servers"]["shop"]["held"]
-    assert len(held) == 6
+    asyncio.run(list_all(folder, lambda pins: len(pins["held"]) == 6))
     return shop
 
 
-async def list_all(folder: Path) -> None:
-    """Lists the server, with its prompts and resources, as a process that ends then."""
-    config = load(str(folder / "config.json"), {})
+async def list_all(folder: Path, done: Callable[[Any], bool]) -> None:
+    """Lists the server until the pins of it are as ``done`` wants them, as a process that ends then."""
+    config, file = load(str(folder / "config.json"), {}), folder / "pins" / "config.json"
     proxy = Proxy(config, snapshot.load_for(config)[0])
     try:
         await proxy.refresh()
-        await proxy.wait_until_rest_is_listed()
+        await comes_true(lambda: done(json.loads(file.read_bytes())["servers"]["shop"]))
     finally:
         await proxy.close()
 

@@ -83,8 +83,8 @@ def test_what_is_held_is_shown_field_by_field(tmp_path: Path, shop: ChangingServ
     assert re.search(r"inputSchema.properties.bcc.type\n +\+ string", shown)
     assert re.search(r"annotations.readOnlyHint\n +\+ true", shown)
     assert re.search(r"description\n +- Does a thing.\n +\+ Pays.", shown)
-    assert "it takes a new parameter: “bcc”" in shown
-    assert "readOnlyHint is true, and was false" in shown
+    assert "/inputSchema/properties/bcc has a new parameter that takes any text" in shown
+    assert "/annotations/readOnlyHint says something else about what its call may do" in shown
 
 
 def test_nothing_that_a_server_says_acts_on_the_terminal(tmp_path: Path, shop: ChangingServer) -> None:
@@ -150,7 +150,7 @@ def test_for_programs(tmp_path: Path, shop: ChangingServer) -> None:
     first, second = json.loads(mcpzip(tmp_path, "review", "--json"))
     assert first["held"]["description"] == HOSTILE
     assert first["approved"]["description"] == "Does a thing."
-    assert first["reasons"][-1] == "it takes a new parameter: “bcc”"
+    assert "/inputSchema/properties/bcc has a new parameter" in str(first["reasons"])
     assert second["differences"] == [{"path": "annotations.readOnlyHint", "before": None, "after": "true"}]
     events = json.loads(mcpzip(tmp_path, "review", "--history", "--json"))
     assert [event["what"] for event in events if event["name"] == "send"] == ["held"]
@@ -166,7 +166,7 @@ def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: Chang
     )
     found = findings(tmp_path)["tools.held"]
     assert found["subject"] == "shop"
-    assert "readOnlyHint is true" in str(found["evidence"])
+    assert "/annotations/readOnlyHint says something else" in str(found["evidence"])
     assert remedy(tmp_path, found).startswith("2 tools held back")
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.checks import compare
+from mcpzip.model import limits
 from mcpzip.model.surface import Item
 
 
@@ -56,6 +57,8 @@ S = {"type": "string"}
             "change.widened",
             "/properties/a/properties/b",
         ),
+        ({"allOf": [{"required": ["a"]}]}, {}, "change.widened", "/allOf"),
+        (takes(a=False), takes(a=S), "change.widened", "/properties/a"),
     ],
 )
 def test_a_schema_that_accepts_more(old: object, new: object, check: str, path: str) -> None:
@@ -110,3 +113,20 @@ schemas = st.recursive(
 def test_the_same_schema_is_no_change(schema: dict[str, object]) -> None:
     reordered = dict(reversed(schema.items()))
     assert compare(tool(schema), tool(reordered)) == []
+
+
+def test_what_is_too_much_to_compare_is_told() -> None:
+    deep, other = takes(a=S), takes(a={})
+    for _ in range(limits.SCHEMA_DEPTH):
+        deep, other = takes(a=deep), takes(a=other)
+    wide = {f"a{number}": takes(b=S) for number in range(limits.SCHEMA_WORK // 2)}
+    for before, after in ((deep, other), (takes(**wide), takes(**wide, z=takes(b=S)))):
+        found = compare(tool(before), tool(after))
+        assert "too much to compare" in " ".join(one.excerpt for one in found)
+    assert compare(tool(deep), tool(deep)) == []
+
+
+def test_another_reference_may_accept_anything() -> None:
+    before, after = takes(a=S), takes(a=S | {"$ref": "#/$defs/x"})
+    for one, other in ((before, after), (after, before)):
+        assert [each.path for each in compare(tool(one), tool(other))] == ["/inputSchema/properties/a/$ref"]

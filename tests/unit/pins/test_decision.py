@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpzip.checks import Others
 from mcpzip.config.schema import Trust
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins.decision import Decision, Judge, approved, decide, rejected, verify
@@ -25,8 +26,8 @@ def item(name: str, description: str = "Does a thing.", kind: Kind = "tool", **m
 class Server:
     """A server whose listings are decided one after the other."""
 
-    def __init__(self, trust: Trust = "pin", others: Iterable[str] = ()) -> None:
-        self.trust, self.others = trust, frozenset(others)
+    def __init__(self, trust: Trust = "pin", others: Iterable[Item] = ()) -> None:
+        self.trust, self.others = trust, Others.of({"mail": others})
         self.pins: ServerPins | None = None
         self.texts: dict[bytes, bytes] = {}
         self.now = 0.0
@@ -38,8 +39,8 @@ class Server:
 
     def decides(self, *items: Item, kinds: Iterable[Kind] = KINDS) -> Decision:
         judge = Judge(
-            lambda old, new: risky_changes(old, new, self.others),
-            flaws,
+            lambda old, new: risky_changes(old, new, self.others, "shop"),
+            lambda item: flaws(item, self.others, "shop"),
             lambda key, digest: self.texts.get(digest),
         )
         self.now += 1
@@ -79,7 +80,7 @@ def test_the_first_sight_is_taken_over(trust: Trust) -> None:
 def test_a_flaw_is_held_at_the_first_sight(trust: Trust) -> None:
     server = Server(trust)
     assert server.lists(READ, item("tagged", "Add.\U000e0041\U000e0042")) == {"read"}
-    assert "tag block" in server.reasons("tool tagged")
+    assert "tag characters" in server.reasons("tool tagged")
     assert Server("open").lists(item("tagged", "Add.\U000e0041")) == {"tagged"}
 
 
@@ -142,12 +143,12 @@ def test_another_name_with_the_same_body(trust: Trust, offered: set[str]) -> Non
 def test_a_new_name_does_not_hide_a_wider_schema() -> None:
     """Case 20: a new identity has no pin, so it is compared with what is missing."""
     address = {"type": "string"}
-    body = {"inputSchema": {"type": "object", "properties": {"to": address}}}
-    wider = {"inputSchema": {"type": "object", "properties": {"to": address, "bcc": address}}}
+    schema = {"type": "object", "properties": {"to": address}}
+    wider = {"type": "object", "properties": {"to": address, "bcc": address}}
     text = "Send a message to a person who is in your list of contacts."
     server = Server()
-    server.lists(item("send", text, **body))
-    assert server.lists(item("send2", text, **wider)) == set()
+    server.lists(item("send", text, inputSchema=schema))
+    assert server.lists(item("send2", text, inputSchema=wider)) == set()
     assert "bcc" in server.reasons("tool send2")
 
 
@@ -242,7 +243,7 @@ def test_without_the_earlier_text_a_change_is_held() -> None:
 
 def test_a_tool_that_begins_to_name_tools_of_others_is_held() -> None:
     """Case 15."""
-    server = Server(others={"send_email", "mail__send_email"})
+    server = Server(others=[item("send_email")])
     server.lists(READ, item("write"))
     assert server.lists(item("read", "Use it before send_email."), item("write")) == {"write"}
     assert "send_email" in server.reasons("tool read")
@@ -250,14 +251,18 @@ def test_a_tool_that_begins_to_name_tools_of_others_is_held() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [({"readOnlyHint": True}, {}), ({"destructiveHint": False}, {}), ({}, {"readOnlyHint": True})],
+    [
+        ({"destructiveHint": False}, {}),
+        ({"readOnlyHint": False}, {"readOnlyHint": True}),
+        ({}, {"readOnlyHint": True}),
+    ],
 )
 def test_a_flipped_hint_is_held(before: dict[str, bool], after: dict[str, bool]) -> None:
     """Case 19."""
     server = Server()
     server.lists(item("read", annotations=before))
     assert server.lists(item("read", annotations=after)) == set()
-    assert "Hint is" in server.reasons("tool read")
+    assert "what its call may do" in server.reasons("tool read")
 
 
 def test_what_happened_is_bounded() -> None:

@@ -16,7 +16,7 @@ from mcpzip.config.reading import parse
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins import store as pin_store
 from mcpzip.pins.decision import UNDECIDED
-from mcpzip.pins.gate import Gate
+from mcpzip.pins.decisions import Decisions
 from mcpzip.pins.review import Review
 
 REST: tuple[Kind, ...] = ("prompt", "resource", "template")
@@ -36,19 +36,19 @@ def raw(*items: Any) -> tuple[bytes, ...]:
 
 
 class Process:
-    """A proxy's gate, with what the proxy offers."""
+    """A proxy's decisions, with what the proxy offers."""
 
     def __init__(self, config: Config, offered: Catalog | None = None) -> None:
         self.offered = Catalog() if offered is None else offered
         self.told: list[str] = []
         self.config = config
-        self.gate = Gate(config, lambda: self.offered, self.told.append)
+        self.decisions = Decisions(config, lambda: self.offered, self.told.append)
         self.now = 0.0
 
     def lists(self, *tools: Any, server: str = "shop", **more: Any) -> list[str]:
         """The tools that are offered after ``server`` listed ``tools``."""
         self.now += 1
-        update = self.gate.admit(
+        update = self.decisions.admit(
             Listed(server, raw(*tools), self.now, **more), self.offered.servers.get(server)
         )
         self.offered = Catalog({**self.offered.servers, server: update.record})
@@ -62,7 +62,7 @@ class Process:
 
     def reload(self) -> list[str]:
         """Takes up what others wrote. Returns the servers to list."""
-        changed, unknown = self.gate.reload()
+        changed, unknown = self.decisions.reload()
         for before, now in changed:
             assert self.offered.servers[before.name] is before
             self.offered = Catalog({**self.offered.servers, now.name: now})
@@ -93,16 +93,15 @@ def test_a_held_tool_is_not_in_the_record(config: Config) -> None:
     shop = Process(config)
     assert shop.lists(READ, WRITE) == ["read", "write"]
     assert shop.lists(WIDER, WRITE) == ["write"]
-    assert shop.gate.summaries() == {"shop": "1 tool"}
-    assert shop.gate.held("shop").has_name("tool", "read")
+    assert shop.decisions.summaries() == {"shop": "1 tool"}
+    assert shop.decisions.held("shop").has_name("tool", "read")
     assert shop.lists(READ, WRITE) == ["read", "write"]
-    assert shop.gate.summaries() == {}
+    assert shop.decisions.summaries() == {}
 
 
 def test_every_kind_is_cut(config: Config) -> None:
     shop = Process(config_of(Path(config.path).parent, "strict"))
-    some = {"instructions": "Be quick.", "info": b'{"name":"shop","version":"1"}'}
-    shop.lists(READ, prompts=(), **some)
+    shop.lists(READ, instructions="Be quick.", info=b'{"name":"shop","version":"1"}')
     shop.lists(
         READ,
         prompts=raw({"name": "greet"}),
@@ -115,7 +114,7 @@ def test_every_kind_is_cut(config: Config) -> None:
     assert (record.prompts, record.resources, record.templates) == ((), (), ())
     assert record.instructions == ""
     assert json.loads(record.info) == {"name": "shop", "version": "0"}
-    assert shop.gate.summaries() == {
+    assert shop.decisions.summaries() == {
         "shop": "1 prompt, 1 resource, 1 resource template, 1 text of instructions and 1 name"
     }
 
@@ -133,7 +132,7 @@ def test_what_was_not_listed_now_is_only_compared(config: Config) -> None:
     assert shop.record().prompts == prompts, "it never was missing"
     shop.lists(READ, prompts=raw({"name": "greet", "title": "x"}))
     shop.lists(READ, unlisted=REST)
-    assert shop.gate.held("shop").has_name("prompt", "greet"), "it is still held"
+    assert shop.decisions.held("shop").has_name("prompt", "greet"), "it is still held"
 
 
 def test_a_warning_does_not_name_what_is_held(config: Config) -> None:
@@ -147,7 +146,7 @@ def test_names_of_other_servers_tools(tmp_path: Path) -> None:
     shop = Process(config_of(tmp_path, mail={"command": "y"}))
     shop.lists({"name": "send_email"}, server="mail")
     shop.lists(READ, {"name": "list_all"})
-    assert shop.lists({**READ, "title": "Before send_email"}, {"name": "list_all"}) == ["list_all"]
+    assert shop.lists({**READ, "title": "Call it before send_email."}, {"name": "list_all"}) == ["list_all"]
     assert shop.lists({**READ, "title": "Like list_all"}, {"name": "list_all"}) == ["list_all", "read"]
 
 
@@ -158,10 +157,10 @@ def test_an_approval_is_taken_up(config: Config) -> None:
     shop.lists(WIDER)
     assert shop.reload() == []
     shop.approve_all()
-    assert shop.gate.outdated
+    assert shop.decisions.outdated
     assert shop.reload() == []
     assert shop.tools() == ["read"]
-    assert not shop.gate.outdated
+    assert not shop.decisions.outdated
     assert json.loads(shop.record().entries[0].raw) == WIDER
 
 
@@ -184,7 +183,7 @@ def test_what_another_process_holds_is_not_offered_here(config: Config) -> None:
     other.lists(WIDER, WRITE)
     assert one.reload() == []
     assert one.tools() == ["write"]
-    assert one.gate.summaries() == {"shop": "1 tool"}
+    assert one.decisions.summaries() == {"shop": "1 tool"}
     for _ in range(3):  # they don't answer each other without end
         assert other.reload() == []
         assert one.reload() == []
@@ -206,11 +205,11 @@ def test_the_trust_of_a_server(tmp_path: Path) -> None:
         shop.lists(READ, server=server)
     assert shop.lists(WIDER, server="free") == ["read"]
     assert shop.lists({**READ, "title": "x"}) == []
-    assert shop.gate.admits("free", [Item("tool", "new", b"{}")]) == {}
+    assert shop.decisions.admits("free", [Item("tool", "new", b"{}")]) == {}
 
 
 def test_a_projects_server_is_not_the_users(tmp_path: Path) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     mine = Process(config_of(tmp_path, "strict"))
     mine.lists(READ)
@@ -222,9 +221,9 @@ def test_a_projects_server_is_not_the_users(tmp_path: Path) -> None:
 def test_a_look_decides_nothing(config: Config) -> None:
     shop = Process(config)
     item = Item("tool", "read", raw(READ)[0])
-    assert [hold.reasons for hold in shop.gate.admits("shop", [item]).values()] == [UNDECIDED]
+    assert [hold.reasons for hold in shop.decisions.admits("shop", [item]).values()] == [UNDECIDED]
     shop.lists(READ)
-    assert shop.gate.admits("shop", [item]) == {}
+    assert shop.decisions.admits("shop", [item]) == {}
 
 
 # --- the file -----------------------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ def test_a_broken_file_holds_what_is_new_and_says_so(tmp_path: Path, content: by
     assert "mcpzip review" in later.told[0]
     assert later.lists(READ, {**WRITE, "title": "x"}) == ["read"]
     assert later.lists(READ, server="new") == []
-    assert later.gate.problem
+    assert later.decisions.problem
     assert len(later.told) == 1, "once"
     assert Path(Review(config).path).read_bytes() == content, "it is not overwritten"
 
@@ -284,7 +283,7 @@ def test_after_a_repair_all_is_decided_again(config: Config) -> None:
     backup = review.repair(Catalog({"shop": listed(READ).record}))
     assert Path(backup).read_bytes() == b"{"
     assert shop.reload() == ["shop"]
-    assert shop.gate.problem == ""
+    assert shop.decisions.problem == ""
     assert shop.lists(WIDER, WRITE) == ["write"]
     assert [item.key for item in review.held(["shop"])] == ["tool read"]
 
@@ -309,7 +308,7 @@ def test_a_file_that_cannot_be_written_holds_what_is_new(
         assert os.strerror(number) in shop.told[0]
         assert Path(Review(config).path).read_bytes() == before
     assert shop.lists(READ, {**WRITE, "title": "x"}) == ["read", "write"]
-    assert shop.gate.problem == ""
+    assert shop.decisions.problem == ""
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])

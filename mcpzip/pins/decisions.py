@@ -1,0 +1,349 @@
+"""The decisions of one proxy about what servers list: what is held, and what of that is in the file of pins.
+
+The rules:
+
+1. What isn't offered never enters the catalog. So nothing that reads the catalog, its snapshot or the search
+   index has to know of pins.
+2. If the file of pins can't be used, what the catalog has already stays, because it was decided earlier.
+   Anything else is held, until a person has repaired the file.
+3. If a decision can't be written, nothing is pinned by it, and what it would have taken over is held. The
+   exception is a folder that never had pins and can't be written: there nothing can be kept at all.
+"""
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from mcpzip.catalog import Catalog, Listed, ServerRecord
+from mcpzip.checks import Others
+from mcpzip.checks.others import NOBODY
+from mcpzip.config import Config, ServerConfig
+from mcpzip.config.paths import command_line
+from mcpzip.model import limits
+from mcpzip.model.surface import Item, Kind
+from mcpzip.pins.canonical import item_digest, raw_digest
+from mcpzip.pins.decision import Decision, Judge, decide, verify
+from mcpzip.pins.held import NOTHING, Held
+from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
+from mcpzip.pins.risk import flaws, risky_changes
+from mcpzip.pins.store import Pins, PinStore, PinsUnusableError, Version, server_key, text_of
+from mcpzip.pins.surface import Surface
+
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+class Decisions:
+    """The pins of one proxy. Methods that read the file or look at a listing are for a thread."""
+
+    def __init__(
+        self, config: Config, catalog: Callable[[], Catalog], warn: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """catalog: what was admitted of all servers."""
+        self._config, self._catalog, self._warn = config, catalog, warn
+        self._store = PinStore(config.path)
+        self._lock = threading.Lock()
+        self._pins: Pins | None = None
+        self._version: Version | None = None
+        """Of the file that was read; None if none was."""
+        self._taken_up: Version | None = None
+        """The same, for what was done with it (`reload`)."""
+        self._decided: dict[str, Version] = {}
+        """The version of the file before the last decision about a server."""
+        self._released = False
+        self._compared: tuple[object, Others, object] | None = None
+        """See `_others`: of which lists it was made (which must live as long as their ids count), and it."""
+        self._held: dict[str, Held] = {}
+        self._listed: dict[str, Surface] = {}
+        """By server: all that it listed last, if something of it is held."""
+        self.problem = ""
+
+    def reconfigure(self, config: Config) -> None:
+        """Uses ``config`` from now on."""
+        self._config = config
+        for server in [*self._held]:
+            if server not in config.servers:
+                self._held.pop(server, None)
+                self._listed.pop(server, None)
+
+    # --- what is held ---
+
+    def held(self, server: str) -> Held:
+        """What is held of ``server``, as far as it is known: `load` first."""
+        return self._held.get(server, NOTHING)
+
+    def summaries(self) -> dict[str, str]:
+        """How many items of each server nobody has decided about, by its name: ``2 tools``."""
+        return {name: held.summary for name, held in sorted(self._held.items()) if held.summary}
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """The servers of which something is held."""
+        return frozenset(name for name, held in self._held.items() if held.holds)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether what other processes hold is known."""
+        return self._version is not None
+
+    def load(self) -> None:
+        """Reads what is held, unless that was done."""
+        with self._lock:
+            if self._version is None:
+                self._read()
+
+    # --- decisions ---
+
+    def admit(self, update: Listed, offered: ServerRecord | None) -> Listed:
+        """``update`` without what is held of it. offered: what the catalog has of the server."""
+        server = self._config.servers.get(update.server)
+        if server is None:
+            return update
+        self._decided[server.name] = self._store.version()
+        surface = Surface(update.record)
+        listed = [kind for kind in KINDS if kind not in update.unlisted]
+        held = self._holds(server, surface.items, listed, offered)
+        with self._lock:
+            self._keep(server.name, held, surface)
+        record = surface.without(held.keys())
+        return update if record is update.record else update.with_record(record)
+
+    def take_released(self) -> bool:
+        """Whether something that was held isn't any more, since this was asked last."""
+        released, self._released = self._released, False
+        return released
+
+    def merged(self, server: str) -> None:
+        """What `admit` returned for ``server`` is offered now. If the file was written since, that has to be
+        taken up again.
+        """
+        if self._taken_up is not None and self._decided.get(server) != self._taken_up:
+            self._taken_up = ()
+
+    def again(self) -> None:
+        """What `reload` returned could not be used, because the server was listed meanwhile."""
+        self._taken_up = ()
+
+    def admits(self, server: str, items: Iterable[Item]) -> "dict[str, Hold]":
+        """Those of ``items``, which ``server`` sent, that aren't offered, by key. Decides nothing."""
+        config = self._config.servers.get(server)
+        if config is None or config.trust == "open":
+            return {}
+        try:
+            known = self._store.load().servers.get(self._key(server))
+        except PinsUnusableError as error:
+            return _other_than(self._catalog().servers.get(server), items, _reason(error))
+        return verify(known, items, time.time())
+
+    def reload(self) -> "tuple[list[tuple[ServerRecord, ServerRecord]], list[str]]":
+        """Takes up what was written to the file since it was read. Returns the records of servers of which
+        something else is offered now, with what is offered; and the servers that have to be listed for that.
+        """
+        with self._lock:
+            if self._taken_up == self._store.version():
+                return [], []
+            was_unusable = bool(self.problem)
+            self._read()
+            self._taken_up = self._version
+            if self._pins is None:
+                return [], []
+            pins, catalog = self._pins, self._catalog()
+            changed: list[tuple[ServerRecord, ServerRecord]] = []
+            unknown: list[str] = []
+            for name, record in catalog.servers.items():
+                config = self._config.servers.get(name)
+                known = pins.servers.get(self._key(name))
+                if config is None or known is None or config.trust == "open":
+                    continue
+                surface = self._listed.get(name) or Surface(record)
+                if (was_unusable and self.held(name).holds) or _lacks(known, surface, record.fetched_at):
+                    unknown.append(name)
+                held = self._still_held(known, self.held(name), surface)
+                self._keep(name, held, surface if name in self._listed else None)
+                if (now_offered := surface.without(held.keys())) != record:
+                    changed.append((record, now_offered))
+            return changed, unknown
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the file was written since `reload`."""
+        return self._taken_up is not None and self._taken_up != self._store.version()
+
+    # --- parts of a decision ---
+
+    def _holds(
+        self,
+        server: ServerConfig,
+        items: list[Item],
+        listed: Collection[Kind],
+        offered: ServerRecord | None,
+    ) -> dict[str, Hold]:
+        now_listed = [item for item in items if item.kind in listed]
+        others = [item for item in items if item.kind not in listed]
+        key = self._key(server.name)
+        try:
+            pins = self._store.load()
+            decision = self._decide(server, pins.servers.get(key), now_listed, listed, key)
+            if decision.changed:
+                decision = self._record(server, now_listed, listed, key)
+        except PinsUnusableError as error:
+            self._tell(str(error))
+            return {} if server.trust == "open" else _other_than(offered, items, _reason(error))
+        except OSError as error:
+            return self._unrecorded(server, items, offered, error)
+        self.problem = ""
+        held = dict(decision.held)
+        if server.trust != "open":
+            known = decision.pins.held
+            held.update({key: known[key] for key in known if kind_and_name(key)[0] not in listed})
+            held.update(verify(decision.pins, others, time.time()))
+        return held
+
+    def _record(
+        self, server: ServerConfig, items: list[Item], listed: Collection[Kind], key: str
+    ) -> Decision:
+        """Decides again, and writes the decision. Raises PinsUnusableError, OSError."""
+        with self._store.changing() as pins:
+            decision = self._decide(server, pins.servers.get(key), items, listed, key)
+            if decision.changed:
+                self._store.write(pins, key, decision.pins, decision.bodies)
+        return decision
+
+    def _decide(
+        self,
+        server: ServerConfig,
+        known: ServerPins | None,
+        items: list[Item],
+        listed: Collection[Kind],
+        key: str,
+    ) -> Decision:
+        others: list[Others] = []
+        texts: list[dict[bytes, bytes]] = []
+        left = limits.CHECKED_ITEMS
+
+        def risks(old: Item | None, new: Item) -> Sequence[str]:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                return (f"more than {limits.CHECKED_ITEMS:,} items changed at once, too many to check",)
+            if not others:
+                others.append(self._others())
+            return risky_changes(old, new, others[0], server.name)
+
+        def flaws_of(item: Item) -> Sequence[str]:
+            nonlocal left
+            left -= 1
+            return flaws(item, NOBODY, server.name) if left >= 0 else ()
+
+        def body(item: str, digest: bytes) -> bytes | None:
+            if not texts:
+                texts.append(self._store.texts(key))
+            return text_of(texts[0], item, digest)
+
+        judge = Judge(risks, flaws_of, body)
+        return decide(known, items, listed, server.trust, judge, time.time())
+
+    def _unrecorded(
+        self, server: ServerConfig, items: list[Item], offered: ServerRecord | None, error: OSError
+    ) -> dict[str, Hold]:
+        why = error.strerror or str(error)
+        problem = f"{self._store.path} can't be written ({why})"
+        if error.errno in _READ_ONLY and not self._store.existed():
+            self._tell(problem, "What servers change between two starts goes unnoticed")
+            return {}
+        self._tell(problem)
+        if server.trust == "open":
+            return {}
+        try:
+            pins = self._store.load().servers.get(self._key(server.name))
+        except PinsUnusableError as unusable:
+            return _other_than(offered, items, _reason(unusable))
+        held = verify(pins, items, time.time())
+        reason = f"it can't be pinned, because the file of pins can't be written ({why})"
+        return _other_than(offered, [item for item in items if key_of(item) in held], reason)
+
+    def _tell(self, problem: str, effect: str = "Nothing new or changed of a server is offered") -> None:
+        if problem != self.problem:
+            self.problem = problem
+            remedy = command_line(["mcpzip", "review"], self._config.path, os.environ)
+            self._warn(f"{problem}. {effect}. What to do: {remedy}")
+
+    def _others(self) -> Others:
+        """What the checks compare with: the tools of all servers. Made again when one of them changes."""
+        records = self._catalog().servers
+        key = tuple((name, id(record.entries)) for name, record in records.items())
+        with self._lock:
+            if self._compared is None or self._compared[0] != key:
+                tools = {
+                    name: [Item("tool", entry.tool, entry.raw) for entry in record.entries]
+                    for name, record in records.items()
+                }
+                self._compared = key, Others.of(tools), records
+            return self._compared[1]
+
+    @staticmethod
+    def _still_held(known: ServerPins, before: Held, surface: Surface) -> dict[str, Hold]:
+        """What is held of ``surface`` after the file was written: what the file says is held, and what was
+        held here and isn't approved. What this process has decided to offer stays offered otherwise, so that
+        two processes whose servers list different things don't answer each other without end.
+        """
+        held = dict(known.held)
+        for item in surface.items:
+            key = key_of(item)
+            if key not in held and (hold := before.holds.get(key)) is not None:
+                pin = known.pins.get(key)
+                if pin is None or pin.gone is not None or pin.digest != hold.digest:
+                    held[key] = hold
+        return held
+
+    def _keep(self, server: str, held: Mapping[str, Hold], surface: Surface | None) -> None:
+        """surface: what the server listed, None if this process hasn't listed it."""
+        if not self.held(server).holds.keys() <= held.keys():
+            self._released = True
+        self._held[server] = Held(held)
+        if held and surface is not None:
+            self._listed[server] = surface
+        else:
+            self._listed.pop(server, None)
+
+    def _read(self) -> None:
+        """Reads the file. What this process decided itself stays."""
+        self._version = self._store.version()
+        try:
+            self._pins = self._store.load()
+        except PinsUnusableError as error:
+            self._pins = None
+            self._tell(str(error))
+            return
+        self.problem = ""
+        for name, config in self._config.servers.items():
+            known = self._pins.servers.get(self._key(name))
+            if known is not None and name not in self._held:
+                self._held[name] = NOTHING if config.trust == "open" else Held(known.held)
+
+    def _key(self, server: str) -> str:
+        project = self._config.project if server in self._config.project_servers else ""
+        return server_key(server, project)
+
+
+def _lacks(known: ServerPins, surface: Surface, listed_at: float | None) -> bool:
+    """Whether something was pinned after ``surface`` was listed and isn't in it."""
+    later = [key for key, pin in known.pins.items() if pin.gone is None and pin.at > (listed_at or 0.0)]
+    return bool(later) and not {key_of(item) for item in surface.items}.issuperset(later)
+
+
+def _other_than(offered: ServerRecord | None, items: Iterable[Item], reason: str) -> dict[str, Hold]:
+    """Those of ``items`` that aren't in ``offered``, by key."""
+    known = {} if offered is None else {key_of(item): item for item in Surface(offered).items}
+    held: dict[str, Hold] = {}
+    for item in items:
+        key = key_of(item)
+        before = known.get(key)
+        if before is None or (before.body != item.body and item_digest(before) != item_digest(item)):
+            held[key] = Hold(item_digest(item), raw_digest(item.body), time.time(), (reason,))
+    return held
+
+
+def _reason(error: PinsUnusableError) -> str:
+    return f"it can't be compared with what was approved: {error}"
