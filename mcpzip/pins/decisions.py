@@ -24,7 +24,7 @@ from mcpzip.config.paths import command_line
 from mcpzip.model import limits
 from mcpzip.model.surface import Item, Kind
 from mcpzip.pins.canonical import item_digest, raw_digest
-from mcpzip.pins.decision import Decision, Judge, decide, verify
+from mcpzip.pins.decision import Judge, decide, verify
 from mcpzip.pins.held import NOTHING, Held
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
 from mcpzip.pins.risk import flaws, risky_changes
@@ -184,9 +184,13 @@ class Decisions:
         key = self._key(server.name)
         try:
             pins = self._store.load()
-            decision = self._decide(server, pins.servers.get(key), now_listed, listed, key)
+            judge, now = self._judge(server, key), time.time()
+            decision = decide(pins.servers.get(key), now_listed, listed, server.trust, judge, now)
             if decision.changed:
-                decision = self._record(server, now_listed, listed, key)
+                with self._store.changing() as pins:  # which another process may have changed meanwhile
+                    decision = decide(pins.servers.get(key), now_listed, listed, server.trust, judge, now)
+                    if decision.changed:
+                        self._store.write(pins, key, decision.pins, decision.bodies)
         except PinsUnusableError as error:
             self._tell(str(error))
             return {} if server.trust == "open" else _other_than(offered, items, _reason(error))
@@ -200,49 +204,36 @@ class Decisions:
             held.update(verify(decision.pins, others, time.time()))
         return held
 
-    def _record(
-        self, server: ServerConfig, items: list[Item], listed: Collection[Kind], key: str
-    ) -> Decision:
-        """Decides again, and writes the decision. Raises PinsUnusableError, OSError."""
-        with self._store.changing() as pins:
-            decision = self._decide(server, pins.servers.get(key), items, listed, key)
-            if decision.changed:
-                self._store.write(pins, key, decision.pins, decision.bodies)
-        return decision
-
-    def _decide(
-        self,
-        server: ServerConfig,
-        known: ServerPins | None,
-        items: list[Item],
-        listed: Collection[Kind],
-        key: str,
-    ) -> Decision:
+    def _judge(self, server: ServerConfig, key: str) -> Judge:
+        """What one decision about ``server`` asks. Each question is answered once, although the decision is
+        made again under the lock.
+        """
         others: list[Others] = []
-        texts: list[dict[bytes, bytes]] = []
-        left = limits.CHECKED_ITEMS
+        texts: dict[bytes, bytes] = {}
+        answers: dict[tuple[Item | None, Item], Sequence[str]] = {}
 
         def risks(old: Item | None, new: Item) -> Sequence[str]:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                return (f"more than {limits.CHECKED_ITEMS:,} items changed at once, too many to check",)
-            if not others:
-                others.append(self._others())
-            return risky_changes(old, new, others[0], server.name)
+            if (old, new) not in answers:
+                if len(answers) >= limits.CHECKED_ITEMS:
+                    return (f"more than {limits.CHECKED_ITEMS:,} items changed at once, too many to check",)
+                if not others:
+                    others.append(self._others())
+                answers[old, new] = risky_changes(old, new, others[0], server.name)
+            return answers[old, new]
 
         def flaws_of(item: Item) -> Sequence[str]:
-            nonlocal left
-            left -= 1
-            return flaws(item, NOBODY, server.name) if left >= 0 else ()
+            if (item, item) not in answers:
+                if len(answers) >= limits.CHECKED_ITEMS:
+                    return ()
+                answers[item, item] = flaws(item, NOBODY, server.name)
+            return answers[item, item]
 
         def body(item: str, digest: bytes) -> bytes | None:
-            if not texts:
-                texts.append(self._store.texts(key))
-            return text_of(texts[0], item, digest)
+            if digest not in texts:  # not read yet, or another process wrote it since
+                texts.update(self._store.texts(key))
+            return text_of(texts, item, digest)
 
-        judge = Judge(risks, flaws_of, body)
-        return decide(known, items, listed, server.trust, judge, time.time())
+        return Judge(risks, flaws_of, body)
 
     def _unrecorded(
         self, server: ServerConfig, items: list[Item], offered: ServerRecord | None, error: OSError
