@@ -59,8 +59,6 @@ MIN_TTL = 30.0
 """Seconds for which a tool list is not fetched again, even if its server declares a shorter `ttlMs`."""
 MAX_AGE = 3600.0
 """Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
-
-
 INDEX_AFTER = 0.2
 """Seconds from the start to indexing, unless a search comes before: both it and a first call take the
 interpreter.
