@@ -5,6 +5,7 @@ from it. A field of the wrong type counts as missing, so that a server's mistake
 it the tool.
 """
 
+from hashlib import blake2b
 from typing import cast
 
 import msgspec
@@ -16,8 +17,8 @@ from mcpzip.model.names import join
 JsonObject = dict[str, object]
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """A tool in the catalog.
+class Entry(msgspec.Struct, frozen=True, eq=False):
+    """A tool in the catalog. Two are equal if `server` and `raw` are, because the rest is read from them.
 
     server, tool: the names of the server and of the tool there.
     raw: the tool object as JSON text, as received.
@@ -33,6 +34,23 @@ class Entry(msgspec.Struct, frozen=True):
     description: str
     read_only: bool
     idempotent: bool
+    _digest: bytes = b""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entry):
+            return NotImplemented
+        return self is other or (self.raw == other.raw and self.server == other.server)
+
+    def __hash__(self) -> int:
+        return hash((self.server, self.raw))
+
+    @property
+    def digest(self) -> bytes:
+        """A digest (16 bytes) of the server's name and of `raw`, computed when it is first asked for."""
+        if not self._digest:
+            digest = blake2b(b"%b\0%b" % (self.server.encode(), self.raw), digest_size=16).digest()
+            msgspec.structs.force_setattr(self, "_digest", digest)
+        return self._digest
 
     @property
     def name(self) -> str:

@@ -112,7 +112,7 @@ class CatalogState:
     async def searcher(self) -> "Searcher":
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
         until = asyncio.get_running_loop().time() + INDEX_WAIT
-        while (indexing := self.start_indexing()) is not None:
+        while self._is_behind and (indexing := self.start_indexing()) is not None:
             left = until - asyncio.get_running_loop().time()
             if self._searcher is None:
                 await asyncio.shield(indexing)
@@ -139,17 +139,32 @@ class CatalogState:
 
     def start_indexing(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
-        behind = self._indexed is None or self._indexed.version != self.visible.version
-        if self._indexing is None and behind:
+        if self._indexing is None and (self._is_behind or self._lacks_meaning):
             self._indexing = asyncio.create_task(self._index(), name="index")
         return self._indexing
 
+    @property
+    def _is_behind(self) -> bool:
+        """Whether something is visible that a search doesn't find yet, or the reverse."""
+        return self._indexed is None or self._indexed.version != self.visible.version
+
+    @property
+    def _lacks_meaning(self) -> bool:
+        """Whether tools are found by their words only, until their meaning is indexed too."""
+        return self._searcher is not None and self._searcher.pending > 0 and not self._stopping.is_set()
+
     async def _index(self) -> None:
-        """One round: what it takes in can be searched afterwards, whatever else there is to index."""
+        """One round: what it takes in can be searched afterwards, whatever else there is to index. Words come
+        first: what all tools mean takes longer.
+        """
         try:
-            visible = self.visible
-            changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
-            if changed:
+            if self._is_behind:
+                visible = self.visible
+                changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
+            else:
+                await in_thread(self._index_meaning, "index")
+                changed = True
+            if changed and not self._lacks_meaning:
                 self._index_save.want(SAVE_INDEX_AFTER, quiet=True)
         finally:
             self._indexing = None
@@ -170,11 +185,21 @@ class CatalogState:
                 kept = b""
             searcher.load(kept, (*visible.entries, *ADMIN_TOOLS))
         part = self._part_of(visible, searcher)
-        changed = searcher.index((*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set)
+        changed = searcher.index(
+            (*part.entries, *ADMIN_TOOLS), part.version, stopped=self._stopping.is_set, words_first=True
+        )
         self._searcher = searcher
-        if changed and part.version == visible.version:
+        if changed and part.version == visible.version and not searcher.pending:
             searcher.forget()
         return changed, part
+
+    def _index_meaning(self) -> None:
+        """Indexes by their meaning as many tools as are to be indexed at once."""
+        searcher = self._searcher
+        if searcher is not None:
+            searcher.add_meaning(max(INDEXED_AT_ONCE, len(searcher) // 4), self._stopping.is_set)
+            if not searcher.pending:
+                searcher.forget()
 
     def _part_of(self, visible: Catalog, searcher: "Searcher") -> Catalog:
         """``visible``, of which only so many tools are new to ``searcher`` that it has them soon. Servers
@@ -198,11 +223,9 @@ class CatalogState:
 
     def _save_index(self) -> None:
         """Writes the index. It is a copy of what the catalog says: without it, only time is lost."""
-        if self._searcher is not None:
+        if self._searcher is not None and (index := self._searcher.to_bytes()):
             try:
-                write_state(
-                    paths.index_path(self._config.state_path), self._searcher.to_bytes(), limits.INDEX
-                )
+                write_state(paths.index_path(self._config.state_path), index, limits.INDEX)
             except OSError as error:
                 if not self._warned:  # the snapshot stands beside it, and has said why
                     self._warn_once(

@@ -135,6 +135,15 @@ class Analyzer:
             vector=embedder.vector(fields) if embedder and with_vector and not name_only else None,
         )
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether tools get vectors."""
+        return self._embedder is not None
+
+    def vector(self, entry: Entry) -> bytes | None:
+        """The vector of ``entry``, as in its analysis."""
+        return self._embedder.vector(Fields.of(entry)) if self._embedder else None
+
     def forget(self) -> None:
         """Empty the caches, which grow while tools are analyzed."""
         self._words, self._terms = _Tokens(0), _Tokens(1)

@@ -11,7 +11,6 @@ names until the limit is exceeded; that tool and those after it are indexed by t
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from hashlib import blake2b
 from math import log
 
 import msgspec
@@ -31,13 +30,17 @@ CACHED_BITS = 256  # terms whose documents are cached as bits
 _ONE = ord("1")
 MAX_UNPACKED = 0.25  # share of the documents that may be removed or added before the index is compacted
 
+PENDING: Packed = b""
+"""The vector of a tool that is indexed by its words, and whose vector is computed later."""
+MAY_BE_PENDING = 0.25  # share of the tools whose vectors may be missing when those of the others are used
+
 Key = bytes
 """Identifies a tool: a digest of its server and its JSON."""
 
 
 def key_of(entry: Entry) -> Key:
     """The key of ``entry``. Tools with equal keys have equal analyses."""
-    return blake2b(b"%b\0%b" % (entry.server.encode(), entry.raw), digest_size=16).digest()
+    return entry.digest
 
 
 def name_only_key(key: Key) -> Key:
@@ -49,8 +52,8 @@ class Document(msgspec.Struct, frozen=True):
     """A tool in an index.
 
     name: with its server. name_terms: the distinct terms of the tool's own name, in order, stop words too.
-    verbs: the families of the name's verb. vector: its embedding. rare_words: how many of its words are rare.
-    name_only: whether only its name was indexed.
+    verbs: the families of the name's verb. vector: its embedding, None if it has none, or `PENDING`.
+    rare_words: how many of its words are rare. name_only: whether only its name was indexed.
     """
 
     entry: Entry
@@ -94,22 +97,59 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         ]
 
     def updated(
-        self, entries: Iterable[Entry], analyzer: Analyzer, stopped: Callable[[], bool] = lambda: False
+        self,
+        entries: Iterable[Entry],
+        analyzer: Analyzer,
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        with_vectors: bool = True,
     ) -> "Index":
         """The index of exactly ``entries``. stopped: called before each; True cancels the update, and this
-        index is returned.
+        index is returned. with_vectors: False leaves the vectors of new tools `PENDING`.
         """
         wanted = sorted(
             {key_of(entry): entry for entry in entries}.items(),
             key=lambda pair: (pair[1].server, pair[1].tool, pair[0]),
         )
-        update = _Update(self, analyzer)
+        update = _Update(self, analyzer, with_vectors)
         for key, entry in wanted:
             if stopped():
                 return self
             update.include(key, entry)
         index = update.finish(stopped)
         return index.compacted() if index._unpacked > MAX_UNPACKED * len(index) else index
+
+    def with_vectors(
+        self, most: int, analyzer: Analyzer, stopped: Callable[[], bool] = lambda: False
+    ) -> "Index":
+        """The same index with the vectors of ``most`` of the tools whose vectors are pending. stopped: as in
+        `updated`.
+        """
+        documents = list(self.documents)
+        dimension = self.dimension
+        for number in self.pending[:most]:
+            if stopped():
+                return self
+            document = self.document(number)
+            vector = analyzer.vector(document.entry)
+            documents[number] = replace(document, vector=vector)
+            if vector:
+                dimension = 2 * len(vector)
+        return replace(self, documents=documents, dimension=dimension, _known_leaders=self.known_leaders)
+
+    @cached_property
+    def pending(self) -> list[int]:
+        """The documents whose vectors are pending."""
+        return [
+            number
+            for number, document in enumerate(self.documents)
+            if document is not None and document.vector == PENDING
+        ]
+
+    @property
+    def knows_meaning(self) -> bool:
+        """Whether enough tools have their vectors to rank by them."""
+        return len(self.pending) <= MAY_BE_PENDING * len(self)
 
     @cached_property
     def name_only_counts(self) -> Counter[str]:
@@ -272,8 +312,8 @@ class Index(msgspec.Struct, frozen=True, dict=True):
 class _Update:
     """An update of an index. Tools must be included server by server, and those of a server by name."""
 
-    def __init__(self, index: Index, analyzer: Analyzer) -> None:
-        self._index, self._analyzer = index, analyzer
+    def __init__(self, index: Index, analyzer: Analyzer, with_vectors: bool) -> None:
+        self._index, self._analyzer, self._with_vectors = index, analyzer, with_vectors
         self._included: set[Key] = set()
         self._server, self._words_left = "", INDEXED_WORDS
         self._builder: _Builder | None = None
@@ -283,7 +323,9 @@ class _Update:
         if entry.server != self._server:
             self._server, self._words_left = entry.server, INDEXED_WORDS
         if self._words_left > 0:
-            analysis = None if key in self._index.numbers else self._analyzer.analyze(entry)
+            analysis = None
+            if key not in self._index.numbers:
+                analysis = self._analyzer.analyze(entry, with_vector=self._with_vectors)
             self._words_left -= analysis.rare_words if analysis else self._known(key).rare_words
             if self._words_left >= 0:
                 self._add(key, entry, analysis)
@@ -306,7 +348,11 @@ class _Update:
     def _add(self, key: Key, entry: Entry, analysis: Analysis | None, *, name_only: bool = False) -> None:
         self._included.add(key)
         if analysis is not None:
-            self._changed().add(key, entry, analysis, name_only)
+            self._changed().add(key, entry, analysis, name_only, self._vector_of(analysis, name_only))
+
+    def _vector_of(self, analysis: Analysis, name_only: bool) -> Packed | None:
+        later = not self._with_vectors and self._analyzer.has_vectors and not name_only
+        return PENDING if later else analysis.vector
 
     def _known(self, key: Key) -> Document:
         return self._index.document(self._index.numbers[key])
@@ -346,7 +392,7 @@ class _Builder:
         del self._numbers[document.key]
         self._unpacked += 1
 
-    def add(self, key: Key, entry: Entry, analysis: Analysis, name_only: bool) -> None:
+    def add(self, key: Key, entry: Entry, analysis: Analysis, name_only: bool, vector: Packed | None) -> None:
         """Add a tool."""
         number = len(self._documents)
         postings, pack = self._postings, POSTING.pack
@@ -355,12 +401,12 @@ class _Builder:
         self._word_frequencies.update(analysis.words)
         self._names.add(number, entry, name_only)
         name_terms = tuple(self._term_id(term) for term in analysis.name_terms)
-        rest = analysis.verbs, analysis.vector, analysis.rare_words, name_only
+        rest = analysis.verbs, vector, analysis.rare_words, name_only
         self._documents.append(Document(entry, entry.name, key, name_terms, *rest))
         self._numbers[key] = number
         self._unpacked += 1
-        if analysis.vector:
-            self._dimension = 2 * len(analysis.vector)
+        if vector:
+            self._dimension = 2 * len(vector)
 
     def _term_id(self, term: str) -> int:
         return self._terms.setdefault(term, len(self._terms))

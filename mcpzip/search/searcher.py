@@ -40,6 +40,7 @@ Quality = Literal["strong", "fair", "weak", "none"]
 
 MIN_NEED_SCORE = 0.3  # of the best tool of each need; where one has less, the query is one need
 CACHED_HITS = 24  # hits of a cached ranking; a longer one is not cached
+AT_ONCE = 100  # new tools that are indexed by their meaning together with their words
 DEEP_LIMIT = 500  # hits of the ranking where duplicates leave too few of `CACHED_HITS`
 NEARLY_AS_GOOD = 0.8  # share of the score of the last hit
 DUPLICATE_WINDOW = 10  # hits after the last one that are checked for duplicates, whose scores are similar
@@ -146,23 +147,46 @@ class Searcher:
         version: str,
         saved: bytes = b"",
         stopped: Callable[[], bool] = lambda: False,
+        *,
+        words_first: bool = False,
     ) -> bool:
         """Replace the index by one of ``entries``; only those that are not indexed yet are analyzed.
 
         version: of the catalog, a part of cache keys. saved: see `load`. stopped: called repeatedly; True
-        cancels, and the index stays as it was. Returns whether the new index differs from the one before, or
-        from the saved one.
+        cancels, and the index stays as it was. words_first: whether many new tools are indexed by their words
+        only, and by their meaning in `add_meaning`. Returns whether the new index differs from the one
+        before, or from the saved one.
         """
         entries = tuple(entries)
         if saved:
             self.load(saved, entries)
         before = self._catalog.index
-        index = before.updated(entries, self._analyzer, stopped)
+        later = words_first and len(before.not_indexed(entries)) > AT_ONCE
+        index = before.updated(entries, self._analyzer, stopped, with_vectors=not later)
         if stopped():
             return False
-        _ = index.document_vectors, index.name_only_counts  # computed now, so that no search waits for them
-        self._catalog = _Catalog(index, version, QueryCache())
+        self._use(index, version)
         return index is not before
+
+    @property
+    def pending(self) -> int:
+        """How many tools are indexed by their words, and not yet by their meaning."""
+        return len(self._catalog.index.pending)
+
+    def add_meaning(self, most: int, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Index by their meaning ``most`` of the tools for which that is pending. stopped: see `index`. Must
+        not run at the same time as `index`.
+        """
+        catalog = self._catalog
+        index = catalog.index.with_vectors(most, self._analyzer, stopped)
+        if not stopped():
+            self._use(index, catalog.version)
+
+    def _use(self, index: Index, version: str) -> None:
+        _ = index.pending, index.name_only_counts  # computed now, so that no search waits for them
+        if index.knows_meaning:
+            _ = index.document_vectors
+        self._catalog = _Catalog(index, version, QueryCache())
 
     def forget(self) -> None:
         """Empty the caches that make indexing many tools faster, when that is done."""
@@ -171,8 +195,9 @@ class Searcher:
             self._table.forget()
 
     def to_bytes(self) -> bytes:
-        """The index as bytes, for `load`."""
-        return store.to_bytes(self._catalog.index, self._table)
+        """The index as bytes, for `load`; b"" while the meaning of tools is pending."""
+        index = self._catalog.index
+        return b"" if index.pending else store.to_bytes(index, self._table)
 
     def __len__(self) -> int:
         return len(self._catalog.index)
@@ -220,12 +245,15 @@ class Searcher:
             matching=whole.ranking.matching,
             searched=whole.ranking.searched,
             quality=_lowest_quality(needs) if needs else _quality(whole.ranking, analysis.plan),
-            tiers=self._tiers(answers),
+            tiers=self._tiers(index, answers),
             unknown_words=analysis.unknown,
             corrected=analysis.corrected,
             nearest_words=() if distinct else nearest_words(index, analysis.unknown),
             nearest_servers=() if distinct else nearest_servers(index, _server_words(parsed, filters)),
-            absent=tuple(answer for answer in answers if isinstance(answer, TierAbsence)),
+            absent=(
+                *self._local_absence(index),
+                *(answer for answer in answers if isinstance(answer, TierAbsence)),
+            ),
             needs=tuple((need.text, _quality(need.ranking)) for need in needs),
             elsewhere=elsewhere,
         )
@@ -245,12 +273,19 @@ class Searcher:
         whole = max_score(index, plan)
         return {field: score / whole for field, score in scores.items()}
 
-    def _tiers(self, answers: Sequence[TierAnswer | TierAbsence]) -> tuple[str, ...]:
+    def _local_absence(self, index: Index) -> tuple[TierAbsence, ...]:
+        """Why tools are not ranked by meaning yet."""
+        if not index.pending or index.knows_meaning:
+            return ()
+        reason = f"{len(index.pending):,} tools are not indexed by meaning yet"
+        return (TierAbsence(SEMANTIC, "local", reason),)
+
+    def _tiers(self, index: Index, answers: Sequence[TierAnswer | TierAbsence]) -> tuple[str, ...]:
         methods = {answer.tier: answer.method for answer in answers if isinstance(answer, TierAnswer)}
         tiers = [KEYWORD]
         if SEMANTIC in methods:
             tiers.append(f"{SEMANTIC} ({methods[SEMANTIC]})")
-        elif self._table:
+        elif self._table and index.knows_meaning:
             tiers.append(SEMANTIC)
         if LLM in methods:
             tiers.append(f"{LLM} ({methods[LLM]})")
@@ -281,7 +316,7 @@ class Searcher:
         """``remote``, combined with the cosines of the table's vectors."""
         scores = replace(remote, threshold=self._threshold)
         query = self._table.embed_words(plan.embedding_words) if self._table else None
-        if query is None or index.document_vectors is None:
+        if query is None or not index.knows_meaning or index.document_vectors is None:
             return scores
         documents, vectors = index.document_vectors
         local = vectors.cosines(query, documents)

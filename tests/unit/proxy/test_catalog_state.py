@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,31 @@ def test_tools_that_the_config_hides_are_looked_for_in_a_server_that_changed_onl
     looked.clear()
     assert len(view.of(merge(whole, [listed("bank", 2, at=2.0)])).entries) == 3
     assert set(looked) == {"bank"}
+
+
+async def test_a_search_waits_for_words_and_not_for_meaning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    real = Searcher.add_meaning
+
+    def add_meaning(searcher: Searcher, most: int, stopped: Callable[[], bool]) -> None:
+        assert goes_on.wait(20)
+        real(searcher, most, stopped)
+
+    monkeypatch.setattr(Searcher, "add_meaning", add_meaning)
+    catalog_state = keeper_of(tmp_path, "shop")
+    catalog_state.merge(listed("shop", 300))
+    searcher = await catalog_state.searcher()
+    assert (len(searcher), searcher.pending) == (302, 302)
+    assert catalog_state.unindexed() == []
+    assert searcher.search("pay shop 7", 1).tiers == ("keyword",)
+    goes_on.set()
+    await catalog_state.wait_until_indexed()
+    assert searcher.pending == 0
+    assert searcher.search("pay shop 7", 1).tiers == ("keyword", "semantic")
+    await catalog_state.close()
+    again = keeper_of(tmp_path, "shop")
+    again.merge(listed("shop", 300))
+    assert (await again.searcher()).pending == 0  # the index was kept
+    await again.close()

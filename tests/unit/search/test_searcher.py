@@ -3,14 +3,14 @@
 import threading
 
 import pytest
-from helpers.search_tools import concepts, names, searcher, table_of, tool
+from helpers.search_tools import SPELLED, concepts, names, scattered, searcher, table_of, tool
 from helpers.small_catalog import entries
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
 from mcpzip.search import Filters, Searcher
-from mcpzip.search.searcher import FAIR, STRONG
+from mcpzip.search.searcher import AT_ONCE, FAIR, STRONG
 from mcpzip.search.semantic.table import Table
 
 EVERYTHING = searcher(*entries())
@@ -214,3 +214,73 @@ def test_a_threshold_holds_for_the_table_too(table: Table) -> None:
 def test_the_number_of_tools_is_told(dozen: Searcher) -> None:
     assert len(dozen) == len(entries())
     assert len(Searcher()) == 0
+
+
+@pytest.fixture(scope="module")
+def known_words(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return table_of(tmp_path_factory.mktemp("table"), scattered(SPELLED))
+
+
+def many_tools(count: int) -> list[Entry]:
+    return [
+        tool("s", f"{SPELLED[number % len(SPELLED)]}_{number}", f"{SPELLED[number * 7 % len(SPELLED)]}")
+        for number in range(count)
+    ]
+
+
+def test_words_are_indexed_first_and_meaning_when_it_is_ready(known_words: Table) -> None:
+    entries = many_tools(AT_ONCE + 60)
+    whole, steps = Searcher(known_words), Searcher(known_words)
+    whole.index(entries, "1")
+    assert steps.index(entries, "1", words_first=True)
+    assert steps.pending == len(entries)
+    assert steps.to_bytes() == b""
+    results = steps.search("get user", 5)
+    assert results.tiers == ("keyword",)
+    assert [absence.tier for absence in results.absent] == ["semantic"]
+    assert f"{len(entries)} tools" in results.absent[0].reason
+    assert results.hits == searcher(*entries).search("get user", 5).hits
+    seen = []
+    while steps.pending:
+        steps.add_meaning(50)
+        seen.append(steps.search("get user", 5).tiers)
+    assert seen == [("keyword",)] * 2 + [("keyword", "semantic")] * 2
+    for query in ("get user", "delete message", "zebra", "s__get_0"):
+        assert steps.search(query, 50) == whole.search(query, 50)
+    assert steps.to_bytes() == whole.to_bytes()
+
+
+def test_few_new_tools_are_indexed_at_once(known_words: Table) -> None:
+    made = Searcher(known_words)
+    made.index(many_tools(AT_ONCE), "1", words_first=True)
+    assert made.pending == 0
+    assert made.search("get user", 5).tiers == ("keyword", "semantic")
+
+
+def test_indexing_meaning_can_be_stopped(known_words: Table) -> None:
+    made = Searcher(known_words)
+    entries = many_tools(AT_ONCE + 1)
+    made.index(entries, "1", words_first=True)
+    made.add_meaning(50, stopped=lambda: True)
+    assert made.pending == len(entries)
+
+
+def test_tools_that_change_meanwhile_keep_what_is_known_of_the_others(known_words: Table) -> None:
+    entries = many_tools(2 * AT_ONCE)
+    made = Searcher(known_words)
+    made.index(entries, "1", words_first=True)
+    made.add_meaning(AT_ONCE)
+    made.index([*entries[5:], tool("s", "new_one", "message")], "2", words_first=True)
+    assert 0 < made.pending <= AT_ONCE
+    made.add_meaning(1_000)
+    whole = searcher(*entries[5:], tool("s", "new_one", "message"), table=known_words)
+    assert made.search("get the message", 30) == whole.search("get the message", 30)
+    made.forget()
+    assert made.search("get the message", 30) == whole.search("get the message", 30)
+
+
+def test_without_a_table_nothing_is_pending() -> None:
+    made = Searcher()
+    made.index(many_tools(AT_ONCE + 1), "1", words_first=True)
+    assert made.pending == 0
+    assert made.search("get user", 5).absent == ()
