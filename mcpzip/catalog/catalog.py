@@ -224,7 +224,10 @@ def merge(catalog: Catalog, updates: Iterable[Update]) -> Catalog:
     servers = dict(catalog.servers)
     for update in sorted(updates, key=_sort_key):
         before = servers.get(update.server) or ServerRecord(update.server)
-        servers[update.server] = update.record if isinstance(update, Listed) else _failed(before, update)
+        if isinstance(update, Listed):
+            servers[update.server] = _with_known_tools(update.record, before)
+        else:
+            servers[update.server] = _failed(before, update)
     return Catalog(servers)
 
 
@@ -250,6 +253,23 @@ def _sort_key(update: Update) -> tuple[float, bool, tuple[tuple[bytes, ...], ...
     texts = (update.fingerprint, update.protocol or "", update.title, update.instructions, str(update.ttl))
     single = (*map(_bytes, texts), update.capabilities, update.info)
     return update.at, False, (single, update.tools, update.prompts, update.resources, update.templates)
+
+
+def _with_known_tools(record: ServerRecord, before: ServerRecord) -> ServerRecord:
+    """``record`` with the tools of ``before`` where they are equal: the index has those, and two copies would
+    take twice the memory.
+    """
+    if not before.entries or not record.entries:
+        return record
+    if digest_of_tools(record.entries) == digest_of_tools(before.entries):
+        return replace(record, entries=before.entries)
+    known = {entry.tool: entry for entry in before.entries}
+    entries = Parts(
+        same if (same := known.get(entry.tool)) is not None and same.raw == entry.raw else entry
+        for entry in record.entries
+    )
+    entries.digest = digest_of_tools(record.entries)
+    return replace(record, entries=entries)
 
 
 def _bytes(text: str) -> bytes:

@@ -107,10 +107,10 @@ class Index(msgspec.Struct, frozen=True, dict=True):
         """The index of exactly ``entries``. stopped: called before each; True cancels the update, and this
         index is returned. with_vectors: False leaves the vectors of new tools `PENDING`.
         """
-        wanted = sorted(
-            {key_of(entry): entry for entry in entries}.items(),
-            key=lambda pair: (pair[1].server, pair[1].tool, pair[0]),
-        )
+        by_key = {key_of(entry): entry for entry in entries}
+        if by_key.keys() == self.numbers.keys() and not self.name_only_counts:
+            return self
+        wanted = sorted(by_key.items(), key=lambda pair: (pair[1].server, pair[1].tool, pair[0]))
         update = _Update(self, analyzer, with_vectors)
         for key, entry in wanted:
             if stopped():

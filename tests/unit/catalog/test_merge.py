@@ -350,3 +350,16 @@ def test_a_catalog_cannot_be_changed():
 def test_every_pair_of_server_and_tool_has_its_own_name():
     made = merge(Catalog(), [listed(s, "x", "_x", "x__y", "__") for s in ("a", "a.b", "a_b")])
     assert len(made) == len(list(itertools.product(range(3), range(4))))
+
+
+def test_a_tool_that_did_not_change_stays_the_same_object():
+    """After a refresh, the index had one copy of every tool and the catalog another."""
+    before = merge(Catalog(), [listed("slack", "a", tool("b", description="one"), "c")])
+    same = merge(before, [listed("slack", "a", tool("b", description="one"), "c", at=2.0)])
+    assert same.servers["slack"].entries is before.servers["slack"].entries
+    assert same.servers["slack"].fetched_at == 2.0
+    changed = merge(before, [listed("slack", "a", tool("b", description="two"), "d", at=3.0)])
+    assert [entry.tool for entry in changed.entries] == ["a", "b", "d"]
+    assert changed.get("slack__a") is before.get("slack__a")
+    assert changed.get("slack__b").description == "two"
+    assert changed.version == merge(Catalog(), [listed("slack", *(e.raw for e in changed.entries))]).version
