@@ -275,7 +275,7 @@ start for a call or a search. The rest wait."""
 START_HELD = 5.0
 """Seconds for which a starting server keeps its place. If it hasn't answered by then, or is idle, the next
 server starts; its own 30 s to connect continue."""
-INDEXED_AT_ONCE = 500
+INDEXED_AT_ONCE = 1_000
 """Tools that are added to the search index in one step, or a quarter of those in it if that is more. After
 each step the index can be searched; servers with few tools come first."""
 INDEXED_WORDS = 60_000

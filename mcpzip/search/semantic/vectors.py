@@ -83,7 +83,7 @@ class Vectors:
         scale = 0.0
         for cluster in probed:
             members, matrix = self._clusters[cluster]
-            found += [documents[i] for i in members]
+            found += members if documents == range(len(documents)) else [documents[i] for i in members]
             some, scale = matrix.scaled_cosines(numbers)
             values += some
         return Similarities(found, values, scale)
@@ -95,7 +95,10 @@ class Vectors:
 
     def _cluster(self, vectors: Sequence[Packed], dimension: int, known: Mapping[Packed, Packed]) -> None:
         """Assign every vector to the nearest leader, or to its ``known`` one where no leader is new."""
-        self.leaders = leaders_of(vectors)
+        if known.keys() == set(vectors):
+            self.leaders = sorted(set(known.values()), key=hash_of)
+        else:
+            self.leaders = leaders_of(vectors)
         self._leader_matrix = _matrix(self.leaders, dimension)
         leader_numbers = {leader: number for number, leader in enumerate(self.leaders)}
         if not leader_numbers.keys() <= set(known.values()):
