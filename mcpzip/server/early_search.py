@@ -103,10 +103,8 @@ def _searcher(config: Config, visible: Catalog) -> Searcher | None:
     except OSError:
         return None
     entries = (*visible.entries, *ADMIN_TOOLS)
-    searcher.load(kept, entries)
-    if warnings or searcher.not_indexed(entries) or searcher.index(entries, visible.version):
-        return None
-    return searcher
+    searcher.load(kept, entries)  # it takes an index only if that has no other tools
+    return None if warnings or len(searcher) != len(entries) else searcher
 
 
 def _signals(config: Config, catalog: Catalog, health: Mapping[str, Health]) -> Signals:
