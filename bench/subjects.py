@@ -42,6 +42,10 @@ def upstream_argv(
     return argv if silent_while is None else [*argv, "--silent-while", str(silent_while)]
 
 
+SEARCH = {"name": "search_tools", "arguments": {"query": "archive the invoice of a customer"}}
+"""The params of a search that finds tools of the upstreams."""
+
+
 class Site:
     """A folder with a config for ``mcpzip``, ``servers`` upstreams and ``tools`` tools over all of them.
 
@@ -77,6 +81,22 @@ class Site:
         snapshot = self.config.parent / "cache" / "tools.json"
         if self.tools and snapshot.read_bytes().count(b'"inputSchema"') < self.tools:
             raise SystemExit(f"{snapshot} does not hold {self.tools} tools")
+
+    def index(self) -> None:
+        """Runs it once more, until every tool is in the index on disk."""
+        with self.open() as client:
+            client.initialize()
+            while b"not indexed yet" in json.dumps(client.call(SEARCH)).encode():
+                pass
+
+    def add_dead(self) -> None:
+        """Adds a server that never answers, and runs it once, so that a search has waited for it."""
+        config = json.loads(self.config.read_text())
+        config["mcpServers"]["dead"] = {"command": "sleep", "args": ["100000"]}
+        self.config.write_text(json.dumps(config))
+        with self.open() as client:
+            client.initialize()
+            client.call(SEARCH)
 
     def forget(self) -> None:
         """Removes its files of earlier runs."""
