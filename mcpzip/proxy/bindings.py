@@ -86,9 +86,11 @@ class Bindings:
 
     def for_listing(self, client: Client, server: str) -> ClientBinding | None:
         """The one with which ``client`` uses ``server``, without its using it; None if it would not share it,
-        or has to be asked first.
+        or only with clients of equal roots: what a server lists for those is not for all.
         """
         use = self._use(client, server)
+        if use.kind == "equal roots":
+            return None
         binding = ClientBinding(client) if self._group(client, use) is None else self._binding(client, use)
         shared = isinstance(binding, SharedBinding) or (use.kind == "usual" and binding.key is None)
         return binding if shared else None
