@@ -180,7 +180,7 @@ class Client:
                 self.write(b"".join(burst))
             self.answer()
             open_ -= 1
-            while self._lines:
+            while self._lines and open_:  # a notification may follow the last answer
                 self.answer()
                 open_ -= 1
         return time.perf_counter() - begun
