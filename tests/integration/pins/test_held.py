@@ -3,14 +3,17 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import Answer, Client, comes_true, command, environment, run, serving, until, write_config
+from helpers.driver import ROOT, Answer, comes_true, command, environment, run, serving, until, write_config
+from helpers.serve_http import listening
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +77,7 @@ def completed(ref: dict[str, str]) -> tuple[str, dict[str, Any]]:
     return "completion/complete", {"ref": ref, "argument": {"name": "path", "value": ""}}
 
 
-def everything(client: Client) -> list[bytes]:
+def everything(ask: Callable[[str, dict[str, Any]], Answer]) -> list[bytes]:
     """The answers to every method that a client has, with what is held as its object."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("tools/list", {}),
@@ -96,7 +99,7 @@ def everything(client: Client) -> list[bytes]:
         asked += [("resources/read", {"uri": uri}), ("resources/subscribe", {"uri": uri})]
     for template in (TEMPLATE["uriTemplate"], f"mcpzip://shop/{TEMPLATE['uriTemplate']}"):
         asked.append(completed({"type": "ref/resource", "uri": template}))
-    return [client.ask(method, params).line for method, params in asked]
+    return [ask(method, params).line for method, params in asked]
 
 
 def reached(shop: ChangingServer) -> list[str]:
@@ -129,14 +132,47 @@ def test_nothing_held_can_be_reached(
             greeting = client.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}})
             client.tell("notifications/initialized")
         assert WORD not in json.dumps(greeting.result)
-        answers = everything(client)
+        answers = everything(client.ask)
+    check_answers(answers)
+    assert reached(shop) == []
+
+
+@pytest.mark.parametrize(("name", "keys"), MODES, ids=[name for name, _ in MODES])
+def test_nothing_held_can_be_reached_over_http(tmp_path: Path, name: str, keys: dict[str, Any]) -> None:
+    shop = begin(tmp_path, **keys)
+    with listening(mcpzip_command(tmp_path), tmp_path / "config.json") as url, httpx.Client() as http:
+        headers = {"accept": "application/json, text/event-stream"}
+
+        def ask(method: str, params: dict[str, Any]) -> Answer:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            said = http.post(url, json=message, headers=headers, timeout=20)
+            if "mcp-session-id" in said.headers:
+                headers["mcp-session-id"] = said.headers["mcp-session-id"]
+            lines = [line.removeprefix("data:").strip() for line in said.text.splitlines()]
+            return Answer(next(line for line in lines if line.startswith("{") and '"id"' in line).encode())
+
+        greeting = ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}})
+        assert WORD not in json.dumps(greeting.result)
+        check_answers(everything(ask))
+    assert reached(shop) == []
+
+
+def mcpzip_command(folder: Path) -> str:
+    """The path of a program that runs mcpzip."""
+    program = folder / "mcpzip"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m mcpzip "$@"\n')
+    program.chmod(0o700)
+    return str(program)
+
+
+def check_answers(answers: list[bytes]) -> None:
+    """Nothing of what is held is in them, but for the names that were asked for."""
     told = [line for line in answers if b"properties" in line or b"Pays" in line]
     assert [line for line in told if WORD.encode() in line] == []
     for line in answers:
         result = json.loads(line).get("result", {})
         lists = ("tools", "prompts", "resources", "resourceTemplates")
         assert WORD not in json.dumps([result.get(key) for key in lists])
-    assert reached(shop) == []
 
 
 def test_what_is_not_held_can_be_reached(tmp_path: Path) -> None:
@@ -200,6 +236,16 @@ def test_a_change_is_held_while_mcpzip_runs_and_offered_when_it_is_approved(
         until(lambda: "Pays and tells." in json.dumps(client.ask("tools/list").result))
         until(lambda: len(client.notices("notifications/tools/list_changed")) > heard)
         assert client.use(own).text == "done"
+
+
+def test_trust_is_an_edit_like_others(tmp_path: Path) -> None:
+    shop = begin(tmp_path)
+    with serving(tmp_path) as client:
+        client.finds("pay", "held back: mcpzip review shop")
+        write_config(tmp_path, others={"shop": {**shop.config, "pin": True}}, trust="open")
+        client.finds(WORD, "shop__pay_zanzibar")
+        assert client.execute("shop__pay_zanzibar").text == "done"
+        assert "held back" not in client.search("pay")
 
 
 def is_refused(answer: Answer) -> bool:
