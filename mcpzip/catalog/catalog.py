@@ -31,7 +31,6 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError
 from mcpzip.model.offers import PROMPT, RESOURCE, TEMPLATE
 from mcpzip.model.quoting import shortened
-from mcpzip.model.surface import Kind
 from mcpzip.wire import split_object
 from mcpzip.wire.json_iter import WHITESPACE
 
@@ -99,8 +98,9 @@ class Listed(msgspec.Struct, frozen=True, dict=True):
     """The update for a server that was listed.
 
     tools, prompts, resources, templates: the items of the lists, of all pages, as JSON texts. at: Unix
-    seconds. over: sentences about lists that are missing because they are too large. unlisted: the kinds that
-    were not listed now, but earlier or never. The rest is as in `ServerRecord`.
+    seconds. over: sentences about lists that are missing because they are too large. unlisted: the kinds of
+    items (`model.surface.Kind`) that were not listed now, but earlier or never. The rest is as in
+    `ServerRecord`.
     """
 
     server: str
@@ -117,7 +117,7 @@ class Listed(msgspec.Struct, frozen=True, dict=True):
     info: bytes = b""
     ttl: float | None = None
     over: tuple[str, ...] = ()
-    unlisted: tuple[Kind, ...] = ()
+    unlisted: tuple[str, ...] = ()
 
     @cached_property
     def record(self) -> ServerRecord:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from mcpzip.catalog import Failed, Listed, Update
 from mcpzip.config import ServerConfig
 from mcpzip.model.errors import McpzipError, UpstreamError, UpstreamListError, UpstreamUnavailableError
-from mcpzip.model.surface import Kind
 from mcpzip.system.backoff import Backoff
 from mcpzip.system.event_log import note
 from mcpzip.system.threads import in_thread
@@ -30,7 +29,7 @@ whose list is over a limit is asked again after the last of them at once: readin
 """
 
 
-_REST: tuple[Kind, ...] = ("prompt", "resource", "template")
+_REST = ("prompt", "resource", "template")
 """What is listed after the tools, in the order of `Rest`."""
 RENEWED_AT_ONCE = 2
 """How many servers `Refresher.renew` lists at a time: each may be a process of 60 MB and a second's start."""

@@ -55,16 +55,17 @@ SEARCH = {
 """Until the first search is answered."""
 
 SERVE = {
-    "mcpzip": "auth",
+    "mcpzip": "auth pins",
     "mcpzip.auth": "failure sign_ins",
+    "mcpzip.pins": "gate",
     "mcpzip.config": "diff",
     "mcpzip.model": "error_line templates",
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
-    "exposure first_listings handlers input_required log_levels name_resolution notifier paged_list "
-    "parking passthrough pipeline processes prompts_and_resources proxy refresh server_prefix shared_binding "
-    "sharing stateful_servers "
-    "statistics tool_caller tool_search uri_sources usage_store workers",
+    "exposure first_listings guard handlers input_required log_levels name_resolution notifier paged_list "
+    "parking passthrough pipeline processes prompts_and_resources proxy refresh reviews server_prefix "
+    "shared_binding sharing stateful_servers statistics tool_caller tool_search uri_sources "
+    "usage_store workers",
     "mcpzip.search": "remote signals tiers vocabulary",
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
     "stdio_output task_tracker",
