@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "auth": "Sign in to servers, and out of them.",
         "trust": "Allow the servers that a project brings.",
         "review": "Approve what servers changed and mcpzip holds back.",
+        "allow": "Allow calls about which the policy asks.",
         "config": "Show where the config is, and what it says.",
         "completion": "Print the completion script of a shell.",
     },

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from mcpzip.config.schema import Config, ServerConfig
+from mcpzip.config.schema import NO_POLICY, Config, ServerConfig
 
 LIVE: Mapping[str, Callable[[Config], object]] = {
     "idle_timeout_minutes": lambda config: config.idle_timeout,
     "call_timeout_seconds": lambda config: config.call_timeout,
     "expose": lambda config: config.expose,
     "shared": lambda config: config.shared,
+    "policy": lambda config: config.policy,
     "daemon.idle_minutes": lambda config: config.daemon_idle,
     "search.default_limit": lambda config: config.search.default_limit,
     "search.max_tokens": lambda config: config.search.max_tokens,
@@ -153,6 +154,8 @@ def _connection(server: ServerConfig) -> ServerConfig:
         boost=1.0,
         share="auto",
         trust="pin",
+        policy=NO_POLICY,
+        risk=(),
         withheld_env=frozenset(),
         unset=(),
     )

@@ -11,11 +11,12 @@ The rules:
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from mcpzip.config import auth, reading, search, server
+from mcpzip.config import auth, policy, reading, search, server
 from mcpzip.config.auth import ALIASES
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
+    DECISIONS,
     DEFAULT_LIMIT,
     EMBEDDING_DEADLINE,
     GEMINI_MODEL,
@@ -26,6 +27,7 @@ from mcpzip.config.schema import (
     MAX_TOKENS,
     Provider,
 )
+from mcpzip.model.risk import RISK_CLASSES
 
 Schema = dict[str, Any]
 
@@ -114,6 +116,7 @@ def config_schema() -> Schema:
                     },
                 )
             ),
+            "policy": _decisions("What is decided about calls of tools of any server, named with it."),
             "inheritEnv": _inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": _choice(
                 reading.EXPOSE,
@@ -129,6 +132,7 @@ def config_schema() -> Schema:
         },
     )
     definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
+    definitions["policy"] = _policy()
     return {
         "$schema": DIALECT,
         "title": "Config of mcpzip",
@@ -203,6 +207,18 @@ def _server() -> Schema:
                 "Which changes of what the server offers wait for a person. Without this key: that of the "
                 "file.",
             ),
+            "policy": _decisions("What is decided about calls of this server's tools, named without it."),
+            "risk": {
+                "description": "The classes of tools, by globs of their names, instead of those that "
+                "follow from the server's annotations.",
+                "type": ["object", "null"],
+                "additionalProperties": {
+                    "anyOf": [
+                        {"enum": [*RISK_CLASSES, None]},
+                        {"type": "array", "items": {"enum": [*RISK_CLASSES]}, "minItems": 1},
+                    ]
+                },
+            },
         },
         "type",
         "url",
@@ -350,6 +366,31 @@ def _semantic() -> Schema:
     )
 
 
+def _policy() -> Schema:
+    classes = {
+        "reads": "Tools that only read.",
+        "writes": "Tools that change something, those that may destroy among them.",
+        "destroys": "Tools that may destroy something: all without annotations.",
+        "reaches_out": "Tools that deal with an open world, as a web search does: all without annotations.",
+    }
+    return _object(
+        "What is decided about calls.",
+        {
+            policy.DEFAULT: _choice(
+                DECISIONS,
+                "What happens to a call, unless another key says something else of its tool.",
+                "allow",
+            ),
+            **{each: _choice(DECISIONS, classes[each]) for each in RISK_CLASSES},
+            policy.TOOLS: {
+                "description": "The decision by a glob of names of tools, which wins over that by class.",
+                "type": ["object", "null"],
+                "additionalProperties": _choice(DECISIONS, "What happens to a call."),
+            },
+        },
+    )
+
+
 # ---- the forms of values
 
 
@@ -406,6 +447,17 @@ def _choice(options: Iterable[str], description: str, default: str | None = None
         "type": ["string", "null"],
         **given,
         "anyOf": [{"enum": [*options, None]}, {"pattern": rf"^\s*({'|'.join(options)})?\s*$|{_VARIABLE}"}],
+    }
+
+
+def _decisions(description: str) -> Schema:
+    return {
+        "description": description,
+        "anyOf": [
+            {"enum": [*DECISIONS, None]},
+            {"type": "string", "pattern": rf"^\s|\s$|{_VARIABLE}"},
+            {"$ref": "#/$defs/policy"},
+        ],
     }
 
 

@@ -121,6 +121,11 @@ def pins_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "pins", os.path.basename(config_path))
 
 
+def allowed_path(config_path: str) -> str:
+    """The file that lists what a person has allowed with `mcpzip allow`."""
+    return os.path.join(os.path.dirname(config_path), "allow", os.path.basename(config_path))
+
+
 def snapshot_path(config_path: str) -> str:
     """The file of the catalog's snapshot; for ``config.json`` the original's ``cache/tools.json``."""
     name = os.path.basename(config_path)

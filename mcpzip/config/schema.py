@@ -6,13 +6,14 @@ Creating a `Secret` registers its text for redaction (`mcpzip.model.redaction`).
 
 import hashlib
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from mcpzip.config.paths import state_path
 from mcpzip.model.redaction import register
+from mcpzip.model.risk import RiskClass
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 50
 MAX_TOKENS = 1_500
@@ -36,6 +37,10 @@ EMBEDDERS: tuple[Provider, ...] = ("onnx", "ollama", "openai")
 AuthGrant = Literal["authorization_code", "client_credentials"]
 AuthStore = Literal["file", "keyring"]
 LogLevel = Literal["debug", "info", "warning", "error", "off"]
+Decision = Literal["allow", "ask", "deny"]
+"""What happens to a call: it runs, a person is asked before, or it is refused."""
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+"""The mildest first."""
 
 
 class Secret:
@@ -86,6 +91,27 @@ class AuthConfig(msgspec.Struct, frozen=True):
     mcp_remote: bool = True
 
 
+class PolicyConfig(msgspec.Struct, frozen=True):
+    """What is decided about calls, by one ``policy`` of the config.
+
+    default: for tools of whose class nothing is said; None if that isn't said either. classes: the decision
+    by class. tools: the decision by a glob over names of tools, in the order of the file; in the policy of a
+    server without its name.
+    """
+
+    default: Decision | None = None
+    classes: tuple[tuple[RiskClass, Decision], ...] = ()
+    tools: tuple[tuple[str, Decision], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.default is None and not self.classes and not self.tools
+
+
+NO_POLICY = PolicyConfig()
+
+
 class ServerConfig(msgspec.Struct, frozen=True):
     """One upstream: how to connect to it, and which of its tools may be used.
 
@@ -96,6 +122,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     disabled: whether the server is ignored. timeout: seconds that a call may take; None for the config's.
     tools_allow: globs over the upstream's own tool names; None allows every tool. tools_deny: globs that
     override it. pin: globs over the upstream's own tool names; these tools are also shown directly.
+    policy: what is decided about calls of its tools. risk: their classes by glob, instead of their own hints.
     boost: how much search prefers the server's tools, 0.1 to 10. share: whether several clients use one
     connection to it: see `proxy.sharing`. trust: which changes of what it offers wait for a person: see
     `pins.decision`.
@@ -125,6 +152,8 @@ class ServerConfig(msgspec.Struct, frozen=True):
     boost: float = 1.0
     share: Share = "auto"
     trust: Trust = "pin"
+    policy: PolicyConfig = NO_POLICY
+    risk: tuple[tuple[str, tuple[RiskClass, ...]], ...] = ()
     inherit_env: tuple[str, ...] = ()
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None
@@ -232,6 +261,7 @@ class Config(msgspec.Struct, frozen=True):
     shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
+    policy: what is decided about calls of tools of any server.
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
     of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
     of the environment, to which the files refer, or that override a setting. notes: those warnings that
@@ -248,6 +278,7 @@ class Config(msgspec.Struct, frozen=True):
     shared: bool = True
     daemon_idle: float = DAEMON_IDLE
     daemon_http: str = ""
+    policy: PolicyConfig = NO_POLICY
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()
@@ -260,6 +291,11 @@ class Config(msgspec.Struct, frozen=True):
     def has_remote_tiers(self) -> bool:
         """Whether a search asks a service, or a model that an extra brings."""
         return self.search.semantic.provider in EMBEDDERS or bool(self.gemini_api_key and self.search.model)
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether anything is decided about calls."""
+        return not (self.policy.is_empty and all(each.policy.is_empty for each in self.servers.values()))
 
     @property
     def state_path(self) -> str:

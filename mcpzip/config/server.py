@@ -21,6 +21,7 @@ from mcpzip.config.auth import (
 )
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
+from mcpzip.config.policy import read_policy, read_risk
 from mcpzip.config.schema import LONGEST, ServerConfig, Share, Transport, Trust
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
@@ -43,7 +44,7 @@ STDIO_KEYS = ("command", "args", "env", "cwd", "inheritEnv")
 REMOTE_KEYS = ("url", "headers", HEADERS_COMMAND, AUTH)
 OTHER_NAMES = tuple(alias for key in ("type", *REMOTE_KEYS) for alias in ALIASES.get(key, ()))
 CONNECTION_KEYS = frozenset(("type", *STDIO_KEYS, *REMOTE_KEYS, *OTHER_NAMES))
-COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost", "share", "trust")
+COMMON_KEYS = ("disabled", "timeout", "tools", "pin", "boost", "share", "trust", "policy", "risk")
 KEYS = ("type", *STDIO_KEYS, *REMOTE_KEYS, *COMMON_KEYS)
 TOOLS_KEYS = ("allow", "deny")
 
@@ -101,7 +102,7 @@ def read_server(name: str, node: Node) -> ServerConfig:
     before = len(faults)
     unset.clear()
     transport = _transport(node)
-    disabled, timeout, tools, pin, boost, share, trust = map(node.get, COMMON_KEYS)
+    disabled, timeout, tools, pin, boost, share, trust, policy, risk = map(node.get, COMMON_KEYS)
     if tools:
         tools.object(_TOOLS, TOOLS_KEYS)
     server = ServerConfig(
@@ -115,6 +116,8 @@ def read_server(name: str, node: Node) -> ServerConfig:
         boost=boost.number_between(*BOOST) if boost else 1.0,
         share=(share.choice(SHARE, _SHARE) if share else None) or "auto",
         trust=(trust.choice(TRUST, TRUST_REMEDY) if trust else None) or "pin",
+        policy=read_policy(policy, name),
+        risk=read_risk(risk, name),
     )
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     register_secrets(server, node)

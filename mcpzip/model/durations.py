@@ -9,3 +9,19 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{max(0, int(seconds))} s"
+
+
+_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+
+
+def seconds_of(text: str) -> float:
+    """The seconds in ``90s``, ``30m`` or ``30min``, ``1.5h``, ``2d``, ``1w``; a number alone is seconds.
+
+    Raises ValueError.
+    """
+    number = text.strip().lower()
+    unit = number.lstrip("0123456789.").strip()
+    found = float(number.removesuffix(unit).strip() if unit else number)
+    if unit and unit not in _SECONDS:
+        raise ValueError(f"no unit of time: {unit}")
+    return found * _SECONDS.get(unit, 1.0)

@@ -11,10 +11,12 @@
     │   └── UnknownResourceError use one of the URIs it gives, or list the resources
     ├── InvalidArgumentsError    the arguments of execute_tool don't fit: correct what it names
     ├── OverloadedError          too many computations wait: try again later
+    ├── CallRefusedError         the policy doesn't let a call run: a person has to allow it
     ├── LoginError               signing in or out failed: follow the remedy in its text
     ├── BusyError                (auth.failures) another process uses the same sign-in: try again
     ├── MigrationError           (clients.migration) servers can't be moved: correct the file that it names
     ├── DaemonSilentError        (server.daemon.asking) the daemon runs and doesn't answer: end its process
+    ├── AllowedError             (policy.allowances) the list of allowed calls is unusable: delete it
     ├── TrustError               (config.project) the list of trusted projects is unusable: delete it
     ├── JsonRpcError             (wire.errors) a request has a JSON-RPC error as its response: read its text
     └── UpstreamError            something is wrong with one server: follow its ``remedy``
@@ -137,6 +139,10 @@ class OverloadedError(McpzipError):
 
     def __init__(self) -> None:
         super().__init__("Too much is being looked up already. Nothing was done: try again later.")
+
+
+class CallRefusedError(McpzipError):
+    """The policy of the config, or a person who was asked, doesn't let a call run. Nothing was sent."""
 
 
 class LoginError(McpzipError):

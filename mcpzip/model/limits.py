@@ -100,6 +100,14 @@ known server are held; at its first sight, more items are pinned unchecked."""
 CHECK_FINDINGS = 20
 """Findings about one such item. It isn't checked further."""
 
+# --- a policy for calls -------------------------------------------------------------------------------------
+
+ASKED_ARGUMENTS = 20_000
+"""Bytes of the arguments of a call about which a person is asked, and characters in which they are shown. The
+person isn't asked about longer ones: the call is refused, unless `mcpzip allow` allowed it."""
+POLICY_GLOBS = 1_000
+"""Globs in one ``policy.tools`` or ``risk`` of the config. With more, the config is refused."""
+
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000
@@ -248,6 +256,10 @@ PIN_TEXTS = 64 * MiB
 has no room no difference can be shown."""
 PIN_COUNTER = 4_096
 """The file with the last counter of the pins. A larger file is not used."""
+ALLOWED = 1 * MiB
+"""The stored list of allowed calls. A larger file allows nothing, and an error says to delete it."""
+ALLOWED_CALLS = 1_000
+"""Entries of that list. With more, the oldest is removed."""
 SNAPSHOT = 512 * MiB
 """The catalog on disk. A larger file is not used; the largest servers are left out so that none is
 written."""

@@ -7,10 +7,12 @@ from mcpzip.proxy.tool_result import text_result
 from mcpzip.wire import quote, with_members
 
 
-def described(entry: Entry, record: ServerRecord, now: float) -> bytes:
-    """The tool's definition as the upstream sent it, under the name to call it by, and how fresh it is."""
+def described(entry: Entry, record: ServerRecord, now: float, note: str = "") -> bytes:
+    """The tool's definition as the upstream sent it, under the name to call it by, and how fresh it is.
+    note: a sentence about its calls, or "".
+    """
     definition = with_members(entry.raw, {"name": quote(entry.name)}).decode("utf-8", "replace")
-    return text_result(f"{definition}\n{freshness(record, now)}")
+    return text_result("\n".join(filter(None, (definition, note, freshness(record, now)))))
 
 
 def freshness(record: ServerRecord, now: float) -> str:

@@ -98,7 +98,8 @@ class _Handlers:
         record = self._proxy.catalog.servers.get(entry.server)
         if record is None:  # the server was removed from the config meanwhile
             raise UnknownToolError(name)
-        return await _in_worker_if_large(entry, lambda: described(entry, record, time.time()))
+        note = self._proxy.tool_caller.note(entry)
+        return await _in_worker_if_large(entry, lambda: described(entry, record, time.time(), note))
 
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         proxy, call = self._proxy, read_call(arguments)

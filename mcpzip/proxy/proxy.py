@@ -291,6 +291,7 @@ class Proxy:
 
     async def remove_client(self, client: Client) -> None:
         """Ends everything that was kept for ``client``, which has disconnected."""
+        self.tool_caller.remove_client(client)
         await self._pipeline.remove_client(client)
         await self.passthrough.remove_client(client)
 
@@ -409,7 +410,10 @@ class Proxy:
                 return await self.tool_caller.call_directly(entry, exchange)
             if exposure.transparent_server is not None:
                 await self.guard.check_tool(exposure.transparent_server, name)
-                return await self.passthrough.forward("tools/call", exchange, exposure.transparent_server)
+                server = exposure.transparent_server
+                return await self.tool_caller.call_unlisted(
+                    server, name, exchange, lambda: self.passthrough.forward("tools/call", exchange, server)
+                )
         except (UpstreamRpcError, JsonRpcError):
             raise
         except McpzipError as error:

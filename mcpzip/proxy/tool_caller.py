@@ -6,13 +6,14 @@ an error after which the tool may have run says so.
 """
 
 import time
+from collections.abc import Awaitable, Callable
 
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Exchange
+from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
@@ -21,7 +22,11 @@ from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.uri_sources import UriSources
 from mcpzip.system.event_log import more_about
-from mcpzip.wire import quote
+from mcpzip.wire import join_object, quote
+
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    from mcpzip.proxy.call_guard import CallGuard
 
 MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
@@ -43,6 +48,25 @@ class ToolCaller:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics = statistics
+        self._guard: CallGuard | None = None
+
+    @property
+    def guard(self) -> "CallGuard":
+        """The policy. It is imported when there is one, so that a start without doesn't load it."""
+        if self._guard is None:
+            from mcpzip.proxy.call_guard import CallGuard
+
+            self._guard = CallGuard(self._current, self._catalog_state)
+        return self._guard
+
+    def note(self, entry: Entry) -> str:
+        """What the policy says of calls of ``entry``, as a sentence; "" for nothing."""
+        return self.guard.note(entry) if self._current.has_policy else ""
+
+    def remove_client(self, client: Client) -> None:
+        """``client`` is gone."""
+        if self._guard is not None:
+            self._guard.remove_client(client)
 
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
@@ -54,7 +78,12 @@ class ToolCaller:
         JsonRpcError, UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
-        result, succeeded = await self._call(entry, fields, timeout, exchange)
+        if self._current.has_policy:
+            result, succeeded = await self.guard.call(
+                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange)
+            )
+        else:
+            result, succeeded = await self._call(entry, fields, timeout, exchange)
         if succeeded:
             self._tool_search.record_use(entry)
         return result
@@ -64,7 +93,30 @@ class ToolCaller:
         Raises as `execute` does.
         """
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
-        return (await self._call(entry, {**fields, "name": quote(entry.tool)}, None, exchange))[0]
+        fields["name"] = quote(entry.tool)
+        if self._current.has_policy:
+            arguments = fields.get("arguments", b"{}")
+            return (
+                await self.guard.call(
+                    entry, arguments, exchange, lambda: self._call(entry, fields, None, exchange)
+                )
+            )[0]
+        return (await self._call(entry, fields, None, exchange))[0]
+
+    async def call_unlisted(
+        self, server: str, name: str, exchange: Exchange, forward: Callable[[], Awaitable[bytes]]
+    ) -> bytes:
+        """Calls a tool that ``server`` doesn't list, in ``transparent``, by ``forward``. Raises as `execute`
+        does.
+        """
+        if not self._current.has_policy:
+            return await forward()
+        entry = Entry.parse(server, join_object({"name": quote(name)}))
+
+        async def send() -> tuple[bytes, bool]:
+            return await forward(), False
+
+        return (await self.guard.call(entry, exchange.fields.get("arguments", b"{}"), exchange, send))[0]
 
     async def _call(
         self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange

@@ -2,12 +2,12 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.driver import PATIENCE, Client, command, environment, run, serving, until, write_config
+from helpers.command_answers import answered
+from helpers.driver import Client, run, serving, until, write_config
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.config.project import approve
@@ -168,34 +168,6 @@ def test_a_person_sees_everything_and_decides(user: Path, shop: Path, answer: by
     assert (str(shop) in listed) == trusted
     again = run(*words).stdout.decode()
     assert ("is trusted already" in again) == trusted
-
-
-def answered(words: tuple[str, ...], question: bytes, answer: bytes) -> str:
-    """What a command prints on a terminal, where ``question`` is answered."""
-    import pty
-    import select
-
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, command(*words), environment())
-    shown, replied = b"", False
-    try:
-        while select.select([terminal], [], [], PATIENCE)[0]:
-            try:
-                data = os.read(terminal, 4096)
-            except OSError:  # the command has ended
-                break
-            if not data:
-                break
-            shown += data
-            if not replied and question in shown:
-                os.write(terminal, answer)
-                replied = True
-    finally:
-        os.close(terminal)
-        os.waitpid(pid, 0)
-    assert replied, shown
-    return shown.decode()
 
 
 def test_trust_says_what_is_wrong(user: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

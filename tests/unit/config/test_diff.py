@@ -10,7 +10,7 @@ from hypothesis import given
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, parse
 from mcpzip.config.diff import applicable, compare, same_connection
-from mcpzip.config.schema import AuthConfig, SemanticConfig
+from mcpzip.config.schema import AuthConfig, PolicyConfig, SemanticConfig
 
 NAMES = ["bank", "shop", "time"]
 
@@ -117,6 +117,8 @@ OTHER_SERVER: dict[str, Any] = {
     "boost": 2.0,
     "share": "never",
     "trust": "open",
+    "policy": PolicyConfig("ask"),
+    "risk": (("*", ("reads",)),),
     "inherit_env": ("X",),
     "withheld_env": frozenset("X"),
     "problem": "x",
@@ -132,6 +134,8 @@ KEEPS_ITS_CONNECTION = {
     "boost",
     "share",
     "trust",
+    "policy",
+    "risk",
     "withheld_env",
 }
 
@@ -150,6 +154,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "gemini_api_key": Secret("a-key-of-gemini"),
     "expose": "direct",
     "shared": False,
+    "policy": PolicyConfig("ask"),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpzip.cli.config import schema_text
-from mcpzip.config import auth, parse, reading, search, server
+from mcpzip.config import auth, parse, policy, reading, search, server
 from mcpzip.config.json_schema import config_schema
 from mcpzip.model.errors import ConfigError
 
@@ -44,6 +44,7 @@ def test_it_is_a_schema_and_the_published_one():
         (SCHEMA["$defs"]["auth"], {*auth.KEYS, *auth.OTHER_NAMES}),
         (SCHEMA["$defs"]["search"], set(search.KEYS)),
         (SCHEMA["$defs"]["semantic"], set(search.SEMANTIC_KEYS)),
+        (SCHEMA["$defs"]["policy"], set(policy.KEYS)),
     ],
 )
 def test_its_keys_are_those_of_the_reader(schema, keys):

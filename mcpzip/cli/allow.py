@@ -1,0 +1,162 @@
+"""`mcpzip allow`: a person allows calls about which the policy asks.
+
+The rule: only a person at a terminal can say yes, as with `mcpzip trust`. An agent that runs this command
+without one, as agents do, is refused, and there is no option that says yes.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+
+import click
+
+from mcpzip.catalog import snapshot
+from mcpzip.cli import console
+from mcpzip.cli.parameters import config_option, examples, json_option, tool_names
+from mcpzip.cli.proxy_session import find_tool, proxy_with
+from mcpzip.config import Config, config_path, load
+from mcpzip.config.paths import find_project
+from mcpzip.model.durations import age, seconds_of
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidArgumentsError, McpzipError
+from mcpzip.policy.allowances import LONGEST, Allowance, allowances, revoke
+from mcpzip.policy.allowances import allow as store
+from mcpzip.policy.canonical import arguments_hash, definition_hash
+from mcpzip.policy.decision import Decisions
+from mcpzip.system.terminal import is_interactive
+from mcpzip.wire import NotAnObject, split_object
+
+USUAL = "1h"
+"""How long without --for."""
+
+
+@click.command(
+    epilog=examples(
+        ("mcpzip allow github__merge_pull_request --for 1h", "every call, for an hour"),
+        ('mcpzip allow mail__send --args \'{"to": "ann@example.com"}\'', "only with these arguments"),
+        ("mcpzip allow --list", "what is allowed now"),
+        ("mcpzip allow --revoke mail__send", "no longer"),
+    )
+)
+@click.argument("name", required=False, metavar="[TOOL]", shell_complete=tool_names)
+@click.option(
+    "--for", "duration", metavar="TIME", default=USUAL, show_default=True, help="Such as 90s, 30m, 2d."
+)
+@click.option("--args", "arguments", metavar="JSON", help="Only calls with these arguments.")
+@click.option("--list", "listed", is_flag=True, help="Show what is allowed.")
+@click.option(
+    "--revoke", "revoked", metavar="TOOL", shell_complete=tool_names, help="Allow this tool no longer."
+)
+@json_option
+@config_option
+def allow(
+    name: str | None,
+    duration: str,
+    arguments: str | None,
+    listed: bool,
+    revoked: str | None,
+    as_json: bool,
+    config: str | None,
+) -> int:
+    """Allow calls of a tool about which the config's policy asks a person, for a while.
+
+    It counts at once, for every agent, until the time is over or the server changes the tool. Only a person
+    at a terminal can allow. What the policy denies, only an edit of the config allows.
+    """
+    path, now = config_path(config, os.environ), time.time()
+    if revoked is not None:
+        gone = revoke(path, revoked, now)
+        console.say(f"{revoked} is allowed no longer." if gone else f"{revoked} was not allowed.")
+        return 0 if gone else 1
+    if listed:
+        return _list(path, now, as_json)
+    if name is None:
+        raise click.UsageError("Name a tool, as mcpzip search shows it, or say --list.")
+    loaded = load(path, os.environ, find_project(os.environ))
+    entry = _tool(loaded, name)
+    name = entry.name
+    verdict = Decisions(loaded).of(entry)
+    if verdict.decision == "deny":
+        raise McpzipError(
+            f'{name} is denied by policy: {verdict.rule} is "deny" in {path}. Edit it to allow calls.'
+        )
+    if verdict.decision == "allow":
+        console.say(f"The policy allows every call of {name} already.")
+        return 0
+    seconds = _seconds(duration)
+    raw = None if arguments is None else _object(arguments)
+    console.say(f"{name}: {verdict.risk.words}", "bold")
+    console.say(f"  {entry.description or 'its server says nothing about it'}")
+    console.say(f"  for {age(seconds)}, {'with any arguments' if raw is None else f'only with {arguments}'}")
+    if not is_interactive(sys.stdin.fileno()):
+        console.warn("Only a person at a terminal can allow it. Run this command in one.")
+        return 1
+    if not click.confirm("May every agent call it?", err=True):
+        console.say("Nothing was changed: it is not allowed.")
+        return 1
+    hashed = "" if raw is None else arguments_hash(raw)
+    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed))
+    console.say(f"Allowed for {age(seconds)}. To take that back: mcpzip allow --revoke {name}")
+    return 0
+
+
+def _tool(loaded: Config, name: str) -> Entry:
+    """The tool called ``name``, from the snapshot, else from its server. Raises UnknownToolError."""
+    catalog, _ = snapshot.load_for(loaded)
+    return catalog.get(name) or asyncio.run(_asked_for(loaded, name))
+
+
+async def _asked_for(loaded: Config, name: str) -> Entry:
+    async with proxy_with(loaded) as proxy:
+        return await find_tool(proxy, name)
+
+
+def _seconds(duration: str) -> float:
+    try:
+        seconds = seconds_of(duration)
+    except ValueError:
+        raise McpzipError(f"{duration!r} is no time: write for example 90s, 30m, 1h or 2d.") from None
+    if not 0 < seconds <= LONGEST:
+        raise McpzipError(f"{duration!r} is too long: 30d at most. For good: the policy in the config.")
+    return seconds
+
+
+def _object(arguments: str) -> bytes:
+    text = arguments.strip().encode("utf-8", "surrogateescape")
+    try:
+        json.loads(text)
+        split_object(text)
+    except (NotAnObject, ValueError, RecursionError) as error:
+        raise InvalidArgumentsError(
+            f"--args is not a JSON object ({error}); quote it for your shell."
+        ) from error
+    return text
+
+
+def _list(path: str, now: float, as_json: bool) -> int:
+    found = allowances(path, now)
+    if as_json:
+        console.data(
+            [
+                {
+                    "name": each.name,
+                    "until": each.until,
+                    "at": each.at,
+                    "arguments_sha256": each.arguments or None,
+                }
+                for each in found
+            ]
+        )
+        return 0
+    if not found:
+        console.say("Nothing is allowed besides what the policy allows.")
+        return 0
+    table = console.Table("tool", ">ends in", "arguments")
+    for each in found:
+        table.row(
+            each.name, age(each.until - now), f"sha256 {each.arguments[:12]}…" if each.arguments else "any"
+        )
+    table.show()
+    return 0

@@ -1,0 +1,48 @@
+"""The question to a person whether a call may run (spec: client/elicitation, form mode), and the answer.
+
+The rule: a person sees all that the server would get, or isn't asked. Characters that hide or reorder others
+are shown as escapes, so that the text on the screen is the text that runs.
+"""
+
+import msgspec
+
+from mcpzip.model import limits
+from mcpzip.model.entry import Entry
+from mcpzip.model.risk import Risk
+from mcpzip.model.sanitize import json_text, one_line
+from mcpzip.wire import NotAnObject, join_object, quote, split_object
+
+ELICIT = "elicitation/create"
+_SCHEMA = b'{"type":"object","properties":{}}'
+"""Of an answer without anything to fill in: to accept is to say yes."""
+
+
+def question(entry: Entry, risk: Risk, arguments: bytes) -> bytes | None:
+    """The params of the request that asks a person whether ``entry`` may be called with ``arguments`` (JSON
+    text); None if they are too long to be read.
+    """
+    if len(arguments) > limits.ASKED_ARGUMENTS:
+        return None
+    try:
+        shown = json_text(msgspec.json.format(arguments, indent=2).decode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        shown = json_text(arguments.decode("utf-8", "replace"))
+    if len(shown) > limits.ASKED_ARGUMENTS:
+        return None
+    tool, server = one_line(entry.tool), one_line(entry.server)
+    text = (
+        f"May the tool {tool} of the server {server} run? By its own words, which prove nothing, it: "
+        f"{risk.words}. This counts for this one call.\n\n{tool} {shown}"
+    )
+    return join_object({"message": quote(text), "requestedSchema": _SCHEMA})
+
+
+def action_of(answer: bytes) -> str:
+    """What the person did, by the ``answer`` (JSON text): ``accept``, ``decline`` or ``cancel``; "" for an
+    answer that says none of these.
+    """
+    try:
+        action = split_object(answer).get("action", b"")
+    except (NotAnObject, RecursionError):
+        return ""
+    return next((each for each in ("accept", "decline", "cancel") if action == b'"%b"' % each.encode()), "")
