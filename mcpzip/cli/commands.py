@@ -53,6 +53,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "ps": "Show agents, servers and their processes.",
         "doctor": "Find what is wrong, and what fixes it.",
         "logs": "Show what servers wrote to stderr.",
+        "audit": "Show which tools were called, by whom.",
         "tokens": "Show what tools cost in a model's context.",
         "eval": "Measure how well search finds your tools.",
         "usage": "Show which tools rank higher through use.",

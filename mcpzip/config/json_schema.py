@@ -117,6 +117,11 @@ def config_schema() -> Schema:
                 )
             ),
             "policy": _decisions("What is decided about calls of tools of any server, named with it."),
+            "audit": {
+                "description": "Whether every call is written to the audit log; a string: to this file.",
+                "default": False,
+                "anyOf": [{"type": ["boolean", "string", "null"]}, {"$ref": "#/$defs/audit"}],
+            },
             "inheritEnv": _inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": _choice(
                 reading.EXPOSE,
@@ -133,6 +138,15 @@ def config_schema() -> Schema:
     )
     definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
     definitions["policy"] = _policy()
+    definitions["audit"] = _object(
+        "The audit log.",
+        {
+            "path": _text("Its file; a relative path is from the folder of the config."),
+            "arguments": _choice(
+                policy.ARGUMENTS, "Whether it has the values of arguments, or only names and a hash.", "names"
+            ),
+        },
+    )
     return {
         "$schema": DIALECT,
         "title": "Config of mcpzip",

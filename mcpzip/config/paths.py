@@ -126,6 +126,12 @@ def allowed_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "allow", os.path.basename(config_path))
 
 
+def audit_path(config_path: str) -> str:
+    """The file of the audit log, unless the config names another."""
+    name = os.path.basename(config_path)
+    return os.path.join(os.path.dirname(config_path), "audit", f"{name}.audit.jsonl")
+
+
 def snapshot_path(config_path: str) -> str:
     """The file of the catalog's snapshot; for ``config.json`` the original's ``cache/tools.json``."""
     name = os.path.basename(config_path)

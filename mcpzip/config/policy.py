@@ -1,17 +1,22 @@
-"""The ``policy`` and the ``risk`` of a config: what a person has decided about calls of tools.
+"""The ``policy``, the ``risk`` and the ``audit`` of a config: what a person has decided about calls of tools.
 
 The rule: this says what may run, so nothing in it is ignored. A key or a value that is unknown is an error,
 not a warning as elsewhere.
 """
 
+import os
+
 from mcpzip.config.node import TEXT, Node
-from mcpzip.config.schema import DECISIONS, Decision, PolicyConfig
+from mcpzip.config.paths import expand_home
+from mcpzip.config.schema import DECISIONS, AuditConfig, Decision, PolicyConfig
 from mcpzip.config.syntax import member
 from mcpzip.model import limits
 from mcpzip.model.names import join
 from mcpzip.model.risk import RISK_CLASSES, RiskClass
 
 DEFAULT, TOOLS = "default", "tools"
+AUDIT_KEYS = ("path", "arguments")
+ARGUMENTS = ("names", "values")
 KEYS = (DEFAULT, *RISK_CLASSES, TOOLS)
 
 _POLICY = 'write "allow", "ask" or "deny", or an object such as {"destroys": "ask"}'
@@ -19,6 +24,7 @@ _DECISION = 'write "allow", "ask" or "deny"'
 _TOOLS = 'write an object of decisions by tool, such as {"delete_*": "ask"}'
 _RISK = 'write an object of classes by tool, such as {"get_*": "reads"}'
 _CLASSES = 'write "reads", "writes", "destroys" or "reaches_out", or a list of them'
+_AUDIT = 'write true, a path, or an object such as {"path": "~/audit.jsonl"}'
 _SPECIAL = frozenset("*?[")
 
 Globs = tuple[tuple[str, Decision], ...]
@@ -46,6 +52,28 @@ def read_policy(node: Node | None, server: str = "") -> PolicyConfig:
         classes=classes,
         tools=_globs(node.get(TOOLS), server),
     )
+
+
+def read_audit(node: Node | None) -> AuditConfig | None:
+    """The settings of the audit log; None if there is to be none. Raises ConfigError."""
+    if node is None or node.value is False:
+        return None
+    if node.value is True:
+        return AuditConfig()
+    if isinstance(node.value, str):
+        return AuditConfig(_path(node))
+    node.object(_AUDIT, AUDIT_KEYS)
+    path, arguments = map(node.get, AUDIT_KEYS)
+    values = arguments.choice(ARGUMENTS, 'write "names" or "values"') if arguments else None
+    return AuditConfig(_path(path) if path else "", values == "values")
+
+
+def _path(node: Node) -> str:
+    """The path in ``node``, absolute: a relative one is from the folder of the config."""
+    text = expand_home(node.text(_AUDIT).strip(), node.source.env)
+    if not text:
+        raise node.error("the path is empty", _AUDIT)
+    return os.path.join(os.path.dirname(node.source.file), text)
 
 
 def read_risk(node: Node | None, server: str) -> tuple[tuple[str, tuple[RiskClass, ...]], ...]:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from mcpzip.config.auth import read_auth_store
 from mcpzip.config.node import TEXT, Node, Source
-from mcpzip.config.policy import read_policy
 from mcpzip.config.project import TrustError, read_project, trust_of
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
@@ -39,7 +38,7 @@ from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 LONGEST_IDLE = 7 * 24 * 60
@@ -115,13 +114,17 @@ def parse(
         shared=shared.boolean() if shared else True,
         daemon_idle=60 * daemon_idle.number_between(0, LONGEST_IDLE) if daemon_idle else DAEMON_IDLE,
         daemon_http=daemon_http.text(_ADDRESS).strip() if daemon_http else "",
-        policy=read_policy(top.get("policy")),
         auth_store=read_auth_store(top.get("auth")),
         log_level=_log_level(top.get("log"), source),
         variables=frozenset(
             (GEMINI_KEY, *referred(top.value), *(referred(project.value) if project else ()))
         ),
     )
+    policy, audit = map(top.get, ("policy", "audit"))
+    if policy or audit:
+        from mcpzip.config.policy import read_audit, read_policy  # most configs have none
+
+        config = replace(config, policy=read_policy(policy), audit=read_audit(audit))
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from mcpzip.config.paths import state_path
 from mcpzip.model.redaction import register
-from mcpzip.model.risk import RiskClass
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 50
 MAX_TOKENS = 1_500
@@ -100,7 +99,7 @@ class PolicyConfig(msgspec.Struct, frozen=True):
     """
 
     default: Decision | None = None
-    classes: tuple[tuple[RiskClass, Decision], ...] = ()
+    classes: tuple[tuple[str, Decision], ...] = ()
     tools: tuple[tuple[str, Decision], ...] = ()
 
     @property
@@ -110,6 +109,13 @@ class PolicyConfig(msgspec.Struct, frozen=True):
 
 
 NO_POLICY = PolicyConfig()
+
+
+class AuditConfig(msgspec.Struct, frozen=True):
+    """The audit log. path: of its file; "" for the usual one. values: whether arguments are in it."""
+
+    path: str = ""
+    values: bool = False
 
 
 class ServerConfig(msgspec.Struct, frozen=True):
@@ -153,7 +159,7 @@ class ServerConfig(msgspec.Struct, frozen=True):
     share: Share = "auto"
     trust: Trust = "pin"
     policy: PolicyConfig = NO_POLICY
-    risk: tuple[tuple[str, tuple[RiskClass, ...]], ...] = ()
+    risk: tuple[tuple[str, tuple[str, ...]], ...] = ()
     inherit_env: tuple[str, ...] = ()
     withheld_env: frozenset[str] = frozenset()
     problem: str | None = None
@@ -261,7 +267,7 @@ class Config(msgspec.Struct, frozen=True):
     shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
-    policy: what is decided about calls of tools of any server.
+    policy: what is decided about calls of tools of any server. audit: None for no audit log.
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
     of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
     of the environment, to which the files refer, or that override a setting. notes: those warnings that
@@ -279,6 +285,7 @@ class Config(msgspec.Struct, frozen=True):
     daemon_idle: float = DAEMON_IDLE
     daemon_http: str = ""
     policy: PolicyConfig = NO_POLICY
+    audit: AuditConfig | None = None
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

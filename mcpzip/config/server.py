@@ -21,7 +21,6 @@ from mcpzip.config.auth import (
 )
 from mcpzip.config.node import Node, Source
 from mcpzip.config.paths import config_path, expand_home
-from mcpzip.config.policy import read_policy, read_risk
 from mcpzip.config.schema import LONGEST, ServerConfig, Share, Transport, Trust
 from mcpzip.config.secrets import register_secrets
 from mcpzip.config.syntax import member
@@ -116,9 +115,11 @@ def read_server(name: str, node: Node) -> ServerConfig:
         boost=boost.number_between(*BOOST) if boost else 1.0,
         share=(share.choice(SHARE, _SHARE) if share else None) or "auto",
         trust=(trust.choice(TRUST, TRUST_REMEDY) if trust else None) or "pin",
-        policy=read_policy(policy, name),
-        risk=read_risk(risk, name),
     )
+    if policy or risk:
+        from mcpzip.config.policy import read_policy, read_risk  # most configs have none
+
+        server = replace(server, policy=read_policy(policy, name), risk=read_risk(risk, name))
     server = _stdio(node, server) if transport == "stdio" else _remote(node, server)
     register_secrets(server, node)
     own = faults[before:]

@@ -142,7 +142,14 @@ class OverloadedError(McpzipError):
 
 
 class CallRefusedError(McpzipError):
-    """The policy of the config, or a person who was asked, doesn't let a call run. Nothing was sent."""
+    """The policy of the config, or a person who was asked, doesn't let a call run. Nothing was sent.
+
+    outcome: a word or two for the audit log.
+    """
+
+    def __init__(self, sentence: str, outcome: str) -> None:
+        self.outcome = outcome
+        super().__init__(sentence)
 
 
 class LoginError(McpzipError):

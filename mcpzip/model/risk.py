@@ -6,6 +6,7 @@ a tool without annotations writes, may destroy, and reaches out. The hints are t
 sort tools, and prove nothing.
 """
 
+from collections.abc import Collection
 from typing import Literal, get_args
 
 import msgspec
@@ -73,7 +74,7 @@ def risk_of(raw: bytes) -> Risk:
     return Risk("reads" if hints.read_only is True else effect, hints.open_world is not False)
 
 
-def overridden(risk: Risk, classes: tuple[RiskClass, ...]) -> Risk:
+def overridden(risk: Risk, classes: Collection[str]) -> Risk:
     """``risk`` as a person's ``classes`` have it. Of a list with an effect only what it names counts; without
     one, the effect stays.
     """

@@ -1,23 +1,29 @@
-"""What stands between a call of a tool and its server: the policy of the config.
+"""What stands between a call of a tool and its server: the policy and the audit log of the config.
 
 The rules:
 
 1. A call that the policy denies, or about which a person said no, never reaches a server.
 2. No tool of mcpzip allows a call. A person does, by the client's elicitation or by `mcpzip allow`.
-3. A result passes unchanged. Without a policy nothing here runs.
+3. A result passes unchanged. Without a policy and an audit log nothing here runs.
 """
 
+import asyncio
 import os
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from shlex import quote as quote_for_shell
 
+import msgspec
+
 from mcpzip.config import Config
-from mcpzip.config.paths import command_line
+from mcpzip.config.paths import audit_path, command_line
+from mcpzip.config.schema import AuditConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.quoting import named, quoted
 from mcpzip.policy.allowances import AllowedError, allowances
+from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.canonical import arguments_hash, call_hash, definition_hash
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.question import ELICIT, action_of, question
@@ -28,7 +34,7 @@ from mcpzip.proxy.client_capabilities import has_capability
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.input_required import is_input_required
-from mcpzip.system.threads import in_thread
+from mcpzip.system.threads import begin_thread, in_thread
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
 
 _FORM = ("elicitation", "form")
@@ -40,11 +46,27 @@ Send = Callable[[], Awaitable[tuple[bytes, bool]]]
 """Makes the call: its result, and whether that is a success."""
 
 
+class _GuardedCall(msgspec.Struct, eq=False):
+    """A call on its way. approved_by: how a person allowed it. outcome: "" until that is known."""
+
+    entry: Entry
+    arguments: bytes
+    exchange: Exchange
+    verdict: Verdict
+    approved_by: str = ""
+    outcome: str = ""
+
+
 class CallGuard:
     """Decides about the calls of all clients. Everything runs on one event loop."""
 
-    def __init__(self, current: CurrentConfig, catalog_state: CatalogState) -> None:
-        self._current, self._catalog_state = current, catalog_state
+    def __init__(
+        self, current: CurrentConfig, catalog_state: CatalogState, warn: Callable[[str], None]
+    ) -> None:
+        """warn: called once if the audit log can't be written."""
+        self._current, self._catalog_state, self._warn = current, catalog_state, warn
+        self._audited_for: AuditConfig | None = None
+        self._log: AuditLog | None = None
         self._decided_for: Config | None = None
         self._decisions_now = Decisions(current.config)
         self._approvals = Approvals()
@@ -63,14 +85,57 @@ class CallGuard:
         """What ``send`` returns, if the call may run; else the question to a modern client whether it may.
         arguments: JSON text, as the server would get them. Raises CallRefusedError, and what ``send`` raises.
         """
-        verdict = self.decisions.of(entry)
+        call = _GuardedCall(entry, arguments, exchange, self.decisions.of(entry))
+        log = self._audit_log()
+        if log is None:
+            return await self._decided(call, send)
+        at, started = time.time(), time.perf_counter()
+        try:
+            result, succeeded = await self._decided(call, send)
+            call.outcome = call.outcome or _outcome(result, succeeded)
+            return result, succeeded
+        except CallRefusedError as error:
+            call.outcome = error.outcome
+            raise
+        except asyncio.CancelledError:
+            call.outcome = "cancelled"
+            raise
+        finally:
+            client, seconds = exchange.client, time.perf_counter() - started
+            made = entry, arguments, call.verdict, call.approved_by, call.outcome or "no result"
+            log.add(AuditedCall(at, seconds, *made, client.info, client.pid, client.number))
+
+    async def _decided(self, call: "_GuardedCall", send: Send) -> tuple[bytes, bool]:
+        verdict = call.verdict
         if verdict.decision == "deny":
-            raise self._denied(entry, verdict)
-        if verdict.decision == "allow" and not self._approvals.is_handle(
-            exchange.fields.get("requestState", b"")
-        ):
+            raise self._denied(call.entry, verdict)
+        state = call.exchange.fields.get("requestState", b"")
+        if verdict.decision == "allow" and not self._approvals.is_handle(state):
             return await send()
-        return await self._with_approval(entry, verdict, arguments, exchange, send)
+        return await self._with_approval(call, send)
+
+    def _audit_log(self) -> AuditLog | None:
+        """That of the config in use."""
+        audit = self._current.config.audit
+        if audit != self._audited_for:
+            if self._log is not None:
+                begin_thread(threading.Thread(target=self._log.close, name="audit", daemon=True))
+            self._audited_for, self._log = audit, None
+            if audit is not None:
+                path = audit.path or audit_path(self._current.config.path)
+                loop = asyncio.get_running_loop()
+
+                def warn(sentence: str) -> None:
+                    if not loop.is_closed():
+                        loop.call_soon_threadsafe(self._warn, sentence)
+
+                self._log = AuditLog(path, is_ours=not audit.path, values=audit.values, warn=warn)
+        return self._log
+
+    async def close(self) -> None:
+        """Writes the rest of the audit log."""
+        if self._log is not None:
+            await in_thread(self._log.close, "audit")
 
     def note(self, entry: Entry) -> str:
         """A sentence about calls of ``entry`` for `describe_tool`; "" if they run."""
@@ -85,27 +150,31 @@ class CallGuard:
         """``client`` is gone."""
         self._approvals.remove_client(client)
 
-    async def _with_approval(
-        self, entry: Entry, verdict: Verdict, arguments: bytes, exchange: Exchange, send: Send
-    ) -> tuple[bytes, bool]:
-        client, call = exchange.client, call_hash(entry, arguments)
-        modern = client.era is Era.MODERN
-        answer = self._answer(exchange, call) if modern else None
+    async def _with_approval(self, call: "_GuardedCall", send: Send) -> tuple[bytes, bool]:
+        entry, exchange, client = call.entry, call.exchange, call.exchange.client
+        hashed, modern = call_hash(entry, call.arguments), client.era is Era.MODERN
+        answer = self._answer(exchange, hashed) if modern else None
+        state = exchange.fields.get("requestState")
         if answer is not None:
             _check_accepted(answer)
-        elif verdict.decision == "ask" and not (
-            modern and self._approvals.continues(client, call, exchange.fields.get("requestState"))
-        ):
-            problem = await self._allowed(entry, arguments)
+            call.approved_by = "person"
+        elif call.verdict.decision == "ask" and modern and self._approvals.continues(client, hashed, state):
+            call.approved_by = "earlier answer"
+        elif call.verdict.decision == "ask":
+            problem = await self._allowed(entry, call.arguments)
+            call.approved_by = "mcpzip allow"
             if problem is not None:
-                params = self._question(entry, verdict, arguments, exchange, problem)
+                call.approved_by = ""
+                params = self._question(call, problem)
                 if modern:
-                    return _input_required(params, self._approvals.ask(client, call)), False
-                _check_accepted(await self._asked(entry, verdict, exchange, params, problem))
+                    call.outcome = "asked"
+                    return _input_required(params, self._approvals.ask(client, hashed)), False
+                _check_accepted(await self._asked(call, params, problem))
+                call.approved_by = "person"
             self._check_unchanged(entry)
         result, succeeded = await send()
         if modern and not succeeded and is_input_required(result):
-            self._approvals.goes_on(client, call, members(result).get("requestState"))
+            self._approvals.goes_on(client, hashed, members(result).get("requestState"))
         return result, succeeded
 
     async def _allowed(self, entry: Entry, arguments: bytes) -> str | None:
@@ -133,27 +202,24 @@ class CallGuard:
         exchange.fields = {key: each for key, each in exchange.fields.items() if key not in _CONTINUATION}
         return responses.get(_KEY) if self._approvals.answered(exchange.client, call, state) else None
 
-    def _question(
-        self, entry: Entry, verdict: Verdict, arguments: bytes, exchange: Exchange, problem: str
-    ) -> bytes:
+    def _question(self, call: "_GuardedCall", problem: str) -> bytes:
         """The params of the question to the person. Raises CallRefusedError if they can't be asked."""
-        if not has_capability(exchange.capabilities, _FORM):
-            raise self._not_asked(entry, verdict, "this client can't ask one", problem)
-        params = question(entry, verdict.risk, arguments)
+        if not has_capability(call.exchange.capabilities, _FORM):
+            raise self._not_asked(call, "this client can't ask one", problem)
+        params = question(call.entry, call.verdict.risk, call.arguments)
         if params is None:
-            raise self._not_asked(entry, verdict, "the arguments are too long to be shown to one", problem)
+            raise self._not_asked(call, "the arguments are too long to be shown to one", problem)
         return params
 
-    async def _asked(
-        self, entry: Entry, verdict: Verdict, exchange: Exchange, params: bytes, problem: str
-    ) -> bytes:
+    async def _asked(self, call: "_GuardedCall", params: bytes, problem: str) -> bytes:
         """The answer of a legacy client to the question. Raises CallRefusedError if it can't be asked."""
+        exchange = call.exchange
         try:
             way = exchange.request or exchange.client.request
             return await ask_client(way, exchange.capabilities, ELICIT, params)
         except JsonRpcError as error:
             reason = f"this client did not ask one: {quoted(str(error))}"
-            raise self._not_asked(entry, verdict, reason, problem) from error
+            raise self._not_asked(call, reason, problem) from error
 
     def _check_unchanged(self, entry: Entry) -> None:
         """Raises CallRefusedError if the tool or the policy changed while the person was asked."""
@@ -161,7 +227,8 @@ class CallGuard:
         if now is not None and now.raw != entry.raw:
             raise CallRefusedError(
                 f"{named(entry.name)} was changed by its server while a person was asked. Nothing ran: call "
-                "it again, so that they are asked about what it is now."
+                "it again, so that they are asked about what it is now.",
+                "changed",
             )
         verdict = self.decisions.of(entry)
         if verdict.decision == "deny":
@@ -170,18 +237,20 @@ class CallGuard:
     def _denied(self, entry: Entry, verdict: Verdict) -> CallRefusedError:
         return CallRefusedError(
             f"{named(entry.name)} is denied by policy: {self._line(verdict, 'deny')}. Nothing ran. Only a "
-            "person can change that, in the config."
+            "person can change that, in the config.",
+            "denied",
         )
 
-    def _not_asked(self, entry: Entry, verdict: Verdict, reason: str, problem: str) -> CallRefusedError:
-        name = entry.name
+    def _not_asked(self, call: "_GuardedCall", reason: str, problem: str) -> CallRefusedError:
+        name, verdict = call.entry.name, call.verdict
         allow = command_line(["mcpzip", "allow"], self._current.config.path, os.environ)
         command = f"{allow} {quote_for_shell(name)} --for 1h"
         return CallRefusedError(
             f"A person is to be asked before {named(name)} runs, by policy ({self._line(verdict, 'ask')}), "
             f"and {reason}. Nothing ran. {f'{problem} ' if problem else ''}A person can allow it in a "
             f"terminal: {command} – or for good in the config: "
-            f'"policy": {{"tools": {{{quote(name).decode("utf-8", "replace")}: "allow"}}}}'
+            f'"policy": {{"tools": {{{quote(name).decode("utf-8", "replace")}: "allow"}}}}',
+            "not asked",
         )
 
     def _line(self, verdict: Verdict, decision: str) -> str:
@@ -206,4 +275,10 @@ def _check_accepted(answer: bytes) -> None:
     if action != "accept":
         did = {"decline": "declined this call", "cancel": "closed the question about this call"}
         said = did.get(action, "did not answer the question about this call")
-        raise CallRefusedError(f"The person who was asked {said}. Nothing ran. Don't try it in another way.")
+        sentence = f"The person who was asked {said}. Nothing ran. Don't try it in another way."
+        raise CallRefusedError(sentence, "declined")
+
+
+def _outcome(result: bytes, succeeded: bool) -> str:
+    """The outcome of a call with this ``result``, for the audit log."""
+    return "result" if succeeded else "input required" if is_input_required(result) else "tool error"

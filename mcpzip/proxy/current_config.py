@@ -11,7 +11,7 @@ from mcpzip.config import Config, ServerConfig
 
 class CurrentConfig:
     """config: the one in use. enabled: its servers that aren't disabled, by name. has_policy: whether it
-    decides anything about calls.
+    decides anything about calls, or has them written down.
     """
 
     def __init__(self, config: Config) -> None:
@@ -20,7 +20,7 @@ class CurrentConfig:
     def replace(self, config: Config) -> None:
         """Uses ``config`` from now on."""
         self.config = config
-        self.has_policy = config.has_policy
+        self.has_policy = config.has_policy or config.audit is not None
         self.enabled: Mapping[str, ServerConfig] = {
             name: server for name, server in config.servers.items() if not server.disabled
         }

@@ -6,6 +6,7 @@ own); an `Exchange` lives as long as one of its requests.
 """
 
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 import msgspec
 
@@ -43,6 +44,7 @@ class Client(msgspec.Struct, eq=False):
     notification outside any request. request: sends it a request outside any request, None where there is no
     such way. log_level: the least important log messages that it wants, None when it never said. folder: its
     working folder, None where that is ours. info: its `Implementation`, JSON text, "" until it is known.
+    pid: of the process behind it, 0 if that isn't known. number: counts the clients of this process.
     """
 
     era: Era | None = None
@@ -53,6 +55,8 @@ class Client(msgspec.Struct, eq=False):
     log_level: str | None = None
     folder: str | None = None
     info: bytes = b""
+    pid: int = 0
+    number: int = msgspec.field(default_factory=count(1).__next__)
     is_only_client: bool = False
     """Whether it is the only client there can be, as on stdio."""
 

@@ -131,6 +131,7 @@ class Proxy:
             self._refresher,
             self._tool_search,
             self.statistics,
+            warn,
         )
         self.handlers = handlers(self)
         self._indexing_timer: asyncio.TimerHandle | None = None
@@ -213,6 +214,7 @@ class Proxy:
             self._tool_search.close(),
             self._sharing.close(),
             self._first_listings.close(),
+            self.tool_caller.close(),
         )
 
     # --- edits of the config ---

@@ -44,10 +44,11 @@ class ToolCaller:
         refresher: Refresher,
         tool_search: ToolSearch,
         statistics: Statistics,
+        warn: Callable[[str], None],
     ) -> None:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
-        self._statistics = statistics
+        self._statistics, self._warn = statistics, warn
         self._guard: CallGuard | None = None
 
     @property
@@ -56,7 +57,7 @@ class ToolCaller:
         if self._guard is None:
             from mcpzip.proxy.call_guard import CallGuard
 
-            self._guard = CallGuard(self._current, self._catalog_state)
+            self._guard = CallGuard(self._current, self._catalog_state, self._warn)
         return self._guard
 
     def note(self, entry: Entry) -> str:
@@ -67,6 +68,11 @@ class ToolCaller:
         """``client`` is gone."""
         if self._guard is not None:
             self._guard.remove_client(client)
+
+    async def close(self) -> None:
+        """Writes the rest of the audit log."""
+        if self._guard is not None:
+            await self._guard.close()
 
     async def execute(
         self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange

@@ -172,6 +172,10 @@ _DAEMON: "Mapping[str, Callable[[object], bool]]" = {
     "http": lambda value: isinstance(value, str) and "$" not in value,
 }
 _AUTH: "Mapping[str, Callable[[object], bool]]" = {"store": lambda value: value in ("file", "keyring")}
+_DECISIONS = ("allow", "ask", "deny")
+_POLICY: "Mapping[str, Callable[[object], bool]]" = dict.fromkeys(
+    ("default", "reads", "writes", "destroys", "reaches_out"), lambda value: value in _DECISIONS
+)
 _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "mcpServers": lambda value: isinstance(value, dict),
     "search": lambda value: _has_plain(_SEARCH, value),
@@ -184,5 +188,7 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "log": lambda value: _has_plain(_LOG, value),
     "daemon": lambda value: _has_plain(_DAEMON, value),
     "auth": lambda value: _has_plain(_AUTH, value),
+    "policy": lambda value: _has_plain(_POLICY, value) or value in _DECISIONS,
+    "audit": lambda value: type(value) is bool,
 }
 """The keys of a config, and what is certainly a valid value of each."""

@@ -86,6 +86,7 @@ class DaemonClient:
             first_id=first_id,
             folder=greeting.folder or None,
         )
+        self.session.client.pid = greeting.agent or greeting.pid
         self._reader: Reader | None = None
         self._processed = 0
         self._ended = asyncio.Event()

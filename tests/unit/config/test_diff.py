@@ -10,7 +10,7 @@ from hypothesis import given
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, parse
 from mcpzip.config.diff import applicable, compare, same_connection
-from mcpzip.config.schema import AuthConfig, PolicyConfig, SemanticConfig
+from mcpzip.config.schema import AuditConfig, AuthConfig, PolicyConfig, SemanticConfig
 
 NAMES = ["bank", "shop", "time"]
 
@@ -155,6 +155,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "expose": "direct",
     "shared": False,
     "policy": PolicyConfig("ask"),
+    "audit": AuditConfig(),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",

@@ -45,6 +45,7 @@ def test_it_is_a_schema_and_the_published_one():
         (SCHEMA["$defs"]["search"], set(search.KEYS)),
         (SCHEMA["$defs"]["semantic"], set(search.SEMANTIC_KEYS)),
         (SCHEMA["$defs"]["policy"], set(policy.KEYS)),
+        (SCHEMA["$defs"]["audit"], set(policy.AUDIT_KEYS)),
     ],
 )
 def test_its_keys_are_those_of_the_reader(schema, keys):

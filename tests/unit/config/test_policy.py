@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpzip.config import Config, parse
 from mcpzip.config.diff import compare
-from mcpzip.config.schema import PolicyConfig
+from mcpzip.config.schema import AuditConfig, PolicyConfig
 from mcpzip.model.errors import ConfigError
 
 
@@ -91,6 +91,39 @@ def test_a_policy_is_read_or_refused(policy: Any) -> None:
             key.startswith(("_", "//")) for key, each in policy.items() if each in ("ask", "deny")
         )
         assert found.has_policy or commented
+
+
+@pytest.mark.parametrize(
+    ("audit", "found"),
+    [
+        (None, None),
+        (False, None),
+        (True, AuditConfig()),
+        ("calls.jsonl", AuditConfig("/home/me/calls.jsonl")),
+        ("/var/calls.jsonl", AuditConfig("/var/calls.jsonl")),
+        ({}, AuditConfig()),
+        ({"arguments": "values"}, AuditConfig(values=True)),
+        ({"path": "~/a.jsonl", "arguments": "names"}, AuditConfig("/home/me/a.jsonl")),
+    ],
+)
+def test_the_audit_log_is_read(audit: Any, found: AuditConfig | None) -> None:
+    data = json.dumps({"mcpServers": {}, "audit": audit}).encode()
+    read = parse(data, "/home/me/c.json", {"HOME": "/home/me", "USERPROFILE": "/home/me"})
+    assert read.audit == found
+
+
+@pytest.mark.parametrize(
+    ("audit", "sentence"),
+    [
+        (3, "write true, a path, or an object"),
+        ("", "the path is empty"),
+        ([], "found a list"),
+        ({"arguments": "all"}, "found 'all'"),
+    ],
+)
+def test_a_mistake_about_the_audit_log_is_an_error(audit: Any, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        parse(json.dumps({"mcpServers": {}, "audit": audit}).encode(), "/c.json", {})
 
 
 def test_an_edit_of_the_policy_keeps_connections() -> None:

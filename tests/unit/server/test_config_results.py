@@ -67,6 +67,8 @@ def written(folder: Path, content: object) -> Path:
         {"mcpServers": {"a": ECHO}, "shared": False, "daemon": {"idle_minutes": 0}, "log": {"level": "off"}},
         {"mcpServers": {"a": ECHO}, "inheritEnv": ["A*"], "auth": {"store": "file"}, "gemini_api_key": "k"},
         {"mcpServers": {"a": ECHO}, "idle_timeout_minutes": 1, "call_timeout_seconds": 0.5},
+        {"mcpServers": {"a": {**ECHO, "policy": "no"}}, "policy": "ask", "audit": True},
+        {"mcpServers": {"a": ECHO}, "policy": {"default": "ask", "reads": None, "reaches_out": "deny"}},
     ],
 )
 def test_a_plain_config_is_answered_with_the_same_bytes(content: object, tmp_path: Path) -> None:
@@ -100,6 +102,10 @@ def test_a_plain_config_is_answered_with_the_same_bytes(content: object, tmp_pat
         {"mcpServers": {"a": ECHO}, "inheritEnv": [5]},
         {"mcpServers": {"a": ECHO, "b": ECHO}, "expose": "transparent"},
         {"mcpServers": {"a": ECHO}, "expose": "transparent"},
+        {"mcpServers": {"a": ECHO}, "policy": "maybe"},
+        {"mcpServers": {"a": ECHO}, "policy": {"write": "deny"}},
+        {"mcpServers": {"a": ECHO}, "policy": {"tools": {"merge": "deny"}}},
+        {"mcpServers": {"a": ECHO}, "audit": 5},
     ],
 )
 def test_what_the_session_refuses_or_has_to_ask_for_is_not_answered(content: object, tmp_path: Path) -> None:
@@ -161,6 +167,7 @@ VALUES = st.sampled_from(
         *("local", "onnx", "off", "debug", "file", "http://h:1/api", [], ["a"], [1], {}, {"a": 1}),
     ]
 )
+POLICY = st.one_of(st.sampled_from(["allow", "ask", "deny"]), VALUES)
 NAMES = st.sampled_from(["a", "b-1", "c.d", "e_f", "g__h", "_i", "", "ü", "J"])
 SERVERS = st.dictionaries(
     NAMES,
@@ -182,6 +189,8 @@ CONFIGS = st.fixed_dictionaries(
     optional={
         "search": st.one_of(SEARCH, VALUES),
         "log": st.one_of(st.builds(lambda level: {"level": level}, VALUES), VALUES),
+        "policy": st.one_of(st.dictionaries(st.sampled_from(["default", "writes", "tools"]), POLICY), POLICY),
+        "audit": st.one_of(st.builds(lambda path: {"path": path}, VALUES), VALUES),
         "daemon": st.dictionaries(st.sampled_from(["idle_minutes", "http", "x"]), VALUES),
         "auth": st.one_of(st.builds(lambda store: {"store": store}, VALUES), VALUES),
         **dict.fromkeys(
