@@ -25,6 +25,7 @@ from mcpzip.policy.allowances import LONGEST, Allowance, allowances, revoke
 from mcpzip.policy.allowances import allow as store
 from mcpzip.policy.canonical import arguments_hash, definition_hash
 from mcpzip.policy.decision import Decisions
+from mcpzip.policy.flows import Flows
 from mcpzip.system.terminal import is_interactive
 from mcpzip.wire import NotAnObject, split_object
 
@@ -82,7 +83,7 @@ def allow(
         raise McpzipError(
             f'{name} is denied by policy: {verdict.rule} is "deny" in {path}. Edit it to allow calls.'
         )
-    if verdict.decision == "allow":
+    if verdict.decision == "allow" and not Flows(loaded.policy.flows).may_ask(entry, verdict.risk):
         console.say(f"The policy allows every call of {name} already.")
         return 0
     seconds = _seconds(duration)

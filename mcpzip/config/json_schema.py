@@ -401,6 +401,18 @@ def _policy() -> Schema:
                 "type": ["object", "null"],
                 "additionalProperties": _choice(DECISIONS, "What happens to a call."),
             },
+            policy.FLOWS: {
+                "description": "Only at the top level: what happens to a call after results of a server.",
+                "type": ["array", "null"],
+                "items": _object(
+                    "A flow between servers.",
+                    {
+                        "from": {"type": "string", "description": "A glob of servers, or of server__tool."},
+                        "to": {"type": "string", "description": "A glob of servers, or of server__tool."},
+                        "do": {"enum": [*DECISIONS], "description": "What happens to a call."},
+                    },
+                ),
+            },
         },
     )
 

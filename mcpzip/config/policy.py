@@ -8,20 +8,22 @@ import os
 
 from mcpzip.config.node import TEXT, Node
 from mcpzip.config.paths import expand_home
-from mcpzip.config.schema import DECISIONS, AuditConfig, Decision, PolicyConfig
+from mcpzip.config.schema import DECISIONS, AuditConfig, Decision, FlowConfig, PolicyConfig
 from mcpzip.config.syntax import member
 from mcpzip.model import limits
 from mcpzip.model.names import join
 from mcpzip.model.risk import RISK_CLASSES, RiskClass
 
-DEFAULT, TOOLS = "default", "tools"
+DEFAULT, TOOLS, FLOWS = "default", "tools", "flows"
 AUDIT_KEYS = ("path", "arguments")
 ARGUMENTS = ("names", "values")
-KEYS = (DEFAULT, *RISK_CLASSES, TOOLS)
+KEYS = (DEFAULT, *RISK_CLASSES, TOOLS, FLOWS)
+FLOW_KEYS = ("from", "to", "do")
 
 _POLICY = 'write "allow", "ask" or "deny", or an object such as {"destroys": "ask"}'
 _DECISION = 'write "allow", "ask" or "deny"'
 _TOOLS = 'write an object of decisions by tool, such as {"delete_*": "ask"}'
+_FLOWS = 'write a list of flows, such as [{"from": "mail", "to": "web__*", "do": "ask"}]'
 _RISK = 'write an object of classes by tool, such as {"get_*": "reads"}'
 _CLASSES = 'write "reads", "writes", "destroys" or "reaches_out", or a list of them'
 _AUDIT = 'write true, a path, or an object such as {"path": "~/audit.jsonl"}'
@@ -51,6 +53,7 @@ def read_policy(node: Node | None, server: str = "") -> PolicyConfig:
         default=None if default is None else _decision(default, _DECISION),
         classes=classes,
         tools=_globs(node.get(TOOLS), server),
+        flows=_flows(node.get(FLOWS), server),
     )
 
 
@@ -98,6 +101,29 @@ def _globs(node: Node | None, server: str) -> Globs:
             )
         found.append((_own(each, glob, server) if server else glob, _decision(each, _DECISION)))
     return tuple(found)
+
+
+def _flows(node: Node | None, server: str) -> tuple[FlowConfig, ...]:
+    if node is None:
+        return ()
+    if server:
+        raise node.error("a flow is between servers", 'write it into the "policy" beside "mcpServers"')
+    if not isinstance(node.value, list):
+        raise node.error("found no list", _FLOWS)
+    _check_number(node, len(node.value))
+    return tuple(_flow(Node(node.source, f"{node.path}[{at}]", each)) for at, each in enumerate(node.value))
+
+
+def _flow(node: Node) -> FlowConfig:
+    node.object(_FLOWS)
+    found = node.members()
+    unknown = [key for key in found if key not in FLOW_KEYS and not key.startswith(("_", "//"))]
+    if unknown or any(key not in found for key in FLOW_KEYS):
+        raise node.error(f"found the keys {', '.join(found) or 'of nothing'}", 'write "from", "to" and "do"')
+    source, target = (found[key].text(TEXT).strip() for key in FLOW_KEYS[:2])
+    if not (source and target):
+        raise node.error("an empty name", "write a server, or a tool with its server; * stands for anything")
+    return FlowConfig(source, target, _decision(found["do"], _DECISION))
 
 
 def _own(node: Node, glob: str, server: str) -> str:

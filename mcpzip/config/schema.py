@@ -90,22 +90,33 @@ class AuthConfig(msgspec.Struct, frozen=True):
     mcp_remote: bool = True
 
 
+class FlowConfig(msgspec.Struct, frozen=True):
+    """A flow between servers. source, target: globs of servers, or of tools with their server. decision:
+    about calls of ``target`` in a session that has seen something of ``source``.
+    """
+
+    source: str
+    target: str
+    decision: Decision
+
+
 class PolicyConfig(msgspec.Struct, frozen=True):
     """What is decided about calls, by one ``policy`` of the config.
 
     default: for tools of whose class nothing is said; None if that isn't said either. classes: the decision
     by class. tools: the decision by a glob over names of tools, in the order of the file; in the policy of a
-    server without its name.
+    server without its name. flows: only in the policy of all servers.
     """
 
     default: Decision | None = None
     classes: tuple[tuple[str, Decision], ...] = ()
     tools: tuple[tuple[str, Decision], ...] = ()
+    flows: tuple[FlowConfig, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it says nothing."""
-        return self.default is None and not self.classes and not self.tools
+        return self.default is None and not (self.classes or self.tools or self.flows)
 
 
 NO_POLICY = PolicyConfig()

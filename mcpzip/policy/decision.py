@@ -31,11 +31,14 @@ _WILDCARDS = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """rule: the key path in the config that decides; "" if none does. risk: of the tool."""
+    """rule: the key path in the config that decides; "" if none does. risk: of the tool. after: what a flow
+    comes from that decides, "" for no flow.
+    """
 
     decision: Decision
     rule: str
     risk: Risk
+    after: str = ""
 
 
 class _Rule(msgspec.Struct, frozen=True):

@@ -17,9 +17,9 @@ _SCHEMA = b'{"type":"object","properties":{}}'
 """Of an answer without anything to fill in: to accept is to say yes."""
 
 
-def question(entry: Entry, risk: Risk, arguments: bytes) -> bytes | None:
+def question(entry: Entry, risk: Risk, arguments: bytes, after: str = "") -> bytes | None:
     """The params of the request that asks a person whether ``entry`` may be called with ``arguments`` (JSON
-    text); None if they are too long to be read.
+    text); None if they are too long to be read. after: whose results came before, if that is why.
     """
     if len(arguments) > limits.ASKED_ARGUMENTS:
         return None
@@ -30,9 +30,10 @@ def question(entry: Entry, risk: Risk, arguments: bytes) -> bytes | None:
     if len(shown) > limits.ASKED_ARGUMENTS:
         return None
     tool, server = one_line(entry.tool), one_line(entry.server)
+    why = f"The agent has seen results of {one_line(after)} before. " if after else ""
     text = (
         f"May the tool {tool} of the server {server} run? By its own words, which prove nothing, it: "
-        f"{risk.words}. This counts for this one call.\n\n{tool} {shown}"
+        f"{risk.words}. {why}This counts for this one call.\n\n{tool} {shown}"
     )
     return join_object({"message": quote(text), "requestedSchema": _SCHEMA})
 

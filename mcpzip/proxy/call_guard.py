@@ -18,7 +18,7 @@ import msgspec
 
 from mcpzip.config import Config
 from mcpzip.config.paths import audit_path, command_line
-from mcpzip.config.schema import AuditConfig
+from mcpzip.config.schema import AuditConfig, FlowConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.quoting import named, quoted
@@ -26,6 +26,7 @@ from mcpzip.policy.allowances import AllowedError, allowances
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.canonical import arguments_hash, call_hash, definition_hash
 from mcpzip.policy.decision import Decisions, Verdict
+from mcpzip.policy.flows import Flows, is_stricter
 from mcpzip.policy.question import ELICIT, action_of, question
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
@@ -67,6 +68,9 @@ class CallGuard:
         self._current, self._catalog_state, self._warn = current, catalog_state, warn
         self._audited_for: AuditConfig | None = None
         self._log: AuditLog | None = None
+        self._flows_of, self._flows_now = current.config.policy.flows, Flows(current.config.policy.flows)
+        self._begun: dict[Client | None, set[FlowConfig]] = {}
+        """By client with a session, None for all others: the flows that count for it."""
         self._decided_for: Config | None = None
         self._decisions_now = Decisions(current.config)
         self._approvals = Approvals()
@@ -85,7 +89,8 @@ class CallGuard:
         """What ``send`` returns, if the call may run; else the question to a modern client whether it may.
         arguments: JSON text, as the server would get them. Raises CallRefusedError, and what ``send`` raises.
         """
-        call = _GuardedCall(entry, arguments, exchange, self.decisions.of(entry))
+        call = _GuardedCall(entry, arguments, exchange, self._verdict(entry, exchange.client))
+        send = self._noting(entry, exchange.client, send)
         log = self._audit_log()
         if log is None:
             return await self._decided(call, send)
@@ -113,6 +118,42 @@ class CallGuard:
         if verdict.decision == "allow" and not self._approvals.is_handle(state):
             return await send()
         return await self._with_approval(call, send)
+
+    def _verdict(self, entry: Entry, client: Client) -> Verdict:
+        """What the config decides about a call of ``entry`` by ``client``."""
+        verdict = self.decisions.of(entry)
+        if begun := self._begun.get(client if client.has_session else None):
+            flow = self._flows.decision(entry, verdict.risk, begun)
+            if flow is not None and is_stricter(flow, verdict.decision):
+                return Verdict(flow.decision, flow.path, verdict.risk, flow.source)
+        return verdict
+
+    def _noting(self, entry: Entry, client: Client, send: Send) -> Send:
+        """``send``, which notes the flows that it begins."""
+        if not self._current.config.policy.flows:
+            return send
+
+        async def noted() -> tuple[bytes, bool]:
+            self.saw(client, entry.server, entry.name)
+            return await send()
+
+        return noted
+
+    def saw(self, client: Client, server: str, name: str = "") -> None:
+        """``client`` is sent something of ``server``. name: of the tool, with its server; "" for a prompt or
+        a resource. Modern clients over HTTP can't be told apart: what one has seen, all have.
+        """
+        begun = self._flows.begun_by(server, name)
+        if begun:
+            self._begun.setdefault(client if client.has_session else None, set()).update(begun)
+
+    @property
+    def _flows(self) -> Flows:
+        """Those of the config in use."""
+        flows = self._current.config.policy.flows
+        if flows is not self._flows_of:
+            self._flows_of, self._flows_now = flows, Flows(flows)
+        return self._flows_now
 
     def _audit_log(self) -> AuditLog | None:
         """That of the config in use."""
@@ -149,6 +190,7 @@ class CallGuard:
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
         self._approvals.remove_client(client)
+        self._begun.pop(client, None)
 
     async def _with_approval(self, call: "_GuardedCall", send: Send) -> tuple[bytes, bool]:
         entry, exchange, client = call.entry, call.exchange, call.exchange.client
@@ -206,7 +248,7 @@ class CallGuard:
         """The params of the question to the person. Raises CallRefusedError if they can't be asked."""
         if not has_capability(call.exchange.capabilities, _FORM):
             raise self._not_asked(call, "this client can't ask one", problem)
-        params = question(call.entry, call.verdict.risk, call.arguments)
+        params = question(call.entry, call.verdict.risk, call.arguments, call.verdict.after)
         if params is None:
             raise self._not_asked(call, "the arguments are too long to be shown to one", problem)
         return params
@@ -254,7 +296,8 @@ class CallGuard:
         )
 
     def _line(self, verdict: Verdict, decision: str) -> str:
-        return f'{verdict.rule} is "{decision}" in {self._current.config.path}'
+        why = f", after results of {quoted(verdict.after)}" if verdict.after else ""
+        return f'{verdict.rule} is "{decision}" in {self._current.config.path}{why}'
 
 
 def _input_required(params: bytes, state: str) -> bytes:

@@ -69,6 +69,8 @@ class Passthrough:
         self._pipeline, self._notifier = pipeline, notifier
         self._unwatching: set[asyncio.Task[None]] = set()
         self.uri_sources = UriSources(len(current.enabled))
+        self.saw: Callable[[Client, str], None] = lambda client, server: None
+        """Is told which server is asked for a prompt or a resource, and by which client."""
 
     async def forward(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
@@ -248,6 +250,7 @@ class Passthrough:
 
     async def _ask(self, method: str, exchange: Exchange, server: str, changed: dict[str, bytes]) -> bytes:
         fields = {key: value for key, value in exchange.fields.items() if key not in ENVELOPE_MEMBERS}
+        self.saw(exchange.client, server)
         timeout = timeout_of(self._current.config, server)
         request = UpstreamRequest(
             server, method, {**fields, **changed}, timeout, repeatable=method != "tools/call"

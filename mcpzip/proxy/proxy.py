@@ -133,6 +133,7 @@ class Proxy:
             self.statistics,
             warn,
         )
+        self.passthrough.saw = self.tool_caller.saw
         self.handlers = handlers(self)
         self._indexing_timer: asyncio.TimerHandle | None = None
 

@@ -64,6 +64,11 @@ class ToolCaller:
         """What the policy says of calls of ``entry``, as a sentence; "" for nothing."""
         return self.guard.note(entry) if self._current.has_policy else ""
 
+    def saw(self, client: Client, server: str) -> None:
+        """``client`` is sent a prompt or a resource of ``server``."""
+        if self._current.config.policy.flows:
+            self.guard.saw(client, server)
+
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
         if self._guard is not None:
