@@ -9,9 +9,10 @@ import click
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples
 from mcpzip.config import config_path, load
-from mcpzip.config.json_schema import Schema, config_schema
+from mcpzip.config.json_schema import config_schema
 from mcpzip.config.paths import CONFIG_VARIABLE, find_project
 from mcpzip.config.project import read_project
+from mcpzip.config.schema_forms import Schema
 from mcpzip.config.secrets import masked_entry
 from mcpzip.config.syntax import decode
 from mcpzip.model import limits

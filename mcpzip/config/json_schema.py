@@ -8,11 +8,9 @@ The rules:
 3. A string with a variable in it is valid wherever a string is.
 """
 
-from collections.abc import Iterable
-from typing import Any, get_args
+from typing import get_args
 
 from mcpzip.config import auth, policy, reading, search, server
-from mcpzip.config.auth import ALIASES
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -27,23 +25,33 @@ from mcpzip.config.schema import (
     MAX_TOKENS,
     Provider,
 )
+from mcpzip.config.schema_forms import (
+    VARIABLE,
+    Schema,
+    boolean,
+    choice,
+    decisions,
+    inherit_env,
+    integer,
+    nullable,
+    number,
+    object_of,
+    text,
+    text_members,
+    texts,
+)
 from mcpzip.model.risk import RISK_CLASSES
 
-Schema = dict[str, Any]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-_COMMENTS = r"^(_|//)"
-_VARIABLE = r"\$\{"
 
 
 def config_schema() -> Schema:
     """The schema of a whole config file."""
-    found = _object(
+    found = object_of(
         "A config of mcpzip. Strings may contain ${VARIABLES} of the environment.",
         {
             "$schema": {"type": "string"},
-            "mcpServers": _nullable(
+            "mcpServers": nullable(
                 {
                     "type": "object",
                     "description": "The servers, by names of your choice, which become the first part of the "
@@ -52,26 +60,26 @@ def config_schema() -> Schema:
                 }
             ),
             "search": {"anyOf": [{"$ref": "#/$defs/search"}, {"type": "null"}]},
-            "idle_timeout_minutes": _number(
+            "idle_timeout_minutes": number(
                 "Minutes without a call after which a connection is closed (fractions too).",
                 IDLE_TIMEOUT / 60,
                 above=0,
                 most=LONGEST / 60,
             ),
-            "call_timeout_seconds": _number(
+            "call_timeout_seconds": number(
                 "Seconds a call may take, unless the call or its server has another timeout.",
                 CALL_TIMEOUT,
                 above=0,
                 most=LONGEST,
             ),
-            "gemini_api_key": _text(
+            "gemini_api_key": text(
                 "The key of the LLM tier of the search. The environment variable GEMINI_API_KEY overrides it."
             ),
-            "auth": _nullable(
-                _object(
+            "auth": nullable(
+                object_of(
                     "How sign-ins are stored.",
                     {
-                        "store": _choice(
+                        "store": choice(
                             auth.STORES,
                             "Where the secrets of sign-ins are: in files that only you can read, or in the "
                             "system's keyring.",
@@ -80,11 +88,11 @@ def config_schema() -> Schema:
                     },
                 )
             ),
-            "log": _nullable(
-                _object(
+            "log": nullable(
+                object_of(
                     "The log, which mcpzip logs shows.",
                     {
-                        "level": _choice(
+                        "level": choice(
                             reading.LOG_LEVELS,
                             "The least important level that is written to the log. The environment "
                             "variable MCPZIP_LOG overrides it.",
@@ -93,43 +101,43 @@ def config_schema() -> Schema:
                     },
                 )
             ),
-            "shared": _boolean(
+            "shared": boolean(
                 "Whether one process, the daemon, serves all agents of this user. false: each mcpzip serve "
                 "serves its agent itself.",
                 default=True,
             ),
-            "daemon": _nullable(
-                _object(
+            "daemon": nullable(
+                object_of(
                     "The daemon.",
                     {
-                        "idle_minutes": _number(
+                        "idle_minutes": number(
                             "Minutes for which the daemon goes on running after its last agent has left; 0: "
                             "it ends at once.",
                             DAEMON_IDLE / 60,
                             least=0,
                             most=reading.LONGEST_IDLE,
                         ),
-                        "http": _text(
+                        "http": text(
                             "The address, [HOST:]PORT, at which the daemon serves clients over HTTP as well. "
                             "A HOST beyond loopback needs the environment variable MCPZIP_TOKEN."
                         ),
                     },
                 )
             ),
-            "policy": _decisions("What is decided about calls of tools of any server, named with it."),
+            "policy": decisions("What is decided about calls of tools of any server, named with it."),
             "audit": {
                 "description": "Whether every call is written to the audit log; a string: to this file.",
                 "default": False,
                 "anyOf": [{"type": ["boolean", "string", "null"]}, {"$ref": "#/$defs/audit"}],
             },
-            "inheritEnv": _inherit_env("Which variables of mcpzip's environment every stdio server gets."),
-            "expose": _choice(
+            "inheritEnv": inherit_env("Which variables of mcpzip's environment every stdio server gets."),
+            "expose": choice(
                 reading.EXPOSE,
                 "What a client is shown: three tools that find and run all others; every tool of every "
                 "server; or the one server unchanged.",
                 "meta",
             ),
-            "trust": _choice(
+            "trust": choice(
                 server.TRUST,
                 "Which changes of what servers offer wait for a person: risky ones, all, or none.",
                 "pin",
@@ -138,11 +146,11 @@ def config_schema() -> Schema:
     )
     definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
     definitions["policy"] = _policy()
-    definitions["audit"] = _object(
+    definitions["audit"] = object_of(
         "The audit log.",
         {
-            "path": _text("Its file; a relative path is from the folder of the config."),
-            "arguments": _choice(
+            "path": text("Its file; a relative path is from the folder of the config."),
+            "arguments": choice(
                 policy.ARGUMENTS, "Whether it has the values of arguments, or only names and a hash.", "names"
             ),
         },
@@ -156,25 +164,23 @@ def config_schema() -> Schema:
 
 
 def _server() -> Schema:
-    return _object(
+    return object_of(
         "A server: with a command, which mcpzip starts, or with a url.",
         {
             "type": _transport(),
-            "command": _text("The program to start; a leading ~ is the home folder."),
-            "args": _texts("The program's arguments."),
-            "env": _text_members(
+            "command": text("The program to start; a leading ~ is the home folder."),
+            "args": texts("The program's arguments."),
+            "env": text_members(
                 "Variables that are added to the environment of the server. MCPZIP_SERVER with an empty "
                 "value: processes that the server started in a session of their own are not ended with it."
             ),
-            "cwd": _text(
+            "cwd": text(
                 "The folder in which the server runs; a leading ~ is the home folder. Without this key: the "
                 "folder of the client for which it is started."
             ),
-            "inheritEnv": _inherit_env(
-                "Which variables of mcpzip's environment the server gets in addition."
-            ),
-            "url": _text("The complete URL, http://… or https://…"),
-            "headers": _text_members("Headers that are sent with every request."),
+            "inheritEnv": inherit_env("Which variables of mcpzip's environment the server gets in addition."),
+            "url": text("The complete URL, http://… or https://…"),
+            "headers": text_members("Headers that are sent with every request."),
             "headersCommand": {
                 "description": "A program that prints headers, and its arguments.",
                 "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
@@ -183,20 +189,20 @@ def _server() -> Schema:
                 "description": "How mcpzip signs in to the server; false: without OAuth.",
                 "anyOf": [{"type": ["boolean", "null"]}, {"$ref": "#/$defs/auth"}],
             },
-            "disabled": _boolean("Whether the server is not used, and its tools not shown.", default=False),
-            "timeout": _number(
+            "disabled": boolean("Whether the server is not used, and its tools not shown.", default=False),
+            "timeout": number(
                 "Seconds a call of this server may take. Without this key: call_timeout_seconds.",
                 above=0,
                 most=LONGEST,
             ),
-            "tools": _nullable(
-                _object(
+            "tools": nullable(
+                object_of(
                     "Which tools of the server are shown and can be called; * stands for anything.",
                     {
-                        "allow": _texts(
+                        "allow": texts(
                             "Globs of the tools that are used. [] means none; without this key all are used."
                         ),
-                        "deny": _texts("Globs of the tools that are not used, even if tools.allow has them."),
+                        "deny": texts("Globs of the tools that are not used, even if tools.allow has them."),
                     },
                 )
             ),
@@ -205,23 +211,23 @@ def _server() -> Schema:
                 "the meta-tools.",
                 "anyOf": [{"type": ["boolean", "null"]}, {"type": "array", "items": {"type": "string"}}],
             },
-            "boost": _number(
+            "boost": number(
                 "Factor for the search score of this server's tools.",
                 1,
                 least=server.BOOST[0],
                 most=server.BOOST[1],
             ),
-            "share": _choice(
+            "share": choice(
                 server.SHARE,
                 "Which clients use one process of the server together.",
                 "auto",
             ),
-            "trust": _choice(
+            "trust": choice(
                 server.TRUST,
                 "Which changes of what the server offers wait for a person. Without this key: that of the "
                 "file.",
             ),
-            "policy": _decisions("What is decided about calls of this server's tools, named without it."),
+            "policy": decisions("What is decided about calls of this server's tools, named without it."),
             "risk": {
                 "description": "The classes of tools, by globs of their names, instead of those that "
                 "follow from the server's annotations.",
@@ -250,12 +256,12 @@ def _transport() -> Schema:
     return {
         "description": 'How the server is reached: "stdio" with a command, "http" or "sse" with a url.',
         "type": ["string", "null"],
-        "anyOf": [{"enum": ["stdio", "http", "sse", None]}, {"pattern": rf"^\s*({names})?\s*$|{_VARIABLE}"}],
+        "anyOf": [{"enum": ["stdio", "http", "sse", None]}, {"pattern": rf"^\s*({names})?\s*$|{VARIABLE}"}],
     }
 
 
 def _auth() -> Schema:
-    text = {
+    described = {
         "client_id": "The client that was registered with the authorization server by hand; without it "
         "mcpzip registers itself.",
         "client_secret": 'The secret of that client, best as a variable: "${SECRET}".',
@@ -266,54 +272,54 @@ def _auth() -> Schema:
         "private_key": "For client_credentials: the path of a PEM file to sign with, instead of a secret. It "
         "needs the extra jwt.",
     }
-    return _object(
+    return object_of(
         "What mcpzip can't discover about signing in to the server (OAuth 2.1).",
         {
-            **{key: _text(description) for key, description in text.items()},
+            **{key: text(description) for key, description in described.items()},
             "scope": {
                 "description": "The scopes to request: a string, or a list of strings. Without this key: "
                 "those that the server names.",
                 "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "string"}}],
             },
-            "grant": _choice(
+            "grant": choice(
                 auth.GRANTS, "Who signs in: a person, or this machine with its secret or key.", auth.GRANTS[0]
             ),
-            "algorithm": _choice(auth.ALGORITHMS, "The signature algorithm.", auth.ALGORITHMS[0]),
-            "callback_port": _integer(
+            "algorithm": choice(auth.ALGORITHMS, "The signature algorithm.", auth.ALGORITHMS[0]),
+            "callback_port": integer(
                 "The local port of the redirect address; 0 is any free port.", 0, least=0, most=65_535
             ),
-            "mcp_remote": _boolean(
+            "mcp_remote": boolean(
                 "Whether to use the sign-in that mcp-remote stored for the same server.", default=True
             ),
-            auth.ENABLED: _boolean("false for no OAuth, as Gemini CLI writes it.", default=True),
+            auth.ENABLED: boolean("false for no OAuth, as Gemini CLI writes it.", default=True),
         },
         *auth.KEYS,
     )
 
 
 def _search() -> Schema:
-    return _object(
+    return object_of(
         "How tools are searched.",
         {
-            "default_limit": _integer(
+            "default_limit": integer(
                 "How many tools a search returns.", DEFAULT_LIMIT, least=1, most=MAX_LIMIT
             ),
-            "max_tokens": _integer(
+            "max_tokens": integer(
                 "How many tokens the reply of a search may take.",
                 MAX_TOKENS,
                 least=search.TOKENS[0],
                 most=search.TOKENS[1],
             ),
-            "learn": _boolean(
+            "learn": boolean(
                 "Whether tools that were called successfully rank a little higher. The record stays on this "
                 "machine.",
                 default=True,
             ),
-            "model": _text(
+            "model": text(
                 'The Gemini model that is used if there is a gemini_api_key; "off": none. Without this '
                 f'key: "{GEMINI_MODEL}".'
             ),
-            "llm_deadline_seconds": _number(
+            "llm_deadline_seconds": number(
                 "The deadline of the Gemini model in seconds; after that the search answers without it.",
                 LLM_DEADLINE,
                 above=0,
@@ -325,17 +331,17 @@ def _search() -> Schema:
                 "default": "local",
                 "anyOf": [
                     {"enum": [*get_args(Provider), "", None]},
-                    {"type": "string", "pattern": rf"://|^\s|\s$|{_VARIABLE}"},
+                    {"type": "string", "pattern": rf"://|^\s|\s$|{VARIABLE}"},
                     {"$ref": "#/$defs/semantic"},
                 ],
             },
-            "threshold": _number(
+            "threshold": number(
                 "The cosine similarity below which a tool found by its meaning alone is left out. Without "
                 "this key: a value that suits the provider.",
                 least=0,
                 most=1,
             ),
-            "details": _boolean(
+            "details": boolean(
                 "Whether the result of search_tools has scores in its _meta, which some frameworks show to "
                 "the model.",
                 default=False,
@@ -345,37 +351,35 @@ def _search() -> Schema:
 
 
 def _semantic() -> Schema:
-    return _object(
+    return object_of(
         "How tools are found by meaning.",
         {
-            "provider": _choice(get_args(Provider), "Who makes the embeddings; derived from the url."),
-            "url": _text(
+            "provider": choice(get_args(Provider), "Who makes the embeddings; derived from the url."),
+            "url": text(
                 "The complete URL of the embedding server. Without this key: that of Ollama on this machine, "
                 "or of OpenAI."
             ),
-            "model": _text(
+            "model": text(
                 "The embedding model. Without this key: nomic-embed-text (ollama) or text-embedding-3-small "
                 "(openai)."
             ),
-            "api_key": _text("Sent as Authorization: Bearer …"),
-            "dimensions": _integer(
+            "api_key": text("Sent as Authorization: Bearer …"),
+            "dimensions": integer(
                 "Dimensions to request from the server. Without this key: those of the model.",
                 least=search.DIMENSIONS[0],
                 most=search.DIMENSIONS[1],
             ),
-            "deadline_seconds": _number(
+            "deadline_seconds": number(
                 "The deadline of a query in seconds; after that the search answers without it.",
                 EMBEDDING_DEADLINE,
                 above=0,
                 most=search.LONGEST_DEADLINE,
             ),
-            "query_prefix": _text(
+            "query_prefix": text(
                 "Text that the model expects before a query; known for nomic-embed-text and "
                 "mxbai-embed-large."
             ),
-            "document_prefix": _text(
-                "Text that the model expects before a tool; known for nomic-embed-text."
-            ),
+            "document_prefix": text("Text that the model expects before a tool; known for nomic-embed-text."),
         },
     )
 
@@ -387,24 +391,24 @@ def _policy() -> Schema:
         "destroys": "Tools that may destroy something: all without annotations.",
         "reaches_out": "Tools that deal with an open world, as a web search does: all without annotations.",
     }
-    return _object(
+    return object_of(
         "What is decided about calls.",
         {
-            policy.DEFAULT: _choice(
+            policy.DEFAULT: choice(
                 DECISIONS,
                 "What happens to a call, unless another key says something else of its tool.",
                 "allow",
             ),
-            **{each: _choice(DECISIONS, classes[each]) for each in RISK_CLASSES},
+            **{each: choice(DECISIONS, classes[each]) for each in RISK_CLASSES},
             policy.TOOLS: {
                 "description": "The decision by a glob of names of tools, which wins over that by class.",
                 "type": ["object", "null"],
-                "additionalProperties": _choice(DECISIONS, "What happens to a call."),
+                "additionalProperties": choice(DECISIONS, "What happens to a call."),
             },
             policy.FLOWS: {
                 "description": "Only at the top level: what happens to a call after results of a server.",
                 "type": ["array", "null"],
-                "items": _object(
+                "items": object_of(
                     "A flow between servers.",
                     {
                         "from": {"type": "string", "description": "A glob of servers, or of server__tool."},
@@ -415,95 +419,3 @@ def _policy() -> Schema:
             },
         },
     )
-
-
-# ---- the forms of values
-
-
-def _object(description: str, properties: dict[str, Schema], *aliased: str) -> Schema:
-    """aliased: the keys that have other names, which are added without being suggested (deprecated)."""
-    named = dict(properties)
-    for key in aliased:
-        for name in ALIASES.get(key, ()):
-            named[name] = {**properties[key], "description": f'Another name of "{key}".', "deprecated": True}
-    return {
-        "type": "object",
-        "description": description,
-        "properties": named,
-        "patternProperties": {_COMMENTS: True},
-        "additionalProperties": False,
-    }
-
-
-def _nullable(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def _text(description: str) -> Schema:
-    return {"description": description, "type": ["string", "null"]}
-
-
-def _texts(description: str) -> Schema:
-    return {"description": description, "type": ["array", "null"], "items": {"type": "string"}}
-
-
-def _text_members(description: str) -> Schema:
-    return {
-        "description": description,
-        "type": ["object", "null"],
-        "additionalProperties": {"type": ["string", "null"]},
-    }
-
-
-def _inherit_env(description: str) -> Schema:
-    return {
-        "description": f"{description} true for all, or a list of names, in which * stands for anything.",
-        "anyOf": [{"type": ["boolean", "null"]}, {"type": "array", "items": {"type": "string"}}],
-    }
-
-
-def _boolean(description: str, *, default: bool) -> Schema:
-    return {"description": description, "type": ["boolean", "null"], "default": default}
-
-
-def _choice(options: Iterable[str], description: str, default: str | None = None) -> Schema:
-    given = {} if default is None else {"default": default}
-    return {
-        "description": description,
-        "type": ["string", "null"],
-        **given,
-        "anyOf": [{"enum": [*options, None]}, {"pattern": rf"^\s*({'|'.join(options)})?\s*$|{_VARIABLE}"}],
-    }
-
-
-def _decisions(description: str) -> Schema:
-    return {
-        "description": description,
-        "anyOf": [
-            {"enum": [*DECISIONS, None]},
-            {"type": "string", "pattern": rf"^\s|\s$|{_VARIABLE}"},
-            {"$ref": "#/$defs/policy"},
-        ],
-    }
-
-
-def _number(
-    description: str,
-    default: float | None = None,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    most: float,
-) -> Schema:
-    found: Schema = {"description": description, "type": ["number", "null"], "maximum": most}
-    if above is not None:
-        found["exclusiveMinimum"] = above
-    if least is not None:
-        found["minimum"] = least
-    if default is not None:
-        found["default"] = default
-    return found
-
-
-def _integer(description: str, default: int | None = None, *, least: int, most: int) -> Schema:
-    return {**_number(description, default, least=least, most=most), "type": ["integer", "null"]}

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
@@ -20,14 +18,14 @@ from mcpzip.pins.gate import Gate
 from mcpzip.proxy import metatools
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_binding import ClientBinding
-from mcpzip.proxy.client_capabilities import covers
 from mcpzip.proxy.client_roots import ROOTS_CHANGED
 from mcpzip.proxy.current_config import CurrentConfig
-from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
+from mcpzip.proxy.listing_origins import ListingOrigins
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
 from mcpzip.proxy.passthrough import Passthrough
@@ -37,7 +35,6 @@ from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest
 from mcpzip.proxy.server_prefix import candidate_servers
-from mcpzip.proxy.shared_binding import SharedBinding, any_client
 from mcpzip.proxy.sharing import Sharing
 from mcpzip.proxy.statistics import Statistics
 from mcpzip.proxy.status import ServerStatus, failures, statuses
@@ -46,7 +43,7 @@ from mcpzip.proxy.tool_result import error_result
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.proxy.unset_variables import with_reasons
 from mcpzip.proxy.workers import run_in_worker
-from mcpzip.transport.base import NOBODY, BoundClient, Origin
+from mcpzip.transport.base import BoundClient, Origin
 from mcpzip.transport.health import FAILING, Health, Rest
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import Era, JsonRpcError, UpstreamRpcError
@@ -104,17 +101,21 @@ class Proxy:
             on_resource_updated=self._resource_updated,
             environment=environment,
         )
-        self._default_origin: Origin = NOBODY
+        self._sharing = Sharing(current)
+        self._pipeline = CallPipeline(self._pool, self._sharing)
+        self._origins = ListingOrigins(self._pipeline)
         self._refresher = Refresher(
-            config.servers.values(), self._pool, self._merge, self._listing_origin, self._admit
+            config.servers.values(),
+            self._pool,
+            self._merge,
+            lambda server: self._origins.of(server, self.notifier.clients),
+            self._admit,
         )
         self.guard = Guard(self._gate, lambda: self.catalog, self._refresher)
         for name, record in records.items():
             if record.fetched_at is not None:
                 rest = Rest(record.prompts, record.resources, record.templates)
                 self._refresher.set_last_rest(name, rest)
-        self._sharing = Sharing(current)
-        self._pipeline = CallPipeline(self._pool, self._sharing)
         self.passthrough = Passthrough(current, self, self._pool, self._pipeline, self.notifier, self.guard)
         self._first_listings = FirstListings(current, self._catalog_state, self._refresher, self._pool)
         self.resolver = NameResolver(
@@ -165,10 +166,7 @@ class Proxy:
         client: the only client that there can be, as on stdio; servers are listed on its connections.
         folder: where servers run that are started to be listed; None for ours.
         """
-        if client is None:
-            self._default_origin = any_client(self._pipeline.bindings.asked, folder)
-        elif client.era is not None:
-            self._default_origin = self._pipeline.origin_with(client, self._pipeline.bindings.of(client))
+        self._origins.start(client, folder)
         self._indexing_timer = asyncio.get_running_loop().call_later(INDEX_AFTER, self._index_and_renew)
         self._tool_search.index(self.catalog)
         self._refresher.keep_trying()
@@ -310,7 +308,7 @@ class Proxy:
     async def server_info(self) -> tuple[bytes, bytes, str | None]:
         """`cached_server_info`, but requested from the upstream. Raises UpstreamUnavailableError."""
         server = self.exposure.transparent_server or ""
-        info = await self._pool.server_info(server, self._default_origin)
+        info = await self._pool.server_info(server, self._origins.default)
         shown, instructions = await self.guard.cleaned_handshake(server, info.info, info.instructions)
         return info.capabilities, shown or CLIENT_INFO, instructions or None
 
@@ -347,27 +345,8 @@ class Proxy:
         """What may be offered of ``update``. Called in a thread."""
         return self._gate.admit(update, self._catalog_state.catalog.servers.get(update.server))
 
-    def _listing_origin(self, server: str) -> Origin:
-        """On whose behalf ``server`` is listed. Where clients come and go, that is the one that can be asked
-        most, if others may use its connection too, so that no other process is started to list the tools.
-        """
-        default, clients = self._default_origin, self.notifier.clients
-        if not isinstance(default.bound_client, SharedBinding) or not clients:
-            return default
-        able = max(clients, key=lambda client: len(members(client.capabilities)))
-        binding = self._pipeline.bindings.for_listing(able, server)
-        return default if binding is None else self._pipeline.origin_with(able, binding)
-
     def _list_changed(self, server: str, which: str | None, origin: Origin) -> None:
-        default = self._default_origin
-        if origin.era is Era.MODERN:
-            self._refresher.changed(server, replace(default, era=Era.MODERN))
-        elif origin.bound_client is not None and covers(
-            origin.bound_client.capabilities, default.capabilities
-        ):
-            self._refresher.changed(server, origin)
-        else:  # a client with fewer capabilities must not reduce the list that the others are shown
-            self._refresher.changed(server)
+        self._refresher.changed(server, self._origins.after_change(origin))
         if which is not None and self.exposure.transparent_server is not None:
             self.notifier.lists_changed([which])
 

@@ -62,8 +62,9 @@ SERVE = {
     "mcpzip.model": "error_line templates",
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
-    "exposure first_listings guard handlers input_required log_levels name_resolution notifier paged_list "
-    "parking passthrough pipeline processes prompts_and_resources proxy refresh reviews server_prefix "
+    "exposure first_listings guard handlers input_required listing_origins log_levels name_resolution "
+    "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
+    "server_prefix "
     "shared_binding sharing stateful_servers statistics tool_caller tool_search uri_sources "
     "usage_store workers",
     "mcpzip.search": "remote signals tiers vocabulary",
@@ -80,7 +81,7 @@ SERVE = {
 
 DAEMON = {
     "mcpzip.server": "daemon",
-    "mcpzip.server.daemon": "client commands daemon main protocol proxies report retirement",
+    "mcpzip.server.daemon": "client commands daemon main meaning protocol proxies report retirement",
     "mcpzip.system": "descriptors",
 }
 """What the daemon imports beyond that."""
