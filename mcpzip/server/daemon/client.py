@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping
 
@@ -59,7 +60,7 @@ class Greeting(msgspec.Struct, frozen=True):
             pid,
             agent if isinstance(agent, int) else 0,
             str(said.get("folder")),
-            environment,
+            {sys.intern(name): sys.intern(value) for name, value in environment.items()},  # most have it all
             replay,
             str(said.get("version")),
             said.get("continued") is True,
