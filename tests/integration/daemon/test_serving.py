@@ -72,6 +72,7 @@ def test_a_signal_ends_only_its_agent(home: Home, number: int) -> None:
 
 def test_requests_before_the_end_of_the_input_are_answered(home: Home) -> None:
     with home.serving() as client:
+        said(client)  # a call has half a second then, in which a busy machine may not start the server
         number = client.send_call("up__say", {"x": 1})
         assert client.process.stdin
         client.process.stdin.close()
