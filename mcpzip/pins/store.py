@@ -33,7 +33,6 @@ from mcpzip.pins.canonical import item_digest
 from mcpzip.pins.record import ServerPins, kind_and_name
 from mcpzip.system.files import make_folders
 from mcpzip.system.formats import Format, Head, UnusableError
-from mcpzip.system.locks import locked_blocking
 from mcpzip.system.state_files import read_state, write_state
 
 FORMAT = Format("mcpzip-pins", 1, "a file of pins")
@@ -110,6 +109,8 @@ class PinStore:
     @contextmanager
     def changing(self) -> Iterator[Pins]:
         """The pins, which nobody else changes meanwhile. Raises PinsUnusableError, OSError."""
+        from mcpzip.system.locks import locked_blocking  # only who writes needs it, and it takes long
+
         with self._lock:
             make_folders(os.path.dirname(self.path))
             with locked_blocking(f"{self.path}.lock", _LOCK_WAIT):
@@ -128,6 +129,8 @@ class PinStore:
         """Writes a new file with ``servers``, whatever the file is now. texts: by the servers' keys. Returns
         the path to which the file was renamed, "" if there was none. Raises OSError.
         """
+        from mcpzip.system.locks import locked_blocking  # only who writes needs it, and it takes long
+
         with self._lock:
             make_folders(os.path.dirname(self.path))
             with locked_blocking(f"{self.path}.lock", _LOCK_WAIT):

@@ -187,6 +187,7 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "inheritEnv": lambda value: type(value) is bool or _is_texts(value),
     "log": lambda value: _has_plain(_LOG, value),
     "daemon": lambda value: _has_plain(_DAEMON, value),
+    "trust": lambda value: value in ("pin", "strict", "open"),
     "auth": lambda value: _has_plain(_AUTH, value),
     "policy": lambda value: _has_plain(_POLICY, value) or value in _DECISIONS,
     "audit": lambda value: type(value) is bool,

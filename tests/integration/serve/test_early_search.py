@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from helpers.driver import LEGACY_SCRIPT, Json, exchange, proxy_of, scripted
 from mcpzip_fakes.launch import FakeServer
+from msgspec.structs import replace
 
 from mcpzip.catalog import snapshot
 from mcpzip.config import snapshot_path
+from mcpzip.pins.record import Hold
+from mcpzip.pins.store import PinStore
 from mcpzip.proxy.tool_usage import UseCount, save, usage_path
 from mcpzip.proxy.unanswered import UnansweredServers
 from mcpzip.server.early_search import EarlySearch
@@ -121,6 +124,23 @@ async def test_a_server_that_never_answered_is_named_and_one_that_was_never_aske
     assert ours[0] is not None
     assert b"still starting, their tools are not in this answer: dead" in ours[0]
     assert before_it(prepared, [{"query": "pay", "server": "dead"}]) == [None]
+
+
+async def test_where_something_is_held_back_or_pins_are_damaged_the_session_answers(
+    fake_mcp: Fake, tmp_path: Path
+) -> None:
+    prepared = await warmed(tmp_path, fake_mcp(name="shop", tools=TOOLS))
+    assert EarlySearch.of(prepared) is not None
+    store = PinStore(prepared.config.path)
+    with store.changing() as pins:
+        for name, server in pins.servers.items():
+            key, pin = next(iter(server.pins.items()))
+            hold = Hold(pin.digest, pin.raw, 0.0, rejected=True)
+            store.write(pins, name, replace(server, held={key: hold}), {})
+    assert any(server.held for server in PinStore(prepared.config.path).load().servers.values())
+    assert EarlySearch.of(prepared) is None
+    Path(store.path).write_text("{")
+    assert EarlySearch.of(prepared) is None
 
 
 async def test_it_answers_nothing_that_the_session_would_refuse(fake_mcp: Fake, tmp_path: Path) -> None:

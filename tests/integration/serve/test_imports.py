@@ -39,11 +39,12 @@ HANDSHAKE = {
 """Without one: until the handshake is answered."""
 
 SEARCH = {
-    "mcpzip": "catalog search transport wire",
+    "mcpzip": "catalog pins search transport wire",
     "mcpzip.catalog": "catalog list_checks name_index parts snapshot visibility",
     "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
     "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
-    "signature tokens type_names unescape",
+    "signature surface tokens type_names unescape",
+    "mcpzip.pins": "canonical record store",
     "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
@@ -57,9 +58,9 @@ SEARCH = {
 SERVE = {
     "mcpzip": "auth pins",
     "mcpzip.auth": "failure sign_ins",
-    "mcpzip.pins": "gate",
     "mcpzip.config": "diff",
     "mcpzip.model": "error_line templates",
+    "mcpzip.pins": "gate",
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
     "exposure first_listings guard handlers input_required listing_origins log_levels name_resolution "

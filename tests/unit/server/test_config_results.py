@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpzip.catalog import Catalog
+from mcpzip.config import reading
 from mcpzip.config.watched_file import WatchedFile
 from mcpzip.model.errors import ConfigError
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.server import handshake_cache
+from mcpzip.server import config_results, handshake_cache
 from mcpzip.server.early_handshake import known_results
 from mcpzip.server.endpoint import Endpoint
 from mcpzip.server.stdio import cache_of
@@ -126,6 +127,10 @@ def test_a_missing_config_has_no_servers_unless_somebody_named_it(
     assert of_the_config(path) is of_the_session(path) is None
 
 
+def test_every_key_of_a_config_is_looked_at() -> None:
+    assert sorted(config_results._CHECKS) == sorted(reading.KEYS)
+
+
 def test_with_a_project_the_session_answers(tmp_path: Path) -> None:
     path = written(tmp_path, {"mcpServers": {"a": ECHO}})
     assert of_the_config(path) is not None
@@ -196,6 +201,7 @@ CONFIGS = st.fixed_dictionaries(
         **dict.fromkeys(
             [
                 "expose",
+                "trust",
                 "shared",
                 "inheritEnv",
                 "gemini_api_key",
