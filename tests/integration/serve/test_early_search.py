@@ -139,7 +139,7 @@ async def test_where_something_is_held_back_or_pins_are_damaged_the_session_answ
             store.write(pins, name, replace(server, held={key: hold}), {})
     assert any(server.held for server in PinStore(prepared.config.path).load().servers.values())
     assert EarlySearch.of(prepared) is None
-    Path(store.path).write_text("{")
+    await asyncio.to_thread(Path(store.path).write_text, "{")
     assert EarlySearch.of(prepared) is None
 
 
