@@ -119,7 +119,7 @@ def _searcher(config: Config, visible: Catalog) -> Searcher | None:
         return None
     entries = (*visible.entries, *ADMIN_TOOLS)
     searcher.load(kept, entries)  # it takes an index only if that has no other tools
-    return None if warnings or len(searcher) != len(entries) else searcher
+    return None if warnings or searcher.pending or len(searcher) != len(entries) else searcher
 
 
 def _signals(config: Config, catalog: Catalog, health: Mapping[str, Health]) -> Signals:
