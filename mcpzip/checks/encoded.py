@@ -55,25 +55,31 @@ def may_be_encoded(text: str) -> bool:
     return (
         any(word in lowered for word in _WORDS)
         or any(mark in text for mark in _MARKS)
-        or any(len(word) >= _LONG for word in text.split())
+        or any(len(word) >= _LONG and _mixed(word) for word in text.split())
     )
+
+
+def _mixed(word: str) -> bool:
+    """Whether ``word`` has a digit or a capital, as encoded text has."""
+    return word != word.lower() or any(char in word for char in "0123456789")
 
 
 def encoded_text(text: str) -> Iterator[Hit]:
     """What is encoded in ``text`` and decodes to a command or an order; and commands that decode or
     download."""
-    if len(text) >= _LONG:
-        yield from _payload(text)
+    if ":" in text[:32] and (found := _URL.match(text)):
+        active = "svg" not in found[0].lower() or _ACTIVE.search(text) or _ACTIVE.search(_of_data_url(text))
+        if active:
+            yield Hit("encoded.url", "hard", found.start(), found.end())
+    if len(text) < _LONG or not may_be_encoded(text):
+        return
+    yield from _payload(text)
     lowered = text.lower()
     if "sh" in lowered and any(word in lowered for word in ("curl", "wget", "base64", "powershell")):
         for pattern in _PIPED:
             if found := pattern.search(text):
                 yield Hit("encoded.command", "risky", found.start(), found.end())
                 break
-    if ":" in text[:32] and (found := _URL.match(text)):
-        active = "svg" not in found[0].lower() or _ACTIVE.search(text) or _ACTIVE.search(_of_data_url(text))
-        if active:
-            yield Hit("encoded.url", "hard", found.start(), found.end())
 
 
 def _payload(text: str) -> Iterator[Hit]:

@@ -36,6 +36,8 @@ _PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
 _BLANK = re.compile(f"[ \u00a0\u2000-\u200a\u3000]{{{_WIDE},}}|\n{{{_TALL},}}|\u2800{{8,}}")
 _FILLERS = "\u115f\u1160\u3164\uffa0"
+_SOFT_HYPHEN = "\u00ad"
+"""It belongs in words, but hardly in a description."""
 _CHANNEL = 4
 """Characters without width in a row that are more than an accident."""
 _PRIVATE_RUN = 4
@@ -107,7 +109,9 @@ def _zero_width(text: str, name: bool) -> _Found:
             yield "risky", found
         elif run == "\u200d" and not _joined(run, before, after):
             yield "note", found
-    words = [found for found in _ZERO_RUN.finditer(text) if _inside_word(text, found)]
+    words = [
+        found for found in _ZERO_RUN.finditer(text) if found[0] != _SOFT_HYPHEN and _inside_word(text, found)
+    ]
     if len(words) > 2:  # one is an accident of copying, several cut words so that no filter finds them
         yield "hard", words[0]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from mcpzip.checks.confusables import is_lookalike, skeleton
 from mcpzip.checks.finding import Hit, Severity
-from mcpzip.checks.others import FEWEST_WORDS, Described, Others
+from mcpzip.checks.others import FEWEST_WORDS, Described, Others, bare
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
@@ -28,8 +28,6 @@ _AFTER = re.compile(
 _CONTEXT = 80
 _MOST_NAMES = 400
 """Names in one text that are looked up."""
-_COMMON = re.compile(r"[-_.]?\b(?:mcp|server)\b[-_.]?")
-"""Words of many servers' names, which are left out before names are compared."""
 _SHORTEST = 5
 """Letters of a server's name of which one may be wrong by accident."""
 _COPY = 0.8
@@ -49,15 +47,14 @@ def typosquat(name: str, server: str, others: Others) -> Iterator[Hit]:
     they number servers of the same kind.
     """
     plain = skeleton(name).lower()
-    bare = _COMMON.sub("", plain)
-    for other in others.servers - {server}:
-        if name != server and other == name:
+    short = bare(name)
+    for other, there in others.servers.items():
+        if other in (server, name):
             continue
         if plain == other.lower() and name.lower() != other.lower():
             yield Hit("names.typosquat", "hard", 0, len(name))
             return
-        there = _COMMON.sub("", other.lower())
-        if min(len(bare), len(there)) >= _SHORTEST and _one_apart(bare, there):
+        if min(len(short), len(there)) >= _SHORTEST and _one_apart(short, there):
             yield Hit("names.typosquat", "risky", 0, len(name))
             return
 

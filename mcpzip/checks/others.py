@@ -10,6 +10,7 @@ from mcpzip.checks.confusables import skeleton
 from mcpzip.checks.texts import TooMuchError, decoded, member, string
 from mcpzip.model.surface import Item
 
+_COMMON = re.compile(r"[-_.]?\b(?:mcp|server)\b[-_.]?")
 _WORDS = re.compile(r"\w+")
 _COMPARED = 2_000
 """Characters of a description that are compared."""
@@ -46,17 +47,21 @@ def described(server: str, item: Item, value: object) -> Described:
     return Described(server, item.name, frozenset(listed), names, sketch)
 
 
+def bare(server: str) -> str:
+    """The name of a server in lower case, without the words that many names have."""
+    return _COMMON.sub("", skeleton(server).lower())
+
+
 @dataclass(slots=True)
 class Others:
     """An index of the names and descriptions of all servers. The checks of one of them leave its own out.
 
-    servers: the names in the config. tools: by name, the servers with such a tool; looks: by what a name
-    looks like, the names.
+    servers: the names in the config, and each in lower case without the words that many have. tools: by
+    name, the servers with such a tool.
     """
 
-    servers: frozenset[str] = frozenset()
+    servers: Mapping[str, str] = field(default_factory=dict)
     tools: dict[str, frozenset[str]] = field(default_factory=dict)
-    looks: dict[str, frozenset[str]] = field(default_factory=dict)
     _sketches: dict[int, list[Described]] = field(default_factory=dict)
     _by_name: dict[str, list[Described]] = field(default_factory=dict)
 
@@ -64,7 +69,6 @@ class Others:
     def of(cls, servers: Mapping[str, Iterable[Item]]) -> "Others":
         """The index of these servers' items, by the server's name in the config."""
         tools: dict[str, set[str]] = defaultdict(set)
-        looks: dict[str, set[str]] = defaultdict(set)
         sketches: dict[int, list[Described]] = defaultdict(list)
         by_name: dict[str, list[Described]] = defaultdict(list)
         for server, items in servers.items():
@@ -72,8 +76,6 @@ class Others:
                 if item.kind != "tool":
                     continue
                 tools[item.name].add(server)
-                if not item.name.isascii():
-                    looks[skeleton(item.name)].add(item.name)
                 try:
                     one = described(server, item, decoded(item.body))
                 except TooMuchError:
@@ -82,9 +84,8 @@ class Others:
                 for feature in one.sketch:
                     sketches[feature].append(one)
         return cls(
-            frozenset(servers),
+            {server: bare(server) for server in servers},
             {name: frozenset(owners) for name, owners in tools.items()},
-            {look: frozenset(names) for look, names in looks.items()},
             dict(sketches),
             dict(by_name),
         )

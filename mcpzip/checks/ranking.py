@@ -90,7 +90,9 @@ def stuffing(folded: str) -> Iterator[Hit]:
     """A text in which a word is repeated again and again, or that is a list of search words."""
     if len(folded) < 150:
         return
-    words = _WORD.findall(folded[:20_000])
+    parts = folded[:20_000].split()
+    often = Counter(parts).most_common(1)[0][1]  # with its commas and full stops, which is quicker
+    words = _WORD.findall(folded[:20_000]) if often * 3 >= _SHARE * len(parts) else []
     if len(words) >= _FEWEST:
         counted = Counter(word for word in words if word not in _ORDINARY)
         word, times = next(iter(counted.most_common(1)), ("", 0))

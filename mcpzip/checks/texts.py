@@ -90,6 +90,24 @@ KNOWN_KEYS = frozenset(
 """Member names of MCP and JSON Schema."""
 
 
+_KNOWN_VALUES = frozenset(
+    (
+        "string",
+        "number",
+        "integer",
+        "boolean",
+        "object",
+        "array",
+        "null",
+        "date-time",
+        "uri",
+        "user",
+        "assistant",
+    )
+)
+"""Values of MCP and JSON Schema, in which there is nothing to find."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """One string of an item. path: its JSON pointer. key: whether it is the name of a member."""
@@ -136,6 +154,8 @@ def texts_of(value: object) -> tuple[list[Text], bool]:
         path, one = stack.pop()
         if isinstance(one, str):
             left -= len(one)
+            if one in _KNOWN_VALUES and left >= 0:
+                continue
             if left < 0:
                 found.append(Text(path, one[: left + len(one)]))
                 return found, False

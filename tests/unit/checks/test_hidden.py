@@ -25,6 +25,7 @@ def found(text: str, *, name: bool = False) -> list[tuple[str, str]]:
         ("a\u200bb", [("hidden.zero-width", "risky")]),
         ("a\u200bb c\u200bd e\u200bf", [("hidden.zero-width", "hard")]),
         ("a \u200b\u200c\u200b\u200c b", [("hidden.zero-width", "hard")]),
+        ("Daten\u00adbank\u00adver\u00adbin\u00addung", [("hidden.zero-width", "risky")]),
         ("x\ufe00\ufe01", [("hidden.variation", "hard")]),
         ("😊\U000e0158", [("hidden.variation", "hard")]),
         ("\ue000\ue001\ue002\ue003", [("hidden.private-use", "hard")]),

@@ -58,7 +58,7 @@ def test_a_skeleton_is_what_a_name_reads_like() -> None:
     ],
 )
 def test_server_names_one_letter_apart(name: str, other: str, found: bool) -> None:
-    assert [hit.check for hit in typosquat(name, name, Others(frozenset({name, other})))] == [
+    assert [hit.check for hit in typosquat(name, name, Others.of({name: [], other: []}))] == [
         "names.typosquat"
     ] * found
 
