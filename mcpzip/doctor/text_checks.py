@@ -4,43 +4,19 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from mcpzip import checks
-from mcpzip.catalog import Catalog, ServerRecord
+from mcpzip.catalog import Catalog
 from mcpzip.checks import Others, check_items
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
-from mcpzip.model import offers
-from mcpzip.model.surface import Item, Kind
+from mcpzip.pins.surface import Surface
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.wire import NotAnObject, join_object, quote, split_object
 
 _EVIDENCE = 5  # findings that are shown of a server
-_OFFERS: tuple[tuple[Kind, offers.Kind], ...] = (
-    ("prompt", offers.PROMPT),
-    ("resource", offers.RESOURCE),
-    ("template", offers.TEMPLATE),
-)
-_OF_SERVER = ("name", "title", "description")
-
-
-def items_of(record: ServerRecord) -> list[Item]:
-    """All that a model can see of the server with ``record``."""
-    items = [Item("tool", entry.tool, entry.raw) for entry in record.entries]
-    for (kind, key), raws in zip(_OFFERS, (record.prompts, record.resources, record.templates), strict=True):
-        items += [Item(kind, offers.key_of(key, record.name, raw), raw) for raw in raws]
-    if record.instructions:
-        items.append(Item("instructions", "", quote(record.instructions)))
-    try:
-        said = split_object(record.info) if record.info else {}
-    except NotAnObject:
-        said = {}
-    if named := {key: said[key] for key in _OF_SERVER if key in said}:
-        items.append(Item("server", "", join_object(named)))
-    return items
 
 
 def found_in(catalog: Catalog, servers: Collection[str]) -> Mapping[str, list[checks.Finding]]:
     """What the checks find about ``servers`` of ``catalog``, the worst first, by server."""
-    items = {name: items_of(record) for name, record in catalog.servers.items()}
+    items = {name: Surface(record).items for name, record in catalog.servers.items()}
     others = Others.of(items)
     return {name: check_items(items[name], others, name) for name in servers if name in items}
 
