@@ -137,7 +137,8 @@ async def _shown_of(player: Player, server: str, tool: str, about: str) -> list[
         queries = tool.replace("_", " "), about[:100]
         answers += [(await player.search_reply(query)).result for query in queries]
     if (describing := player.route.describe(server, tool)) is not None:
-        answers.append((await player.request("tools/call", describing)).result)
+        reply = await player.request("tools/call", describing)
+        answers.append(None if reply.failed else reply.result)  # a refusal repeats the name that was asked
     return answers
 
 
