@@ -48,12 +48,15 @@ Send = Callable[[], Awaitable[tuple[bytes, bool]]]
 
 
 class _GuardedCall(msgspec.Struct, eq=False):
-    """A call on its way. approved_by: how a person allowed it. outcome: "" until that is known."""
+    """A call on its way. is_listed: whether its tool was offered at the beginning. approved_by: how a person
+    allowed it. outcome: "" until that is known.
+    """
 
     entry: Entry
     arguments: bytes
     exchange: Exchange
     verdict: Verdict
+    is_listed: bool = True
     approved_by: str = ""
     outcome: str = ""
 
@@ -89,7 +92,8 @@ class CallGuard:
         """What ``send`` returns, if the call may run; else the question to a modern client whether it may.
         arguments: JSON text, as the server would get them. Raises CallRefusedError, and what ``send`` raises.
         """
-        call = _GuardedCall(entry, arguments, exchange, self._verdict(entry, exchange.client))
+        is_listed = self._catalog_state.visible.get(entry.name) is not None
+        call = _GuardedCall(entry, arguments, exchange, self._verdict(entry, exchange.client), is_listed)
         send = self._noting(entry, exchange.client, send)
         log = self._audit_log()
         if log is None:
@@ -213,7 +217,7 @@ class CallGuard:
                     return _input_required(params, self._approvals.ask(client, hashed)), False
                 _check_accepted(await self._asked(call, params, problem))
                 call.approved_by = "person"
-            self._check_unchanged(entry)
+            self._check_unchanged(call)
         result, succeeded = await send()
         if modern and not succeeded and is_input_required(result):
             self._approvals.goes_on(client, hashed, members(result).get("requestState"))
@@ -263,12 +267,15 @@ class CallGuard:
             reason = f"this client did not ask one: {quoted(str(error))}"
             raise self._not_asked(call, reason, problem) from error
 
-    def _check_unchanged(self, entry: Entry) -> None:
-        """Raises CallRefusedError if the tool or the policy changed while the person was asked."""
+    def _check_unchanged(self, call: "_GuardedCall") -> None:
+        """Raises CallRefusedError if the tool or the policy changed while the person was asked, or if the
+        tool is no longer offered.
+        """
+        entry = call.entry
         now = self._catalog_state.visible.get(entry.name)
-        if now is not None and now.raw != entry.raw:
+        if call.is_listed and (now is None or now.raw != entry.raw):
             raise CallRefusedError(
-                f"{named(entry.name)} was changed by its server while a person was asked. Nothing ran: call "
+                f"{named(entry.name)} was changed or withdrawn while a person was asked. Nothing ran: call "
                 "it again, so that they are asked about what it is now.",
                 "changed",
             )

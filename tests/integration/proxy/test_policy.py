@@ -127,11 +127,13 @@ async def test_a_client_that_answers_with_an_error_cannot_be_asked(tmp_path: Pat
 async def test_each_call_is_asked_about(tmp_path: Path) -> None:
     async with bridged(tmp_path, **ASK_ALL) as bridge:
         wire = await legacy(bridge, **FORM)
-        for number in (wire.send_call(DO), wire.send_call(DO)):
+        numbers = [wire.send_call(DO), wire.send_call(DO)]
+        for _ in numbers:  # the questions come in any order
             asked = await wire.hears(lambda one: one.get("method") == "elicitation/create")
             wire.heard.remove(asked)
             wire.write({"id": asked["id"], "result": YES})
-            assert "error" not in await wire.answer(number)
+        for number in numbers:
+            assert not (await wire.answer(number))["result"].get("isError")
     assert len(calls(bridge)) == 2
 
 
@@ -240,8 +242,21 @@ async def test_a_tool_that_changed_meanwhile_is_asked_about_again(tmp_path: Path
         swap = replace if is_dataclass(record) else msgspec.structs.replace
         state._replace(type(state.catalog)({"up": swap(record, entries=type(record.entries)((changed,)))}))
         old.write({"id": asked["id"], "result": YES})
-        assert "was changed by its server while a person was asked" in said(await old.answer(number))
+        assert "was changed or withdrawn while a person was asked" in said(await old.answer(number))
         assert list(questions(await resumed(new, DO, modern, YES))) == ["approval"]
+    assert calls(bridge) == []
+
+
+async def test_a_tool_that_is_withdrawn_meanwhile_does_not_run(tmp_path: Path) -> None:
+    async with bridged(tmp_path, **ASK_ALL) as bridge:
+        wire = await legacy(bridge, **FORM)
+        number = wire.send_call(DO)
+        asked = await wire.asked("elicitation/create")
+        others = json.loads((tmp_path / "config.json").read_bytes())["mcpServers"]
+        others["up"]["tools"] = {"deny": ["run"]}
+        bridge.proxy.reconfigure(config_of(tmp_path, others=others, expose="direct", **ASK_ALL))
+        wire.write({"id": asked["id"], "result": YES})
+        assert "was changed or withdrawn" in said(await wire.answer(number))
     assert calls(bridge) == []
 
 
