@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,6 +47,9 @@ SEARCH = {"name": "search_tools", "arguments": {"query": "archive the invoice of
 """The params of a search that finds tools of the upstreams."""
 
 
+_INDEXED_WITHIN = 60.0
+
+
 class Site:
     """A folder with a config for ``mcpzip``, ``servers`` upstreams and ``tools`` tools over all of them.
 
@@ -83,11 +87,18 @@ class Site:
             raise SystemExit(f"{snapshot} does not hold {self.tools} tools")
 
     def index(self) -> None:
-        """Runs it once more, until every tool is in the index on disk."""
+        """Runs it once more, until the index is on disk, which is so when it has the words and the meaning of
+        every tool. Raises SystemExit.
+        """
+        file = self.config.parent / "cache" / f"{self.config.name}.index.bin"
+        late = time.monotonic() + _INDEXED_WITHIN
         with self.open() as client:
             client.initialize()
-            while b"not indexed yet" in json.dumps(client.call(SEARCH)).encode():
-                pass
+            client.call(SEARCH)
+            while not file.exists():
+                if time.monotonic() > late:
+                    raise SystemExit(f"{file} was not written")
+                time.sleep(0.05)
 
     def add_dead(self) -> None:
         """Adds a server that never answers, and runs it once, so that a search has waited for it."""
