@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.bridging import Bridge, Wire, bridged, questions, resumed, state_of
-from helpers.driver import Json, config_of, executed, proxy_of, text_of
+from helpers.bridging import META, Bridge, Wire, bridged, questions, resumed, state_of
+from helpers.driver import MODERN, Json, config_of, executed, proxy_of, text_of
 from mcpzip_fakes.launch import FakeServer
 
 from mcpzip.config.paths import allowed_path
@@ -258,6 +258,27 @@ async def test_a_tool_that_is_withdrawn_meanwhile_does_not_run(tmp_path: Path) -
         wire.write({"id": asked["id"], "result": YES})
         assert "was changed or withdrawn" in said(await wire.answer(number))
     assert calls(bridge) == []
+
+
+async def test_clients_over_http_are_asked_too(tmp_path: Path) -> None:
+    """In the legacy era on the stream of the call; in the modern one, where any client may answer, once."""
+    async with bridged(tmp_path, **ASK_ALL) as bridge, bridge.web() as web:
+        session = await web.session(capabilities=FORM)
+        async with session.calling("up__run", 7, arguments={"do": DO}) as connection:
+            await connection.head()
+            asked = await connection.event()
+            assert asked["method"] == "elicitation/create"
+            assert calls(bridge) == []
+            await session.reply_to(asked, json.dumps(YES).encode())
+            assert (await connection.event())["id"] == 7
+        params = {"name": "up__run", "arguments": {"do": DO}}
+        meta = {"_meta": {f"{META}clientCapabilities": FORM, f"{META}protocolVersion": MODERN}}
+        question = (await web.modern("tools/call", {**params, **meta})).last
+        again = {"inputResponses": {"approval": YES}, "requestState": state_of(question)}
+        assert not (await web.modern("tools/call", {**params, **meta, **again})).last["result"].get("isError")
+        replayed = (await web.modern("tools/call", {**params, **meta, **again})).last
+        assert list(questions(replayed)) == ["approval"]
+    assert len(calls(bridge)) == 2
 
 
 # who can't be asked, and what a person allows in a terminal
