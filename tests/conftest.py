@@ -18,6 +18,8 @@ _HOMES = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_
 # Started in the background of a shell, the suite ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # the same for nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The suite starts about 2,000 Python processes. Without .pyc files each would compile what it imports.
 sys.dont_write_bytecode = False

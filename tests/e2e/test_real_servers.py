@@ -72,10 +72,13 @@ def test_a_plain_request_finds_it(real: Real, server: str, call: Call) -> None:
 
 @pytest.mark.parametrize("server", CALLS)
 def test_it_is_described_as_the_server_describes_it(real: Real, server: str) -> None:
+    # The daemon has one catalog for clients of both eras, in which servers describe tools differently.
+    of_modern = {tool["name"]: tool for tool in real.direct["modern"][server].tools()}
     for tool in real.direct["legacy"][server].tools():
         name = f"{server}__{tool['name']}"
         described, _, freshness = real.lines["legacy"].say("describe_tool", {"name": name}).partition("\n")
-        assert text_of(json.loads(described)) == text_of({**tool, "name": name})
+        either = [text_of({**each, "name": name}) for each in (tool, of_modern[tool["name"]])]
+        assert text_of(json.loads(described)) in either
         assert freshness.startswith(f"Server {server}, listed ")
 
 

@@ -183,7 +183,12 @@ IN_THE_LISTING = (
     Row("many pages", (fault("endless-pages", size=1000, count=5),), {"all": Answered()}),
     Row("costly schema", (fault("schema-bomb", size=200, count=50),), {"all": Answered()}),
     Row("long name", (fault("long-name", size=10_000),), {"all": Answered()}),
-    Row("hostile text", (fault("hostile-text", method="tools/list"),), {"all": Answered()}),
+    Row(
+        "hostile text",
+        (fault("hostile-text", method="tools/list"),),
+        {"all": Answered()},
+        config={"trust": "open"},  # else it is held back at first sight
+    ),
     Row("storm of changes", on_call("list-changed", count=200), {"all": Answered()}),
     Row(
         "another description",

@@ -78,7 +78,13 @@ def config(tmp_path: Path) -> Path:
     }
     path = tmp_path / "config.json"
     path.write_text(
-        json.dumps({"mcpServers": {**servers, "web": {"url": "http://127.0.0.1:9/mcp"}}}), "utf-8"
+        json.dumps(
+            {
+                "mcpServers": {**servers, "web": {"url": "http://127.0.0.1:9/mcp"}},
+                "trust": "open",  # else what is hostile is held back at first sight
+            }
+        ),
+        "utf-8",
     )
     return path
 

@@ -9,6 +9,7 @@ import pytest
 from helpers.bridging import META, Bridge, Wire, bridged, questions, resumed, state_of
 from helpers.driver import MODERN, Json, config_of, executed, proxy_of, text_of
 from mcpzip_fakes.launch import FakeServer
+from msgspec.structs import replace
 
 from mcpzip.config.paths import allowed_path
 from mcpzip.policy.allowances import Allowance, allow, revoke
@@ -235,12 +236,8 @@ async def test_a_tool_that_changed_meanwhile_is_asked_about_again(tmp_path: Path
         state = bridge.proxy._catalog_state
         record = state.catalog.servers["up"]
         changed = type(record.entries[0]).parse("up", b'{"name":"run","description":"changed"}')
-        from dataclasses import is_dataclass, replace
-
-        import msgspec.structs
-
-        swap = replace if is_dataclass(record) else msgspec.structs.replace
-        state._replace(type(state.catalog)({"up": swap(record, entries=type(record.entries)((changed,)))}))
+        await bridge.proxy._refresher.close()  # a listing under way would bring the tool back as it was
+        state._replace(type(state.catalog)({"up": replace(record, entries=type(record.entries)((changed,)))}))
         old.write({"id": asked["id"], "result": YES})
         assert "was changed or withdrawn while a person was asked" in said(await old.answer(number))
         assert list(questions(await resumed(new, DO, modern, YES))) == ["approval"]
