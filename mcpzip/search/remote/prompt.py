@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mcpzip.model.entry import Entry
+from mcpzip.model.sanitize import spaced
 from mcpzip.model.signature import signature
 
 BUDGET = 8_000
@@ -127,6 +128,7 @@ def _full_lines(candidates: Sequence[Entry], room: int) -> list[str]:
 
 def _escaped(text: str) -> str:
     """``text`` on one line, without invisible characters, and with structural characters replaced."""
+    text = spaced(text)  # as in a signature
     if not text.isprintable():
         text = "".join([letter if letter.isprintable() else " " for letter in text])
     return " ".join(text.translate(_ESCAPES).split())
