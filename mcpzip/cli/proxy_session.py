@@ -88,7 +88,10 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
 
 
 async def list_missing(proxy: Proxy, server: str | None = None) -> None:
-    """Lists the servers that were never listed, or of these only ``server``."""
+    """Lists the servers that were never listed, or of these only ``server``; and those of which a person has
+    approved something since.
+    """
+    await proxy.reviews.caught_up()
     missing = [
         one.name
         for one in proxy.status()

@@ -25,7 +25,7 @@ from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
 from mcpzip.proxy.local_search import new_searcher
-from mcpzip.proxy.search_reply import search_result
+from mcpzip.proxy.search_reply import held_lines, search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.search import Filters, Searcher
@@ -116,6 +116,8 @@ async def _search_config(config: str | None, semantic: SemanticConfig | None, re
         if not request.as_model:
             for name, reason in sorted(found.unavailable.items()):
                 console.note(sanitize.one_line(f"{name}: {reason}"))
+            for line in held_lines(found):
+                console.note(sanitize.one_line(line.removeprefix("-- ")))
         return code
 
 

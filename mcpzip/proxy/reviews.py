@@ -6,6 +6,7 @@ The rule: a decision is made on the command line and written to the file of pins
 import asyncio
 from collections.abc import Mapping
 
+from mcpzip.catalog import Update
 from mcpzip.config import ServerConfig
 from mcpzip.pins.gate import Gate
 from mcpzip.proxy.catalog_state import CatalogState
@@ -32,7 +33,7 @@ class Reviews:
         self._gate, self._current = gate, current
         self._catalog_state, self._refresher = catalog_state, refresher
         self._notifier, self._tool_search = notifier, tool_search
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[list[asyncio.Task[Update]]] | None = None
 
     @property
     def is_due(self) -> bool:
@@ -41,10 +42,21 @@ class Reviews:
 
     def take_up(self) -> None:
         """Begins to offer what was approved since, and to hide what was held."""
+        self._begin()
+
+    async def caught_up(self) -> None:
+        """When what was decided until now is offered, and the servers are listed that this takes: for whoever
+        has time.
+        """
+        if listings := await self._begin():
+            await asyncio.wait(listings)
+
+    def _begin(self) -> "asyncio.Task[list[asyncio.Task[Update]]]":
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._take_up(), name="pins")
+        return self._task
 
-    async def _take_up(self) -> None:
+    async def _take_up(self) -> "list[asyncio.Task[Update]]":
         changed, unknown = await in_thread(self._gate.reload, "pins")
         for before, now in changed:
             if not self._catalog_state.replace_record(before, now):
@@ -52,9 +64,7 @@ class Reviews:
         if changed:
             self._tool_search.index(self._catalog_state.visible)
         self._tell_transparent()
-        for name in unknown:
-            if name in self._current.enabled:
-                self._refresher.start(name)
+        return [self._refresher.start(name) for name in unknown if name in self._current.enabled]
 
     def merged(self, server: str) -> None:
         """A listing of ``server`` is offered now, as far as it was admitted."""

@@ -62,7 +62,7 @@ def search_result(
     unavailable = {name: why for name, why in report.unavailable.items() if name not in pending.starting}
     status = _first_fitting(
         (
-            "\n".join((_status(results, catalog, unavailable, now, detail, pending), *_held_lines(report)))
+            "\n".join((_status(results, catalog, unavailable, now, detail, pending), *held_lines(report)))
             for detail in reversed(range(3))
         ),
         max_tokens // 2,
@@ -250,7 +250,7 @@ def _status(
     return "\n".join([f"-- {summary_line(results, detail)}", *lines])
 
 
-def _held_lines(report: SearchReport) -> Iterator[str]:
+def held_lines(report: SearchReport) -> Iterator[str]:
     """What is held back, by number only: a model is not told what."""
     if report.pins_problem:
         yield f"-- new and changed tools are held back: {REVIEW}"

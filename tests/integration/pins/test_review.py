@@ -220,3 +220,14 @@ def test_after_an_update_nothing_is_lost(tmp_path: Path) -> None:
         assert client.execute("shop__pay_bill").text == "done"
         assert "held back" not in client.search("pay")
     assert held(tmp_path) == []
+
+
+def test_a_search_says_what_is_held_and_finds_what_was_approved_since(
+    shop: ChangingServer, tmp_path: Path
+) -> None:
+    before = mcpzip(tmp_path, "search", "pay_bill")
+    assert "2 tools held back: mcpzip review shop" in before
+    at_terminal(tmp_path, "review", "shop", "--approve", "pay_bill")
+    after = mcpzip(tmp_path, "search", "pay_bill")
+    assert "shop__pay_bill" in after
+    assert "1 tool held back: mcpzip review shop" in after
