@@ -23,9 +23,9 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError, McpzipError
 from mcpzip.policy.allowances import LONGEST, Allowance, allowances, revoke
 from mcpzip.policy.allowances import allow as store
-from mcpzip.policy.canonical import arguments_hash, definition_hash
 from mcpzip.policy.decision import Decisions
 from mcpzip.policy.flows import Flows
+from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.system.terminal import is_interactive
 from mcpzip.wire import NotAnObject, split_object
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from mcpzip.config.schema import Trust
 from mcpzip.model.surface import Item, Kind
-from mcpzip.pins.canonical import item_digest, raw_digest
+from mcpzip.pins.digests import item_digest, raw_digest
 from mcpzip.pins.record import EVENTS, GONE, Event, Hold, Pin, ServerPins, What, key_of, kind_and_name
 
 _COMPARED = 20

@@ -23,8 +23,8 @@ from mcpzip.config import Config, ServerConfig
 from mcpzip.config.paths import command_line
 from mcpzip.model import limits
 from mcpzip.model.surface import Item, Kind
-from mcpzip.pins.canonical import item_digest, raw_digest
 from mcpzip.pins.decision import Judge, decide, verify
+from mcpzip.pins.digests import item_digest, raw_digest
 from mcpzip.pins.held import NOTHING, Held
 from mcpzip.pins.record import KINDS, Hold, ServerPins, key_of, kind_and_name
 from mcpzip.pins.risk import flaws, risky_changes

@@ -29,7 +29,7 @@ from mcpzip.config.paths import cache_folder, pins_path
 from mcpzip.model import limits
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.surface import Item
-from mcpzip.pins.canonical import item_digest
+from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import ServerPins, kind_and_name
 from mcpzip.system.files import make_folders
 from mcpzip.system.formats import Format, Head, UnusableError

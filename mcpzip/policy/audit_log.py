@@ -27,8 +27,8 @@ from mcpzip.policy.audit_files import (
     hash_of,
     read_head,
 )
-from mcpzip.policy.canonical import arguments_hash, definition_hash
 from mcpzip.policy.decision import Verdict
+from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.system.files import make_folders
 from mcpzip.system.locks import locked_blocking
 from mcpzip.system.private_files import private_folder

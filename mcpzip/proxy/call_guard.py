@@ -24,9 +24,9 @@ from mcpzip.model.errors import CallRefusedError
 from mcpzip.model.quoting import named, quoted
 from mcpzip.policy.allowances import AllowedError, allowances
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
-from mcpzip.policy.canonical import arguments_hash, call_hash, definition_hash
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.flows import Flows, is_stricter
+from mcpzip.policy.hashes import arguments_hash, call_hash, definition_hash
 from mcpzip.policy.question import ELICIT, action_of, question
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client

@@ -11,7 +11,7 @@ from helpers.driver import Json, config_of
 from mcpzip.config.paths import audit_path
 from mcpzip.policy.allowances import Allowance, allow
 from mcpzip.policy.audit_files import AuditLine, decoded, problems, texts
-from mcpzip.policy.canonical import arguments_hash, definition_hash
+from mcpzip.policy.hashes import arguments_hash, definition_hash
 
 YES: Json = {"action": "accept"}
 FORM: Json = {"elicitation": {}}

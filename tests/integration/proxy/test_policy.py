@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mcpzip.config.paths import allowed_path
 from mcpzip.policy.allowances import Allowance, allow, revoke
-from mcpzip.policy.canonical import arguments_hash, definition_hash
+from mcpzip.policy.hashes import arguments_hash, definition_hash
 from mcpzip.proxy.proxy import Proxy
 
 YES: Json = {"action": "accept", "content": {}}

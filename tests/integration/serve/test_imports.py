@@ -44,14 +44,15 @@ SEARCH = {
     "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
     "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
     "signature surface tokens type_names unescape",
-    "mcpzip.pins": "canonical record store",
+    "mcpzip.pins": "digests record store",
     "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
     "mcpzip.server": "early_search prepared",
     "mcpzip.system": "command_line files formats",
     "mcpzip.transport": "health",
-    "mcpzip.wire": "envelope eras error_codes errors events framing json_iter json_object peer surrogates",
+    "mcpzip.wire": "canonical_json envelope eras error_codes errors events framing json_iter json_object "
+    "peer surrogates",
 }
 """Until the first search is answered."""
 

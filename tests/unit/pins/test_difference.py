@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpzip.pins.canonical import canonical
 from mcpzip.pins.difference import Difference, differences, visible
+from mcpzip.wire.canonical_json import canonical
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | numbers | st.text()

@@ -10,7 +10,7 @@ import pytest
 
 from mcpzip.model import limits
 from mcpzip.model.surface import Item
-from mcpzip.pins.canonical import item_digest
+from mcpzip.pins.digests import item_digest
 from mcpzip.pins.record import Pin, ServerPins
 from mcpzip.pins.store import PinStore, PinsUnusableError, text_of
 

@@ -20,8 +20,8 @@ from mcpzip.model.risk import WORST
 from mcpzip.policy import audit_log
 from mcpzip.policy.audit_files import decoded, files, problems, read_head, texts
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
-from mcpzip.policy.canonical import arguments_hash
 from mcpzip.policy.decision import Verdict
+from mcpzip.policy.hashes import arguments_hash
 
 CALLED = ("server", "tool", "decision", "rule", "approved_by", "outcome", "ms")
 VERDICT = Verdict("ask", "policy.writes", WORST)

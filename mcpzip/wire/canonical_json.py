@@ -1,27 +1,22 @@
-"""The canonical form of JSON texts, and the digests made of it (pure).
+"""The canonical form of JSON texts (pure).
 
 The rules:
 
 1. Two texts have the same canonical form if they differ only in whitespace, in the order of an object's
    members, or in how a string is escaped (RFC 8785, with members in the order of their keys' UTF-16 code
    units).
-2. Numbers stay as they are written: ``1``, ``1.0`` and ``1e0`` differ, because clients get what was written.
+2. Numbers stay as they are written: ``1``, ``1.0`` and ``1e0`` differ, because clients and servers get what
+   was written.
 3. Of a key that occurs twice in an object every value counts, in the order of the text, because readers
    disagree on which one is meant. So such a text never equals one without the repetition.
 4. A text that can't be read as JSON is its own canonical form.
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable
 
 import msgspec
 
-from mcpzip.model.surface import Item, Kind
-
-_ITEM, _SERVER = b"mcpzip pin 1 item\0", b"mcpzip pin 1 server\0"
-"""What begins the hashed bytes, so that no digest of one sort is one of the other."""
 _BEYOND_BMP = re.compile(rb"[\xf0-\xf4]|\\u[dD][89a-fA-F]")
 """Characters beyond U+FFFF, or surrogates: with them UTF-16 orders keys differently than code points."""
 
@@ -102,25 +97,3 @@ def quoted(text: str) -> bytes:
             for piece in pieces
         ]
         return b'"%b"' % b"".join(inner)
-
-
-def item_digest(item: Item) -> bytes:
-    """The SHA-256 of ``item``: of its kind, its name and its body's canonical form."""
-    return digest_of(item.kind, item.name, canonical(item.body))
-
-
-def digest_of(kind: Kind, name: str, form: bytes) -> bytes:
-    """The digest of the item called ``name`` whose body has the canonical form ``form``."""
-    named = name.encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"%b%b\0%d\0%b%b" % (_ITEM, kind.encode(), len(named), named, form)).digest()
-
-
-def raw_digest(body: bytes) -> bytes:
-    """The SHA-256 of the bytes that were received. Equal bytes need no canonical form."""
-    return hashlib.sha256(body).digest()
-
-
-def server_digest(server: str, items: Iterable[bytes]) -> bytes:
-    """The SHA-256 of all that ``server`` offers, from the digests of its items, in any order."""
-    named = server.encode()
-    return hashlib.sha256(b"%b%d\0%b%b" % (_SERVER, len(named), named, b"".join(sorted(items)))).digest()

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.entry import Entry
-from mcpzip.policy.canonical import arguments_hash, call_hash, canonical
+from mcpzip.policy.hashes import arguments_hash, call_hash
+from mcpzip.wire.canonical_json import canonical
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

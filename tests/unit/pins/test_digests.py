@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model.surface import Item
-from mcpzip.pins.canonical import canonical, item_digest, raw_digest, server_digest
+from mcpzip.pins.digests import item_digest, raw_digest, server_digest
+from mcpzip.wire.canonical_json import canonical
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | numbers | st.text()
