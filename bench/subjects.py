@@ -91,6 +91,7 @@ class Site:
         every tool. Raises SystemExit.
         """
         file = self.config.parent / "cache" / f"{self.config.name}.index.bin"
+        file.unlink(missing_ok=True)  # which may be of some servers only, if the first run ended early
         late = time.monotonic() + _INDEXED_WITHIN
         with self.open() as client:
             client.initialize()
