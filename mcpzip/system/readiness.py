@@ -44,8 +44,7 @@ def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
     milliseconds, infinity for ever. It returns descriptors and events; `INPUT` is data and nothing else.
     POSIX.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
+    assert sys.platform != "win32", "Windows has no poll"
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, INPUT)
@@ -55,8 +54,7 @@ def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
 def _poll(
     reads: "Sequence[Watched]", writes: "Sequence[Watched]", timeout: "float | None"
 ) -> "tuple[Sequence[Watched], Sequence[Watched]]":
-    if sys.platform == "win32":
-        raise NotImplementedError
+    assert sys.platform != "win32", "Windows has no poll"
     masks: dict[int, int] = {}
     for watched, mask in ((reads, select.POLLIN), (writes, select.POLLOUT)):
         for each in watched:

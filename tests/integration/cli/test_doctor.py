@@ -10,17 +10,14 @@ from pathlib import Path
 import pytest
 from helpers.doctor_faults import (
     FAULTS,
-    GOOD,
     LONG,
-    TOKEN,
     Fault,
-    Place,
     greets,
     leftover,
-    posix_only,
     sign_in,
 )
-from helpers.doctor_faults import place as place
+from helpers.doctor_place import GOOD, TOKEN, Place, posix_only
+from helpers.doctor_place import place as place
 from helpers.driver import ROOT, Json
 
 from mcpzip.cli.commands import run

@@ -1,18 +1,9 @@
 """The items of a server: all that a model can see of it."""
 
-from mcpzip.catalog import ServerRecord
-from mcpzip.model.entry import Entry
-from mcpzip.pins.surface import Surface
+from helpers.server_records import RECORD
 
-RECORD = ServerRecord(
-    "shop",
-    entries=(Entry.parse("shop", b'{"name":"pay","description":"Pay."}'),),
-    instructions="Prices are in euros.",
-    prompts=(b'{"name":"greet"}',),
-    resources=(b'{"uri":"memo://1"}',),
-    templates=(b'{"uriTemplate":"memo://{id}"}',),
-    info=b'{"name":"shop","title":"The shop","version":"1"}',
-)
+from mcpzip.catalog import ServerRecord
+from mcpzip.pins.surface import Surface
 
 
 def test_everything_that_a_model_can_see_is_an_item() -> None:
