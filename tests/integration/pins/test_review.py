@@ -1,16 +1,14 @@
 """`mcpzip review`: what a person sees and decides at a terminal; `servers` and `doctor` say what is held."""
 
 import json
-import os
 import re
-import select
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import PATIENCE, command, environment, run, serving, until, write_config
+from helpers.command_answers import at_a_terminal
+from helpers.driver import run, serving, until, write_config
 
 from mcpzip.config import load
 from mcpzip.pins.review import Review
@@ -50,31 +48,16 @@ def held(folder: Path) -> list[str]:
 
 def at_terminal(folder: Path, *words: str, answers: tuple[str, ...] = (), **more: str) -> str:
     """What a command prints at a terminal, where its questions are answered one after the other."""
-    import pty
+    left = list(answers)
 
-    arguments = command(*words, "--config", str(folder / "config.json"))
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, arguments, environment(TERM="dumb", COLUMNS="200", **more))
-    shown, left = b"", list(answers)
-    asked = 0
-    try:
-        while select.select([terminal], [], [], PATIENCE)[0]:
-            try:
-                data = os.read(terminal, 4096)
-            except OSError:  # the command has ended
-                break
-            if not data:
-                break
-            shown += data
-            if left and shown.count(b"?:") + shown.count(b"]:") > asked:
-                asked += 1
-                os.write(terminal, left.pop(0).encode() + b"\n")
-    finally:
-        os.close(terminal)
-        os.waitpid(pid, 0)
+    def reply(shown: bytes) -> bytes | None:
+        asked = shown.count(b"?:") + shown.count(b"]:") > len(answers) - len(left)
+        return left.pop(0).encode() + b"\n" if left and asked else None
+
+    arguments = (*words, "--config", str(folder / "config.json"))
+    shown = at_a_terminal(arguments, reply, TERM="dumb", COLUMNS="200", **more)
     assert not left, shown
-    return shown.decode()
+    return shown
 
 
 def test_what_is_held_is_shown_field_by_field(tmp_path: Path, shop: ChangingServer) -> None:
