@@ -7,8 +7,6 @@ write the same files, one at a time, by a lock.
 
 import json
 import os
-import threading
-from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -33,7 +31,7 @@ from mcpzip.system.files import make_folders
 from mcpzip.system.locks import locked_blocking
 from mcpzip.system.private_files import private_folder
 from mcpzip.system.state_files import write_gitignore
-from mcpzip.system.threads import begin_thread
+from mcpzip.system.write_queue import WriteQueue
 from mcpzip.wire import NotAnObject, split_object
 
 FILE_SIZE = 8 << 20
@@ -46,8 +44,8 @@ NAMES, NAME_LENGTH = 100, 100
 """Names of arguments in a line, and characters of one."""
 VALUES = 16_384
 """Bytes of arguments whose values are written, if the config asks for that. Longer ones have a hash only."""
-GATHER = 0.05
-"""Seconds that calls are gathered, so that many cost one write."""
+AT_ONCE = 500
+"""Calls in one write."""
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for another process that writes."""
 CLOSING = 1.0
@@ -79,53 +77,28 @@ class AuditLog:
         written. warn: called once, in another thread, if nothing can be written.
         """
         self._path, self._is_ours, self._values, self._warn = path, is_ours, values, warn
-        self._queue: deque[AuditedCall] = deque()
-        self._wake, self._closing, self._done = threading.Event(), threading.Event(), threading.Event()
-        self._started = threading.Lock()
-        self._counting = threading.Lock()
-        self._lost = 0
+        self._queue: WriteQueue[AuditedCall] = WriteQueue("audit", WAITING, self._write_some)
         self._warned = False
 
     def add(self, call: AuditedCall) -> None:
         """Has ``call`` written. Never waits, never raises."""
-        if len(self._queue) >= WAITING:
-            self._count_lost(1)
-            return
-        self._queue.append(call)
-        if not self._wake.is_set():
-            self._wake.set()
-            if self._started.acquire(blocking=False):  # by the first call, for ever
-                begin_thread(threading.Thread(target=self._run, name="audit", daemon=True))
+        self._queue.put(call)
 
     def close(self, timeout: float = CLOSING) -> None:
         """Writes what is queued, for ``timeout`` seconds at most."""
-        self._closing.set()
-        if self._started.locked():
-            self._wake.set()
-            self._done.wait(timeout)
-
-    def _count_lost(self, change: int) -> None:
-        with self._counting:
-            self._lost += change
+        self._queue.close(timeout)
 
     # --- in the thread
 
-    def _run(self) -> None:
-        closing = False
-        while not closing:
-            self._wake.wait()
-            closing = self._closing.wait(GATHER)
-            self._wake.clear()
-            while self._queue:
-                calls = [self._queue.popleft() for _ in range(min(len(self._queue), 500))]
-                lost = self._lost
-                try:
-                    self._write(calls, lost)
-                    self._count_lost(-lost)
-                except Exception as error:  # whatever it is: later calls are written again
-                    self._count_lost(len(calls))
-                    self._say(error)
-        self._done.set()
+    def _write_some(self) -> None:
+        waiting, lost = self._queue.items, self._queue.lost
+        calls = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE))]
+        try:
+            self._write(calls, lost)
+            self._queue.count_lost(-lost)
+        except Exception as error:  # whatever it is: later calls are written again
+            self._queue.count_lost(len(calls))
+            self._say(error)
 
     def _say(self, error: Exception) -> None:
         if not self._warned:

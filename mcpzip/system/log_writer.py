@@ -7,9 +7,7 @@ files are kept.
 """
 
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from mcpzip.system.event_log import LEVELS, Level, Stream
@@ -17,7 +15,7 @@ from mcpzip.system.files import remove_file
 from mcpzip.system.log_files import LogEntry, encoded, file_name, log_files
 from mcpzip.system.private_files import private_folder
 from mcpzip.system.state_files import write_gitignore
-from mcpzip.system.threads import begin_thread
+from mcpzip.system.write_queue import WriteQueue
 
 FILE_SIZE = 1 << 20
 """Bytes of one file. Of a process there are at most two."""
@@ -31,8 +29,6 @@ LINES_AT_ONCE = 200
 """Lines of one read from a server's pipe. Those before the last of them are left out and counted."""
 WAITING = 5_000
 """Entries that may wait for the disk. More are counted only."""
-GATHER = 0.05
-"""Seconds that entries are gathered, so that many cost one write."""
 RETRY = 10.0
 """Seconds after which a file that could not be opened is tried again."""
 
@@ -61,12 +57,10 @@ class LogWriter:
         self._levels = frozenset(LEVELS[LEVELS.index(level) :])
         self._pid = os.getpid()
         self._start = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        self._queue: deque[tuple[float, Level, str, str, str | bytes]] = deque()
+        self._queue: WriteQueue[tuple[float, Level, str, str, str | bytes]] = WriteQueue(
+            "log", WAITING, self._write_some, self._close_file
+        )
         self._budgets: dict[str, _Budget] = {}
-        self._lost = 0
-        self._counting = threading.Lock()
-        self._wake, self._closing, self._done = threading.Event(), threading.Event(), threading.Event()
-        self._started = threading.Lock()
         self._file: int | None = None
         self._number = self._size = 0
         self._retry_at = 0.0
@@ -100,57 +94,36 @@ class LogWriter:
 
     def close(self, timeout: float) -> None:
         """Writes what is queued, for ``timeout`` seconds at most."""
-        self._closing.set()
-        if self._started.locked():
-            self._wake.set()
-            self._done.wait(timeout)
+        self._queue.close(timeout)
 
     def _put(self, level: Level, server: str, event: str, text: str | bytes) -> None:
-        if len(self._queue) >= WAITING:
-            self._count_lost(1)
-            return
-        self._queue.append((time.time(), level, server, event, text))
-        if not self._wake.is_set():
-            self._wake.set()
-            if self._started.acquire(blocking=False):  # by the first entry, for ever
-                begin_thread(threading.Thread(target=self._run, name="log", daemon=True))
-
-    def _count_lost(self, change: int) -> None:
-        with self._counting:
-            self._lost += change
+        self._queue.put((time.time(), level, server, event, text))
 
     # --- in the thread ---
 
-    def _run(self) -> None:
-        closing = False
-        while not closing:
-            self._wake.wait()
-            closing = self._closing.wait(GATHER)
-            self._wake.clear()
-            self._write_queue()
+    def _close_file(self) -> None:
         if self._file is not None:
             os.close(self._file)
-        self._done.set()
 
-    def _write_queue(self) -> None:
-        while self._queue:
-            lost, lines, size = self._lost, list[bytes](), 0
-            if lost:
-                text = f"(lines that could not be written: {lost:,})"
-                lines.append(encoded(LogEntry(self._queue[0][0], "warning", self._pid, "", "lost", text)))
-            while self._queue and size < FILE_SIZE // 4:
-                at, level, server, event, said = self._queue.popleft()
-                text = self._clean(said if isinstance(said, str) else said.decode("utf-8", "replace"))
-                lines.append(encoded(LogEntry(at, level, self._pid, server, event, text)))
-                size += len(lines[-1])
-            try:
-                self._write(b"".join(lines))
-                self._count_lost(-lost)
-            except OSError as error:
-                self._count_lost(len(lines) - (lost > 0))
-                if not self._warned:
-                    self._warned = True
-                    self._warn(f"{self._folder}: the log can't be written ({error.strerror or error}).")
+    def _write_some(self) -> None:
+        waiting, lost = self._queue.items, self._queue.lost
+        lines, size = list[bytes](), 0
+        if lost:
+            text = f"(lines that could not be written: {lost:,})"
+            lines.append(encoded(LogEntry(waiting[0][0], "warning", self._pid, "", "lost", text)))
+        while waiting and size < FILE_SIZE // 4:
+            at, level, server, event, said = waiting.popleft()
+            text = self._clean(said if isinstance(said, str) else said.decode("utf-8", "replace"))
+            lines.append(encoded(LogEntry(at, level, self._pid, server, event, text)))
+            size += len(lines[-1])
+        try:
+            self._write(b"".join(lines))
+            self._queue.count_lost(-lost)
+        except OSError as error:
+            self._queue.count_lost(len(lines) - (lost > 0))
+            if not self._warned:
+                self._warned = True
+                self._warn(f"{self._folder}: the log can't be written ({error.strerror or error}).")
 
     def _clean(self, text: str) -> str:
         shown = self._redact(text[:_EXAMINED])

@@ -73,7 +73,8 @@ SERVE = {
     "mcpzip.server": "batch client_requests config_watcher endpoint log run_file session stderr stdio "
     "stdio_output task_tracker",
     "mcpzip.system": "allocator backoff delayed_save environment event_log hardening line_reader log_files "
-    "log_writer orphans pipes private_files process process_activity reaper signals tasks threads",
+    "log_writer orphans pipes private_files process process_activity reaper signals tasks threads "
+    "write_queue",
     "mcpzip.transport": "abandoned_requests base circuit closing connection deadlines expiry handshake "
     "jsonrpc listing login_wait opening pagination pool requesters server_state server_states "
     "signing start_queue stdio subscription",

@@ -220,11 +220,11 @@ def test_a_full_disk_fails_nothing_and_is_said_once(path: Path, monkeypatch: pyt
 def test_more_calls_than_can_wait_are_counted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "WAITING", 2)
     written = log(path)
-    monkeypatch.setattr(written, "_wake", threading.Event())
-    written._wake.set()  # so that nothing is written yet
+    monkeypatch.setattr(written._queue, "_wake", threading.Event())
+    written._queue._wake.set()  # so that nothing is written yet
     for n in range(5):
         written.add(call(n))
-    assert (len(written._queue), written._lost) == (2, 3)
+    assert (len(written._queue.items), written._queue.lost) == (2, 3)
 
 
 @pytest.mark.parametrize("arguments", [b"null", b"[1]", b"{", b'{"\\ud800":1}', b'{"a":' + b"[" * 9_000, b""])
