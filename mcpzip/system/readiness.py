@@ -44,7 +44,8 @@ def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
     milliseconds, infinity for ever. It returns descriptors and events; `INPUT` is data and nothing else.
     POSIX.
     """
-    assert sys.platform != "win32", "Windows has no poll"
+    if sys.platform == "win32":
+        raise OSError("Windows has no poll")
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, INPUT)
@@ -54,7 +55,8 @@ def watched(*descriptors: int) -> "Callable[[float], list[tuple[int, int]]]":
 def _poll(
     reads: "Sequence[Watched]", writes: "Sequence[Watched]", timeout: "float | None"
 ) -> "tuple[Sequence[Watched], Sequence[Watched]]":
-    assert sys.platform != "win32", "Windows has no poll"
+    if sys.platform == "win32":
+        raise OSError("Windows has no poll")
     masks: dict[int, int] = {}
     for watched, mask in ((reads, select.POLLIN), (writes, select.POLLOUT)):
         for each in watched:
