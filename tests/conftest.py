@@ -1,9 +1,12 @@
 """Isolation: each test has a home of its own and meets no proxy on its way to loopback."""
 
+import gc
+import itertools
 import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,11 +67,33 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The garbage collector doesn't run during collection, and never looks at what collection made.
+
+    Ten thousand tests are a million objects that live until the end; each full collection would look at all.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Gives paths for homes, each once. `tmp_path_factory.mktemp` reads the whole folder for each number."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def isolated(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that is only this test's, no proxies, no secrets of other tests. Gives the home."""
     monkeypatch.setattr(redaction, "_REGISTER", redaction.Secrets())
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir(mode=0o700)
     for name in _HOMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
