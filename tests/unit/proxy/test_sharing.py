@@ -103,8 +103,16 @@ def test_the_order_of_capabilities_means_nothing(has: dict[str, object]) -> None
     assert one == other
 
 
-@given(st.binary(max_size=20))
+def _is_object(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+@given(st.binary(max_size=20).filter(lambda text: not _is_object(text)))
 def test_capabilities_that_cannot_be_read_are_none(text: bytes) -> None:
+    """Random bytes can be an object too: ``{"":""}`` failed here."""
     has = declared(text)
     assert (has.can_be_asked, has.has_roots, has.announces_roots) == (False, False, False)
     assert has.without_roots == b"{}"
