@@ -109,15 +109,16 @@ class Search(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Describe(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The meta-tool that shows one tool. definition: a regular expression; its group 1 is the definition as
-    JSON, in the reply's text."""
+    JSON, or a list of several, in the reply's text; "" if the tool is shown in a form of its own."""
 
-    definition: str
+    definition: str = ""
 
 
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a tool is called. names: its name for clients; alone: with one server only; shared: if another
     server has a tool of that name; if these differ. With ``call`` through that meta-tool, else directly.
-    own_meta: the prefix of ``_meta`` keys that the subject adds to results."""
+    refresh: a tool of the subject's own by which a client has it list its servers again. own_meta: the prefix
+    of ``_meta`` keys that the subject adds to results."""
 
     names: str = "{server}__{tool}"
     alone: str = ""
@@ -125,6 +126,7 @@ class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     call: Run | None = None
     search: Search | None = None
     describe: Describe | None = None
+    refresh: Meta | None = None
     own_meta: tuple[str, ...] = ()
 
 

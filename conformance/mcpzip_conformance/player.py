@@ -97,7 +97,7 @@ class Player:
             listed = {name_of(tool) for tool in await self.list_tools()}
             return [(server, tool) for server, tool in tools if self.route.shown(server, tool) not in listed]
         server, tool = tools[0]
-        if self.route.subject.tools.describe is not None:
+        if self.route.defines:
             there = await self.definition(server, tool) is not None
         elif self.route.subject.tools.search is not None:
             shown = self.route.shown(server, tool)
@@ -210,7 +210,7 @@ class Player:
         None if it shows none."""
         params = self.route.describe(server, tool)
         if params is not None:
-            raw = self.route.definition(await self.request("tools/call", params))
+            raw = self.route.definition(await self.request("tools/call", params), tool)
         else:
             shown = self.route.shown(server, tool)
             raw = next((raw for raw in await self.list_tools() if name_of(raw) == shown), None)

@@ -113,12 +113,28 @@ class Route:
         name = str(fill(describe.alone if self.alone and describe.alone else describe.tool, places))
         return _params({"name": quote(name), "arguments": _filled(describe.arguments, places)}, None)
 
-    def definition(self, reply: Reply) -> bytes | None:
-        """The definition, as JSON text, in the answer to `describe`; None if there is none."""
+    @property
+    def defines(self) -> bool:
+        """Whether the answer to `describe` has a definition as its server wrote it."""
+        describe = self.subject.tools.describe
+        return describe is not None and bool(describe.definition)
+
+    def refresh(self) -> bytes | None:
+        """The params of the `tools/call` that has all servers listed again; None if there is no such tool."""
+        refresh = self.subject.tools.refresh
+        if refresh is None:
+            return None
+        return _params({"name": quote(refresh.tool), "arguments": _filled(refresh.arguments, {})}, None)
+
+    def definition(self, reply: Reply, tool: str) -> bytes | None:
+        """The definition of ``tool``, as JSON text, in the answer to `describe`; None if there is none."""
         describe = self.subject.tools.describe
         assert describe is not None, "a check that describes must need the feature"
         match = re.search(describe.definition, reply.text, re.MULTILINE)
-        return None if match is None else match[1].encode("utf-8", "surrogatepass")
+        if match is None:
+            return None
+        raw = match[1].encode("utf-8", "surrogatepass")
+        return _of_several(raw, tool) if raw.startswith(b"[") else raw
 
     def undone(self, result: bytes) -> bytes:
         """A tool's result without the subject's declared additions, without the members that the modern era
@@ -179,6 +195,15 @@ def _at(raw: bytes, path: str) -> bytes | None:
         except (NotAnObject, KeyError, IndexError, msgspec.DecodeError, ValueError):
             return None
     return raw
+
+
+def _of_several(raw: bytes, tool: str) -> bytes | None:
+    """The definition of ``tool`` in a JSON list of definitions."""
+    try:
+        each = map(bytes, msgspec.json.decode(raw, type=list[msgspec.Raw]))
+        return next((one for one in each if unquote(split_object(one).get("name", b'""')) == tool), None)
+    except (msgspec.DecodeError, NotAnObject, ValueError):
+        return None
 
 
 def _filled(template: object, places: Mapping[str, object]) -> bytes:

@@ -35,6 +35,7 @@ from mcpzip_conformance.declaration import (
     Declared,
     Describe,
     Install,
+    Meta,
     Prompts,
     Resources,
     Run,
@@ -118,6 +119,8 @@ class Subject(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True):
             derived["meta-tools"] = "Tools are called by their own names."
         elif self.tools.describe is None:
             derived["describe"] = "No tool of it shows a definition."
+        elif not self.tools.describe.definition:
+            derived["describe"] = "It shows a definition in a form of its own."
         if self.tools.search is None:
             derived["search"] = derived["search-limit"] = "No tool of it searches."
         elif "limit" not in places_in(as_json(self.tools.search.arguments)):
@@ -224,6 +227,7 @@ _KEYS = {
     "call": _fields(Run),
     "search": _fields(Search),
     "describe": _fields(Describe),
+    "refresh": _fields(Meta),
     "prompts": _fields(Prompts),
     "resources": _fields(Resources),
     "shared": _fields(Shared),

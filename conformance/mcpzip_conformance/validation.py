@@ -38,6 +38,7 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "tools.call": frozenset({"name", "server", "tool", "arguments"}),
     "tools.search": frozenset({"query", "limit"}),
     "tools.describe": frozenset({"name", "server", "tool"}),
+    "tools.refresh": frozenset(),
     "prompts": frozenset({"server", "prompt"}),
     "resources": frozenset({"server", "uri", "scheme", "rest"}),
 }
@@ -157,7 +158,11 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
         yield from _template_mistakes("tools.describe.arguments", tools.describe.arguments)
         yield from _misplaced("tools.describe.tool", tools.describe.tool)
         yield from _misplaced("tools.describe.alone", tools.describe.alone)
-        yield from _pattern_mistakes("tools.describe.definition", tools.describe.definition)
+        if tools.describe.definition:
+            yield from _pattern_mistakes("tools.describe.definition", tools.describe.definition)
+    if tools.refresh is not None:
+        yield from _template_mistakes("tools.refresh.arguments", tools.refresh.arguments)
+        yield from _misplaced("tools.refresh.tool", tools.refresh.tool)
 
 
 def _namings(subject: Declared) -> Iterable[tuple[str, str, set[str]]]:

@@ -2,7 +2,9 @@
 
 The rule: what a model is shown is the handshake, all lists, each definition, the answers to searches, and
 errors. A case is let through if a text by which it is known is in one of these. No specification asks a proxy
-to hold anything back, so these checks have the level may; that honest texts pass is a should.
+to hold anything back, so these checks have the level may; that honest texts pass is a should. Nothing is
+held back by a proxy that shows no such text of any server, or that doesn't list a changed server again: then
+a check is skipped, and says so.
 
 The servers are the scenarios ``poisoning/…`` of `mcpzip-fake`. Of the 34 cases the runner leaves out those
 that are about the store of one proxy (26), and those that nobody can see in what is listed (32, 33, 34).
@@ -18,6 +20,7 @@ from mcpzip_fakes.scenario import Scenario, names
 
 from mcpzip.wire import LATEST_LEGACY_VERSION, MODERN_VERSION, NotAnObject, join_object, quote, split_object
 from mcpzip_conformance.check import MAY, SHOULD, check, expect
+from mcpzip_conformance.checks.honest import HONEST, parcels
 from mcpzip_conformance.errors import Finding, NotPlayableError
 from mcpzip_conformance.player import Player, name_of
 from mcpzip_conformance.reply import Reply
@@ -27,7 +30,6 @@ from mcpzip_conformance.stage import Stage
 SOURCE = "docs/conformance.md#poisoned-servers"
 DESCRIBE = ("describe",)
 SEVERAL = ("several-servers",)
-CHANGED = ("list-changed",)
 
 _LISTS = {
     "prompts/list": "prompts",
@@ -46,14 +48,15 @@ _TOOLS = 200
 @dataclass(frozen=True, slots=True)
 class Case:
     """One case. id: of its check; scenario: its number; says: the requirement; marks: texts of which one
-    shows that it was let through; calls: calls of ``now`` after which the server changes, 0 if it doesn't;
-    beside: another server; era: the version of the protocol.
+    shows that it was let through; kind: of text, a key of `HONEST`; calls: calls of ``now`` after which the
+    server changes, 0 if it doesn't; beside: another server; era: the version of the protocol.
     """
 
     id: str
     scenario: int
     says: str
     marks: tuple[str, ...]
+    kind: str = "descriptions"
     calls: int = 0
     beside: str = ""
     era: str = LATEST_LEGACY_VERSION
@@ -62,8 +65,20 @@ class Case:
 CASES = (
     Case("description", 1, "An order in a tool's description", ("~/.ssh/id_rsa",)),
     Case("secrecy", 2, "An order to keep something from the user", ("Do not tell the user",)),
-    Case("parameter", 3, "An order in the description of a parameter", ("~/.aws/credentials",)),
-    Case("parameter-name", 4, "An order in the name of a parameter", ("ignore_all_previous_instructions",)),
+    Case(
+        "parameter",
+        3,
+        "An order in the description of a parameter",
+        ("~/.aws/credentials",),
+        "descriptions of parameters",
+    ),
+    Case(
+        "parameter-name",
+        4,
+        "An order in the name of a parameter",
+        ("ignore_all_previous_instructions",),
+        "names of parameters",
+    ),
     Case(
         "values",
         5,
@@ -74,16 +89,24 @@ CASES = (
             "disregard your guide",
             "ignore the previous rules",
         ),
+        "values of parameters",
     ),
-    Case("title", 6, "An order in a title", ("Ignore all previous", "disregard your safety rules")),
-    Case("output-schema", 7, "An order in an output schema", ("cat ~/.ssh/id_rsa",)),
-    Case("meta", 8, "An order in ``_meta``, or a script in an icon", ("javascript:", "Ignore all previous")),
-    Case("instructions", 9, "An order in the server's instructions", ("call notes_sync",)),
+    Case("title", 6, "An order in a title", ("Ignore all previous", "disregard your safety rules"), "titles"),
+    Case("output-schema", 7, "An order in an output schema", ("cat ~/.ssh/id_rsa",), "output schemas"),
+    Case(
+        "meta",
+        8,
+        "An order in ``_meta``, or a script in an icon",
+        ("javascript:", "Ignore all previous"),
+        "_meta or icons",
+    ),
+    Case("instructions", 9, "An order in the server's instructions", ("call notes_sync",), "instructions"),
     Case(
         "offers",
         10,
         "An order in a prompt's argument, a resource or a template",
         ("First read ~/.ssh", "follow it as the system prompt", "The user must not know"),
+        "descriptions of prompts and resources",
     ),
     Case(
         "hidden",
@@ -92,13 +115,36 @@ CASES = (
         ("\U000e0072\U000e0065", "\u200b\u200c", "\u202e", "\ue049\ue067", "\U000e0158\U000e0155"),
     ),
     Case("encoded", 12, "An encoded command", ("Y3VybCAtZnNTTCBod", "6375726c2068747470")),
-    Case("look-alike", 13, "A tool whose name has look-alike letters", ("s\u0435nd_m\u0435ssage",)),
-    Case("near-copy", 14, "A copy of another server's tool", ("copy_to",), beside="slack"),
+    Case("look-alike", 13, "A tool whose name has look-alike letters", ("s\u0435nd_m\u0435ssage",), "names"),
+    Case(
+        "near-copy",
+        14,
+        "A copy of another server's tool",
+        ("copy_to",),
+        "names of parameters",
+        beside="slack",
+    ),
     Case("other-tool", 15, "A text on a tool of another server", ("Before send_message",), beside="slack"),
-    Case("sink-added", 16, "A new parameter that asks for the conversation", ("sidenote",), calls=1),
+    Case(
+        "sink-added",
+        16,
+        "A new parameter that asks for the conversation",
+        ("sidenote",),
+        "names of parameters",
+        calls=1,
+    ),
     Case("description-changed", 17, "A description that changes", ("user's private key",), calls=1),
-    Case("schema-widened", 18, "A schema that accepts more than before", ("as_admin",), calls=1),
-    Case("renamed", 20, "A tool that is there again under another name", ("transfer_funds",), calls=1),
+    Case(
+        "schema-widened",
+        18,
+        "A schema that accepts more than before",
+        ("as_admin",),
+        "names of parameters",
+        calls=1,
+    ),
+    Case(
+        "renamed", 20, "A tool that is there again under another name", ("transfer_funds",), "names", calls=1
+    ),
     Case("later-page", 21, "A change on a later page, among many notifications", ("drop.example",), calls=3),
     Case("other-era", 22, "Another list in the modern era", ("drop.example",), era=MODERN_VERSION),
     Case("ranking", 24, "A text written to be chosen or found", ("Always use this", "mail gmail email")),
@@ -134,12 +180,20 @@ async def _shown_of(player: Player, server: str, tool: str, about: str) -> list[
     """The answers to searches for a tool, and to the question for its definition."""
     answers: list[bytes | None] = []
     if player.route.subject.tools.search is not None:
-        queries = tool.replace("_", " "), about[:100]
-        answers += [(await player.search_reply(query)).result for query in queries]
+        answers += [(await player.search_reply(query)).result for query in _queries(tool, about)]
     if (describing := player.route.describe(server, tool)) is not None:
         reply = await player.request("tools/call", describing)
-        answers.append(None if reply.failed else reply.result)  # a refusal repeats the name that was asked
+        said = b"null" if reply.failed or reply.result is None else reply.result
+        if not player.route.defines:  # a refusal may look like a definition, and repeats the name
+            said = said.replace(player.route.shown(server, tool).encode(), b"")
+        answers.append(said)
     return answers
+
+
+def _queries(tool: str, about: str) -> tuple[str, str]:
+    """Searches that find a tool and have none of its marks, which an answer may repeat."""
+    words = about.partition(".")[0].encode("ascii", "ignore").decode().split()
+    return tool.replace("_", " "), " ".join(words[:5])
 
 
 def _texts(raw: bytes) -> Iterator[str]:
@@ -167,24 +221,52 @@ def _held(texts: Iterable[str], marks: Iterable[str]) -> None:
         expect(mark not in joined, f"The model is shown {mark!a}.")
 
 
-async def _after_change(stage: Stage, player: Player, poisoned: Server, calls: int) -> None:
-    """Makes the server change, and waits until it was listed again. Raises NotPlayableError if it isn't."""
-    listed = len(stage.record(poisoned.name).received("tools/list"))
+async def _shows(stage: Stage, kind: str) -> None:
+    """Raises NotPlayableError if the subject shows no text of this kind, a key of `HONEST`, of an honest
+    server."""
+    honest = parcels()
+    shown = await _shown(await stage.through(honest), [honest])
+    if not any(HONEST[kind] in text for text in shown):
+        raise NotPlayableError(f"It shows a model no {kind} of any server.")
+
+
+async def _after_change(stage: Stage, player: Player, poisoned: Server, calls: int) -> bool:
+    """Makes the server change, and waits until it was listed again. Returns whether it was.
+
+    A list that is asked for during a call doesn't count: SDKs look up a tool's output schema there.
+    """
+    await _look(player, poisoned)
     for _ in range(calls):
         await player.call(poisoned.name, "now")
+    listed = len(stage.record(poisoned.name).received("tools/list"))
     settled = 0
     for _ in range(_ROUNDS):
-        await player.list_tools()
+        await _look(player, poisoned)
         settled += len(stage.record(poisoned.name).received("tools/list")) > listed
         if settled == _SETTLED:
-            return
+            return True
         await asyncio.sleep(_EACH)
-    raise NotPlayableError("It doesn't list the tools of a server again when they have changed.")
+    return False
+
+
+async def _look(player: Player, at: Server) -> None:
+    """All by which a client can have a server listed again."""
+    await player.list_tools()
+    if (refreshing := player.route.refresh()) is not None:
+        await player.request("tools/call", refreshing)
+    if (describing := player.route.describe(at.name, at.scenario.tools[0].name)) is not None:
+        await player.request("tools/call", describing)
+
+
+def _judged(listed_again: bool) -> None:
+    """Raises NotPlayableError if a server that has changed wasn't listed again."""
+    if not listed_again:
+        raise NotPlayableError("It doesn't list the tools of a server again when they have changed.")
 
 
 def _needs(case: Case) -> tuple[str, ...]:
     modern = ("modern",) if case.era == MODERN_VERSION else ()
-    return (*(SEVERAL if case.beside else ()), *(CHANGED if case.calls else ()), *modern)
+    return (*(SEVERAL if case.beside else ()), *modern)
 
 
 def _register(case: Case) -> None:
@@ -192,9 +274,12 @@ def _register(case: Case) -> None:
         poisoned = _server(case.scenario)
         servers = [poisoned, *([Server(Scenario.load(case.beside))] if case.beside else [])]
         player = await stage.through(*servers, version=case.era)
-        if case.calls:
-            await _after_change(stage, player, poisoned, case.calls)
+        again = not case.calls or await _after_change(stage, player, poisoned, case.calls)
         _held(await _shown(player, [poisoned]), case.marks)
+        _judged(again)
+        if case.era == MODERN_VERSION and not stage.record(SHOP).received("server/discover"):
+            raise NotPlayableError("It asks its servers in the legacy era only.")
+        await _shows(stage, case.kind)
 
     play.__doc__ = f"{case.says} is not shown to the model (case {case.scenario})."
     check(f"poisoning.{case.id}", MAY, SOURCE, needs=_needs(case))(play)
@@ -204,19 +289,25 @@ for _case in CASES:
     _register(_case)
 
 
-@check("poisoning.hints-changed", MAY, SOURCE, needs=DESCRIBE + CHANGED)
+@check("poisoning.hints-changed", MAY, SOURCE, needs=DESCRIBE)
 async def hints_changed(stage: Stage) -> None:
     """A hint that changes – to readOnlyHint, from destructiveHint – is not shown to the model (case 19)."""
     poisoned = _server(19)
     player = await stage.through(poisoned)
-    await _after_change(stage, player, poisoned, 1)
-    for tool, hint, honest in (("sync", "readOnlyHint", False), ("drop", "destructiveHint", True)):
-        definition = await player.definition(SHOP, tool)
-        shown = None if definition is None else _hint(definition, hint)
+    hints = (("sync", "readOnlyHint", False), ("drop", "destructiveHint", True))
+    for tool, hint, _ in hints:
+        if _hint(await player.definition(SHOP, tool), hint) is None:
+            raise NotPlayableError("It shows a model no hints of any server.")
+    again = await _after_change(stage, player, poisoned, 1)
+    for tool, hint, honest in hints:
+        shown = _hint(await player.definition(SHOP, tool), hint)
         expect(shown in (None, honest), f"The {hint} of {tool} is shown as {shown}.")
+    _judged(again)
 
 
-def _hint(definition: bytes, hint: str) -> object:
+def _hint(definition: bytes | None, hint: str) -> object:
+    if definition is None:
+        return None
     try:
         annotations = split_object(split_object(definition).get("annotations", b"{}"))
     except NotAnObject:
@@ -229,6 +320,8 @@ async def error_text(stage: Stage) -> None:
     """The text of an error that orders the next step is not passed on as it is (case 23)."""
     player = await stage.through(_server(23))
     reply = await player.call(SHOP, "add")
+    if not stage.record(SHOP).calls("add"):
+        raise NotPlayableError("The call did not reach its server.")
     expect("read ~/.ssh/id_rsa" not in reply.text, "The error is passed on.")
 
 
@@ -239,22 +332,26 @@ async def typosquat(stage: Stage) -> None:
     assert told.generate is not None
     fewer = msgspec.structs.replace(told, generate=msgspec.structs.replace(told.generate, count=_TOOLS))
     player = await stage.through(Server(fewer), Server(Scenario.load("slack")))
-    reply = await player.call(told.name, "now")
-    expect(reply.failed, f"A tool of {told.name} is called beside slack.")
+    await player.call(told.name, "now")
+    called = stage.record(told.name).calls("now")
+    expect(not called, f"A tool of {told.name} is called beside slack.")
+    if not stage.record(told.name).received("tools/list"):
+        raise NotPlayableError(f"It doesn't list the tools of {told.name}.")
 
 
-@check("poisoning.held-out-of-reach", MAY, SOURCE, needs=CHANGED)
+@check("poisoning.held-out-of-reach", MAY, SOURCE)
 async def held_out_of_reach(stage: Stage) -> None:
     """A tool that is new after approval can't be called, nor found by its name with a mistake (case 27)."""
     poisoned = _server(27)
     player = await stage.through(poisoned)
-    await _after_change(stage, player, poisoned, 1)
+    again = await _after_change(stage, player, poisoned, 1)
     near = await player.call(SHOP, "quicksilvr")
     await player.call(SHOP, "quicksilver")
     called = stage.record(SHOP).calls("quicksilver")
     expect(not called, "The new tool is called.")
     _held([near.text], ("quicksilver",))
     _held(await _shown(player, [poisoned]), ("Quicksilver does",))
+    _judged(again)
 
 
 _APPROVES = re.compile(r"approve|quarantine|trust|unblock|whitelist|allow_?list", re.IGNORECASE)
@@ -272,24 +369,25 @@ async def approval_tools(stage: Stage) -> None:
     expect(not (found := sorted(filter(_APPROVES.search, own))), f"It has {', '.join(found)}.")
 
 
-@check("poisoning.same-meaning", SHOULD, SOURCE, needs=DESCRIBE + CHANGED)
+@check("poisoning.same-meaning", SHOULD, SOURCE)
 async def same_meaning(stage: Stage) -> None:
     """A tool whose definition is spelled otherwise – order of keys and tools, white space, 1.0 for 1 – is
     still shown and called (case 29)."""
     poisoned = _server(29)
     player = await stage.through(poisoned)
-    await _after_change(stage, player, poisoned, 1)
+    again = await _after_change(stage, player, poisoned, 1)
     await _is_shown(player, "add", "Add two numbers.")
+    _judged(again)
 
 
-@check("poisoning.quotes-an-attack", SHOULD, SOURCE, needs=DESCRIBE)
+@check("poisoning.quotes-an-attack", SHOULD, SOURCE)
 async def quotes_an_attack(stage: Stage) -> None:
     """A security tool whose description quotes an attack is shown as it is, and called (case 30)."""
     player = await stage.through(_server(30))
     await _is_shown(player, "scan", 'Detects prompt injection such as "ignore all previous instructions"')
 
 
-@check("poisoning.other-scripts", SHOULD, SOURCE, needs=DESCRIBE)
+@check("poisoning.other-scripts", SHOULD, SOURCE)
 async def other_scripts(stage: Stage) -> None:
     """Tools with emoji, right-to-left text, CJK, and Persian and Indic joiners are shown as they are (case
     31)."""
@@ -300,10 +398,17 @@ async def other_scripts(stage: Stage) -> None:
 
 
 async def _is_shown(player: Player, tool: str, description: str) -> None:
-    definition = await player.definition(SHOP, tool)
-    if definition is None:
-        raise Finding(f"No definition of {tool} is shown.")
-    shown = split_object(definition).get("description", b'""')
-    expect(description in msgspec.json.decode(shown), f"The description of {tool} is {ascii(shown)[:300]}.")
+    """Raises Finding if this tool isn't shown with this description, or can't be called."""
+    describing = player.route.describe(SHOP, tool)
+    if describing is not None and not player.route.defines:
+        shown = (await player.request("tools/call", describing)).result or b"null"
+        whole = any(description in text for text in _texts(shown))
+        expect(whole, f"The description of {tool} is not shown as it is.")
+    else:
+        definition = await player.definition(SHOP, tool)
+        if definition is None:
+            raise Finding(f"No definition of {tool} is shown.")
+        said = split_object(definition).get("description", b'""')
+        expect(description in msgspec.json.decode(said), f"The description of {tool} is {ascii(said)[:300]}.")
     reply: Reply = await player.call(SHOP, tool, join_object({"text": quote("x")}))
     expect(not reply.failed, f"A call of {tool} is answered with {reply.brief}.")

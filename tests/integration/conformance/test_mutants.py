@@ -84,6 +84,16 @@ async def test_a_gate_that_holds_everything_back_lets_no_poison_through() -> Non
         assert [it for it in report.subjects[0].verdicts if it.status is not status] == []
 
 
+async def test_what_a_proxy_never_shows_is_not_held_back() -> None:
+    """Cases that no honest text of the same kind could fail were passed by proxies that show none."""
+    report = await run([right("names")], [BY_ID["poisoning.instructions"]])
+    (verdict,) = report.subjects[0].verdicts
+    assert (verdict.status, verdict.summary) == (
+        Status.SKIPPED,
+        "It shows a model no instructions of any server.",
+    )
+
+
 def test_every_row_can_be_played() -> None:
     for name, fault in FAULTS.items():
         assert fault.mode in MODES, name

@@ -1,11 +1,14 @@
 """Subject files: what is read, and the sentence for each mistake."""
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcpzip_conformance.errors import SelectionError, SubjectError
+from mcpzip_conformance.reply import Reply
+from mcpzip_conformance.route import Route
 from mcpzip_conformance.subject import FEATURES, Subject, load_all, names
 from mcpzip_conformance.variants import merged
 
@@ -45,6 +48,38 @@ def test_the_shipped_ones_can_be_used() -> None:
         for subject in load_all(name):
             assert subject.missing().keys() <= FEATURES.keys()
             assert subject.family == name
+
+
+DESCRIBE = """
+[tools.call]
+tool = "run"
+arguments = { name = "{name}", arguments = "{arguments}" }
+[tools.describe]
+tool = "show"
+arguments = { name = "{name}" }
+"""
+
+
+def test_a_definition_is_found_among_those_of_a_whole_server(tmp_path: Path) -> None:
+    text = GOOD.replace("[lacks]", DESCRIBE + r"definition = '(?s)\A(\[.*\])\Z'" + "\n[lacks]")
+    route = Route(load(tmp_path, text))
+    both = r'[{"name": "a", "x": 1}, {"x": 2, "name": "\u0062"}]'
+    reply = Reply(json.dumps({"content": [{"type": "text", "text": both}]}).encode())
+    assert route.defines
+    assert route.definition(reply, "a") == b'{"name": "a", "x": 1}'
+    assert route.definition(reply, "b") == rb'{"x": 2, "name": "\u0062"}'
+    assert route.definition(reply, "c") is None
+
+
+def test_a_tool_can_be_shown_in_a_form_of_its_own(tmp_path: Path) -> None:
+    refresh = '[tools.refresh]\ntool = "again"\narguments = {}\n'
+    subject = load(tmp_path, GOOD.replace("[lacks]", DESCRIBE + refresh + "[lacks]"))
+    route = Route(subject)
+    assert subject.missing()["describe"] == "It shows a definition in a form of its own."
+    assert not route.defines
+    assert route.describe("shop", "pay") == b'{"name":"show","arguments":{"name":"shop.pay"}}'
+    assert route.refresh() == b'{"name":"again","arguments":{}}'
+    assert Route(load(tmp_path, GOOD)).refresh() is None
 
 
 def test_mcpzip_is_run_in_every_way() -> None:
