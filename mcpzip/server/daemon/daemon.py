@@ -53,6 +53,7 @@ class Daemon:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._had_clients = self._closing = False
+        self._is_listening = True
         self._successor = self._address = ""
         self._started_at = time.time()
 
@@ -142,7 +143,7 @@ class Daemon:
             task.add_done_callback(retrieve_exception)
 
     def _accept_again(self) -> None:
-        if not self._closing:
+        if self._is_listening:
             asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
 
     async def _welcome(self, connection: socket.socket) -> None:
@@ -234,7 +235,12 @@ class Daemon:
         }
         config = self.prepared.config
         return daemon_report(
-            config, clients, started_at=self._started_at, address=self._address, idle=self.idle_time
+            config,
+            clients,
+            started_at=self._started_at,
+            address=self._address,
+            idle=self.idle_time,
+            successor=shown(self._successor),
         )
 
     # --- the end
@@ -261,6 +267,18 @@ class Daemon:
         if self._serving_http is not None:
             await self._serving_http
         os.close(self._lock)
+        self._listen_for_commands()
+
+    def _listen_for_commands(self) -> None:
+        """Goes on to say what it does, where no client looks for a daemon."""
+        path = protocol.retiring_socket(self.path, os.getpid())
+        try:
+            self._listening = local_socket.listen(path)
+        except OSError:  # then `mcpzip ps` shows the next daemon only
+            return
+        self.path, self._identity = path, local_socket.identity(path)
+        self._is_listening = True
+        asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
 
     @property
     def is_busy(self) -> bool:
@@ -279,7 +297,7 @@ class Daemon:
     @property
     def _is_replaced(self) -> bool:
         """Whether no new client can find this daemon, because its socket was removed or replaced."""
-        return local_socket.identity(self.path) != self._identity
+        return self._closing or local_socket.identity(self.path) != self._identity
 
     def _wait_for_clients(self) -> None:
         """Ends the daemon later if no client comes. A client over HTTP could not start another one."""
@@ -309,10 +327,11 @@ class Daemon:
 
     def _stop_listening(self) -> None:
         """From now on processes that connect find no daemon, and start another, which waits for our lock."""
-        if self._closing:
-            return
         self._closing = True
-        if not self._is_replaced:
+        if not self._is_listening:
+            return
+        self._is_listening = False
+        if local_socket.identity(self.path) == self._identity:
             try:
                 os.unlink(self.path)
             except OSError:
