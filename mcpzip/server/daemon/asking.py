@@ -14,6 +14,10 @@ from mcpzip.system.readiness import wait
 
 TIMEOUT = 5.0
 """Seconds in which a daemon has to answer, or to end."""
+_SILENT = (
+    f"The daemon does not answer within {TIMEOUT:g} s. If it is suspended, end its process: "
+    "mcpzip status shows the process id."
+)
 _LONGEST_ANSWER = 64 << 20
 _LOOK = 0.02
 _RETIRING = 20
@@ -64,10 +68,7 @@ def _answer(connection: local_socket.Connection, kind: str, said: Mapping[str, o
                     return None  # it has just ended
                 line += data
         except TimeoutError:
-            raise DaemonSilentError(
-                f"The daemon does not answer within {TIMEOUT:g} s. If it is suspended, end its process: "
-                "mcpzip status shows the process id."
-            ) from None
+            raise DaemonSilentError(_SILENT) from None
         except OSError:
             return None
     name, value = protocol.read_notice(line)
@@ -101,8 +102,11 @@ def start(config: str, project: str, explicit_config: str | None) -> None:
 
 
 def _connect(path: str) -> local_socket.Connection | None:
+    """Raises DaemonSilentError."""
     try:
         return local_socket.connect(path)
+    except TimeoutError:
+        raise DaemonSilentError(_SILENT) from None
     except OSError:
         return None
 

@@ -43,7 +43,7 @@ _LOOK = 0.01
 class Daemon:
     """The daemon of one config. clients: those that it serves. started_at: Unix time."""
 
-    def __init__(self, prepared: Prepared, listening: socket.socket, path: str, lock: int) -> None:
+    def __init__(self, prepared: Prepared, listening: "local_socket.Listening", path: str, lock: int) -> None:
         """listening: at ``path``; it is closed at the end. lock: the descriptor with the daemon's lock."""
         self.clients: set[DaemonClient] = set()
         self.prepared, self.path = prepared, path
@@ -76,8 +76,7 @@ class Daemon:
         stop_on_signals(self._done)
         raise_descriptor_limit(limits.DAEMON_CLIENTS)
         self.proxies = SharedProxies(self.prepared, os.environ, self._edited)
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._listening.fileno(), self._accept)
+        self._watch()
         self._wait_for_clients()
         try:
             async with self._over_http():
@@ -125,6 +124,9 @@ class Daemon:
 
     # --- connections
 
+    def _watch(self) -> None:
+        local_socket.watch(self._listening, asyncio.get_running_loop(), self._accept)
+
     def _accept(self) -> None:
         while True:
             try:
@@ -133,7 +135,7 @@ class Daemon:
                 return
             except OSError:  # there are no descriptors left: the event loop would ask again and again
                 loop = asyncio.get_running_loop()
-                loop.remove_reader(self._listening.fileno())
+                local_socket.watch(self._listening, loop, None)
                 loop.call_later(ACCEPT_PAUSE, self._accept_again)
                 return
             connection.setblocking(False)
@@ -144,7 +146,7 @@ class Daemon:
 
     def _accept_again(self) -> None:
         if self._is_listening:
-            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
+            self._watch()
 
     async def _welcome(self, connection: socket.socket) -> None:
         try:
@@ -278,7 +280,7 @@ class Daemon:
             return
         self.path, self._identity = path, local_socket.identity(path)
         self._is_listening = True
-        asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
+        self._watch()
 
     @property
     def is_busy(self) -> bool:
@@ -336,7 +338,7 @@ class Daemon:
                 os.unlink(self.path)
             except OSError:
                 pass
-        asyncio.get_running_loop().remove_reader(self._listening.fileno())
+        local_socket.watch(self._listening, asyncio.get_running_loop(), None)
         self._listening.close()
 
     async def _end_clients(self) -> None:
@@ -357,10 +359,12 @@ class Daemon:
             task.cancel()
 
 
-def refuse(listening: socket.socket, path: str) -> None:
+def refuse(listening: "local_socket.Listening", path: str) -> None:
     """Sends away the clients that have connected so far, of a daemon that can't use its config."""
-    listening.setblocking(False)
-    os.unlink(path)
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
     while True:
         try:
             connection, _ = listening.accept()

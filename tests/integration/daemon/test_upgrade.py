@@ -19,9 +19,12 @@ SOON = {"PATIENCE": 0.2, "HOLD": 0.2}
 """Constants with which the daemon gives way sooner."""
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    with TemporaryDirectory(prefix="d-") as folder, daemon_home(Path(folder), monkeypatch) as home:
+@pytest.fixture(params=["unix", "loopback"])
+def home(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Home]:
+    with (
+        TemporaryDirectory(prefix="d-") as folder,
+        daemon_home(Path(folder), monkeypatch, loopback=request.param == "loopback") as home,
+    ):
         yield home
 
 
