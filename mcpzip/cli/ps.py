@@ -51,24 +51,31 @@ def ps(watch: bool, as_json: bool, config: str | None) -> int:
 def _look(path: str, project: str, as_json: bool) -> None:
     found = asking.ask(path, project, "report")
     daemon = None if found is None else msgspec.convert(found, DaemonReport)
-    others = [run for run in running(path) if daemon is None or run.pid != daemon.pid]
-    memory = _memories(daemon)
+    older = [msgspec.convert(one, DaemonReport) for one in asking.ask_retiring(path, project)]
+    daemons = [one for one in (daemon, *older) if one is not None]
+    pids = {one.pid for one in daemons}
+    others = [run for run in running(path) if run.pid not in pids]
     if as_json:
-        report = None if daemon is None else _with_memory(daemon, memory)
-        console.data_line({"daemon": report, "others": [msgspec.to_builtins(run) for run in others]})
+        console.data_line(
+            {
+                "daemon": None if daemon is None else _with_memory(daemon, _memories(daemon)),
+                "retiring": [_with_memory(one, _memories(one)) for one in older],
+                "others": [msgspec.to_builtins(run) for run in others],
+            }
+        )
         return
     if daemon is None:
         console.say(NONE_RUNS)
-    else:
-        _show(daemon, memory, time.time())
+    for number, one in enumerate(daemons):
+        if number:
+            console.say("")
+        _show(one, _memories(one), time.time())
     for run in others:
         _show_other(run)
 
 
-def _memories(daemon: DaemonReport | None) -> Mapping[int, Memory]:
+def _memories(daemon: DaemonReport) -> Mapping[int, Memory]:
     """The memory of the daemon and of each server's process, by process id."""
-    if daemon is None:
-        return {}
     servers = [server for proxy in daemon.proxies for server in proxy.servers]
     pids = {daemon.pid, *(one.pid for server in servers for one in server.processes if one.pid)}
     return {pid: used for pid in pids if (used := memory_of(pid)) is not None}
@@ -81,6 +88,10 @@ def _with_memory(daemon: DaemonReport, memory: Mapping[int, Memory]) -> object:
 
 def _show(daemon: DaemonReport, memory: Mapping[int, Memory], now: float) -> None:
     console.say(f"daemon {daemon.pid}, version {daemon.version}, {age(now - daemon.started_at)} old", "bold")
+    if daemon.successor:
+        under_way = sum(client.under_way for proxy in daemon.proxies for client in proxy.clients)
+        calls = f"{under_way} request{'' if under_way == 1 else 's'}"
+        console.say(f"  gives way to version {daemon.successor}; {calls} under way", "yellow")
     if (used := memory.get(daemon.pid)) is not None:
         console.say(
             f"  memory {_size(used.own)}; {_size(used.whole)} with its servers: {used.processes} processes"
@@ -150,7 +161,8 @@ def _show_other(run: Run) -> None:
     clients = ", ".join(f"{one.name} {one.version}".rstrip() for one in run.clients) or "no client yet"
     where = f" at {run.address}" if run.address else ""
     host = "" if run.host == socket.gethostname() else f" on {run.host}"
-    console.say(f"\nwithout the daemon: process {run.pid}{host}{where} serves {clients}: mcpzip status")
+    how = "another daemon" if run.daemon else "without the daemon"
+    console.say(f"\n{how}: process {run.pid}{host}{where} serves {clients}: mcpzip status")
 
 
 def _home(folder: str) -> str:

@@ -17,7 +17,7 @@ _MEANS = "Until then each agent's own mcpzip runs all servers."
 
 def check_daemon(setup: Setup) -> Iterator[Finding]:
     """The daemon of this config."""
-    if not local_socket.AVAILABLE or (setup.config is not None and not setup.config.shared):
+    if setup.config is not None and not setup.config.shared:
         return
     path = protocol.socket_and_lock(setup.path, setup.project)[0]
     try:

@@ -8,12 +8,14 @@ change. What is under way on the connections before goes on there.
 import asyncio
 from typing import NamedTuple
 
+from mcpzip.proxy.call import UpstreamRequest
 from mcpzip.proxy.client_binding import ClientBinding, IsolatedBinding
 from mcpzip.proxy.client_capabilities import declared
 from mcpzip.proxy.client_roots import ROOTS_CHANGED, ClientRoots
 from mcpzip.proxy.exchange import Client, SendRequest
+from mcpzip.proxy.first_calls import PATIENCE, FirstCalls
 from mcpzip.proxy.shared_binding import RootsBinding, SharedBinding
-from mcpzip.proxy.sharing import OWN, Sharing, Use
+from mcpzip.proxy.sharing import OWN, USUAL, Sharing, Use
 from mcpzip.transport.pool import Pool
 from mcpzip.wire import INTERNAL_ERROR, JsonRpcError, RpcError
 
@@ -37,13 +39,15 @@ class _Group(NamedTuple):
 class Bindings:
     """Everything runs on one event loop."""
 
-    def __init__(self, pool: Pool, sharing: Sharing) -> None:
-        self._pool, self._sharing = pool, sharing
+    def __init__(self, pool: Pool, sharing: Sharing, first_calls: FirstCalls) -> None:
+        self._pool, self._sharing, self._first_calls = pool, sharing, first_calls
         self._of: dict[Client, ClientBinding] = {}
         self._isolated: dict[Client, IsolatedBinding] = {}
         self._shared: dict[_Group, SharedBinding] = {}
         self._used: dict[Client, dict[str, SharedBinding]] = {}
         """The shared bindings that each client uses, by server."""
+        self._apart: dict[Client, set[str]] = {}
+        """The servers that each client doesn't share, because its first call there would have overlapped."""
         self._roots = ClientRoots()
 
     # --- of a client ---
@@ -59,16 +63,45 @@ class Bindings:
         found = [self._of.get(client), self._isolated.get(client)]
         return [binding for binding in found if binding is not None]
 
-    async def to(self, client: Client, server: str, way: SendRequest | None = None) -> ClientBinding:
+    async def to(
+        self,
+        client: Client,
+        server: str,
+        way: SendRequest | None = None,
+        call: UpstreamRequest | None = None,
+    ) -> ClientBinding:
         """The one with which a client of more than one request uses ``server``. way: asks the client, by
-        default outside any request.
+        default outside any request. call: what is sent next, if the server could ask something in it and
+        wouldn't say in which call it asks.
 
         Waits only before it decides: the caller can use the binding before anything else happens.
         """
+        until: float | None = None
         while True:
-            use = self._use(client, server)
-            if use.kind != "equal roots":
+            use = await self._use_with_roots(client, server, way)
+            binding = self._binding(client, use)
+            if call is None or not isinstance(binding, SharedBinding):
                 break
+            if not self._first_calls.overlaps(binding, client, call):
+                break
+            now = asyncio.get_running_loop().time()
+            until = now + PATIENCE if until is None else until
+            if now < until and binding.calls_of_others(client, server):
+                await binding.call_ends(server, until - now)
+            elif binding.has_called(client, server):
+                break
+            else:
+                self._apart.setdefault(client, set()).add(server)
+        begins = isinstance(binding, SharedBinding) and not binding.members(server)
+        self._move(client, server, binding)
+        if begins and use.kind == "any roots":
+            self._move_all(server)
+            self._pool.outdate(server, None)
+        return binding
+
+    async def _use_with_roots(self, client: Client, server: str, way: SendRequest | None) -> Use:
+        """How ``client`` uses ``server``. If that depends on its roots, they are known then."""
+        while (use := self._use(client, server)).kind == "equal roots":
             if not self._roots.is_known(client):
                 await self._roots.ask(client, way or client.request)
             elif (renamed := self._renamed(client, server, use)) is not None:
@@ -76,13 +109,7 @@ class Bindings:
                 await asyncio.gather(*tell)
             else:
                 break
-        binding = self._binding(client, use)
-        begins = isinstance(binding, SharedBinding) and not binding.members(server)
-        self._move(client, server, binding)
-        if begins and use.kind == "any roots":
-            self._move_all(server)
-            self._pool.outdate(server, None)
-        return binding
+        return use
 
     def for_listing(self, client: Client, server: str) -> ClientBinding | None:
         """The one with which ``client`` uses ``server``, without its using it; None if it would not share it,
@@ -126,6 +153,7 @@ class Bindings:
     async def remove_client(self, client: Client) -> None:
         """``client`` is gone, and so are connections of its own."""
         self._roots.forget(client)
+        self._apart.pop(client, None)
         for server, shared in self._used.pop(client, {}).items():
             shared.leave(client, server)
         for binding in (self._of.pop(client, None), self._isolated.pop(client, None)):
@@ -161,6 +189,8 @@ class Bindings:
 
     def _use(self, client: Client, server: str) -> Use:
         use = self._sharing.use(client, server)
+        if server in self._apart.get(client, ()):
+            return USUAL if use.folder is None and use.kind != "own" else OWN
         if use.otherwise is None:
             return use
         shared = self._shared.get(_Group(use.capabilities, use.folder, None))

@@ -6,7 +6,7 @@ anything has connections of its own, and what comes on one goes to the newest of
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from itertools import count
 
 from mcpzip.proxy.call import Call, CallEndedError, ask_client
@@ -106,21 +106,28 @@ class ClientBinding:
 
     # --- what an upstream sends ---
 
-    def notified(self, server: str, method: str, params: bytes | None) -> None:
+    def notified(self, server: str, method: str, params: bytes | None, call: object) -> None:
         if calls := self._calls.get(server):
-            calls[-1].notify(method, params)
+            next((one for one in calls if one is call), calls[-1]).notify(method, params)
         elif method != "notifications/message" or is_wanted(params, self.client, None):
             self.client.notify(method, params)
 
-    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
-        while calls := self._calls.get(server):
-            # Preferably not a call whose client is away: it would have to come back first.
-            call = next((one for one in reversed(calls) if one.exchange is not None), calls[-1])
+    async def asked(self, server: str, method: str, params: bytes | None, call: object) -> bytes:
+        return await self._ask(server, method, params, call, None)
+
+    async def _ask(
+        self, server: str, method: str, params: bytes | None, call: object, only: Client | None
+    ) -> bytes:
+        """See `asked`. only: nobody but this client is asked, in none but its calls; None: all calls on this
+        connection are of one client.
+        """
+        while calls := [one for one in self._calls.get(server, ()) if only in (None, one.client)]:
             try:
-                return await self._asked_during(call, method, params)
+                return await self._asked_during(_most_likely(calls, call), method, params)
             except CallEndedError:
                 pass
-        return await ask_client(self.client.request, self.client.capabilities, method, params)
+        client = only or self.client
+        return await ask_client(client.request, client.capabilities, method, params)
 
     async def _asked_during(self, call: Call, method: str, params: bytes | None) -> bytes:
         if call.client.era is Era.MODERN or method in _NOT_ABOUT_A_CALL:
@@ -140,6 +147,14 @@ class ClientBinding:
         if asking.cancelled():
             raise JsonRpcError(RpcError(REQUEST_CANCELLED, "The call in which this was asked has ended."))
         return asking.result()
+
+
+def _most_likely(calls: Sequence[Call], call: object) -> Call:
+    """Which of ``calls`` a question is about: ``call``, else the newest, but preferably one whose client is
+    there: the others would have to come back first.
+    """
+    known = (one for one in calls if one is call)
+    return next(known, None) or next((one for one in reversed(calls) if one.exchange is not None), calls[-1])
 
 
 class IsolatedBinding(ClientBinding):

@@ -20,9 +20,11 @@ from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import missing_capability
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
+from mcpzip.proxy.first_calls import FirstCalls
 from mcpzip.proxy.input_required import for_modern_client, input_requests, is_input_required
 from mcpzip.proxy.log_levels import LogLevelSetter
 from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
+from mcpzip.proxy.shared_binding import SharedBinding
 from mcpzip.proxy.sharing import Sharing
 from mcpzip.system.backoff import Backoff
 from mcpzip.transport.base import Origin
@@ -54,7 +56,9 @@ class CallPipeline:
 
     def __init__(self, pool: Pool, sharing: Sharing) -> None:
         """sharing: what is known of the servers."""
-        self._pool, self.bindings = pool, Bindings(pool, sharing)
+        first_calls = FirstCalls(sharing.current)
+        self._pool, self.bindings = pool, Bindings(pool, sharing, first_calls)
+        self._first_calls = first_calls
         self.parked = ParkedCalls()
         self._exclusive = ExclusiveConnections(pool.forget, self.parked.make_room)
         self._levels = LogLevelSetter(pool)
@@ -103,7 +107,9 @@ class CallPipeline:
         client = exchange.client
         if client.era is Era.MODERN:
             return await self._for_modern(exchange, request)
-        binding = await self.bindings.to(client, request.server, exchange.request)
+        binding = await self.bindings.to(
+            client, request.server, exchange.request, self._asks_about(client, request)
+        )
         call = Call(exchange, request)
         result = await self._upstream(call, binding, exchange, _NONE, request.timeout)
         # One of the legacy era can't ask so: a long result of it is not looked through.
@@ -144,10 +150,13 @@ class CallPipeline:
                     continuation,
                     call.notify,
                     client.folder,
+                    call,
                 ),
                 definition=request.definition,
             )
             outcome = Event.RESULT
+            if isinstance(binding, SharedBinding):
+                self._first_calls.answered(binding, call, result)
             return result
         except UpstreamRpcError:
             outcome = Event.RESULT
@@ -159,6 +168,10 @@ class CallPipeline:
             if binding is not None:
                 binding.end(call, outcome, may_go_on=may_go_on)
             call.ends(outcome)
+
+    def _asks_about(self, client: Client, request: UpstreamRequest) -> UpstreamRequest | None:
+        """``request``, unless the upstream is modern and so names the call in which it asks."""
+        return None if self._pool.speaks(request.server, client.era) is Era.MODERN else request
 
     # --- a legacy client, and a modern upstream that asks ---
 
@@ -236,7 +249,7 @@ class CallPipeline:
         if client.has_session:
             await self._levels.lower(client, self.bindings.own(client), exchange.log_level, server)
             self.bindings.reconsider(client)
-            binding = await self.bindings.to(client, server)
+            binding = await self.bindings.to(client, server, None, self._asks_about(client, call.request))
             return await self._upstream(call, binding, exchange, continuation, timeout)
         shares = exchange.log_level is None and not client.is_interactive
         if shares or await self.upstream_era(client, server) is Era.MODERN:

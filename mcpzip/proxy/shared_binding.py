@@ -3,7 +3,8 @@
 The rules:
 
 1. What a server sends on a shared connection belongs to a client only if no other can be meant: if all calls
-   that are under way there, or that were given up lately, are of this client.
+   that are under way there, or that were given up lately, are of this client; or if the transport says to
+   which call it belongs.
 2. What a server asks for on a connection of clients with equal roots, those roots, it is told at once.
 """
 
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
 from itertools import count
 
-from mcpzip.proxy.call import Call, ask_client
+from mcpzip.proxy.call import Call
 from mcpzip.proxy.call_states import Event
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.client_capabilities import ALL_CAPABILITIES
@@ -42,6 +43,9 @@ class SharedBinding(ClientBinding):
         self._asked = asked
         self._members: dict[str, set[Client]] = {}
         self._abandoned: dict[str, AbandonedRequests] = defaultdict(AbandonedRequests)
+        self._have_called: dict[str, set[Client]] = defaultdict(set)
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        """What is set when a call ends, by server."""
 
     # --- who uses it ---
 
@@ -62,33 +66,69 @@ class SharedBinding(ClientBinding):
         """It no longer does. Its calls there may still be under way."""
         members = self._members[server]
         members.discard(client)
+        self._have_called[server].discard(client)
         if not members:
             del self._members[server]
+            del self._have_called[server]
 
-    # --- what an upstream sends ---
+    # --- its calls ---
+
+    def begin(self, call: Call) -> None:
+        super().begin(call)
+        server, method = call.request.server, call.request.method
+        if call.client in self.members(server) and not method.endswith("/list"):
+            self._have_called[server].add(call.client)
+
+    def has_called(self, client: Client, server: str) -> bool:
+        """Whether ``client``, which uses it for ``server``, has done more there than list, so that the server
+        may keep what it did.
+        """
+        return client in self._have_called.get(server, ())
+
+    def calls_of_others(self, client: Client, server: str) -> list[Call]:
+        """The calls of other clients than ``client`` that are under way at ``server``."""
+        return [call for call in self._calls.get(server, ()) if call.client is not client]
+
+    async def call_ends(self, server: str, timeout: float) -> None:
+        """Waits until one of the calls at ``server`` has ended, ``timeout`` seconds at most."""
+        event = asyncio.Event()
+        waiting = self._waiting[server]
+        waiting.add(event)
+        try:
+            async with asyncio.timeout(timeout):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            waiting.discard(event)
+            if not waiting:
+                self._waiting.pop(server, None)
 
     def end(self, call: Call, event: Event, *, may_go_on: bool = False) -> None:
         super().end(call, event)
         if may_go_on:
             self._abandoned[call.request.server].add(call.client, asyncio.get_running_loop().time())
+        for ended in self._waiting.get(call.request.server, ()):
+            ended.set()
 
-    def notified(self, server: str, method: str, params: bytes | None) -> None:
-        client = self._only_client(server)
+    # --- what an upstream sends ---
+
+    def notified(self, server: str, method: str, params: bytes | None, call: object) -> None:
+        client = self._client_of(server, call) or self._only_client(server)
         if client is None:
             return
         if self._calls.get(server):
-            super().notified(server, method, params)
+            super().notified(server, method, params, call)
         elif method != "notifications/message" or is_wanted(params, client, None):
             client.notify(method, params)
 
-    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
-        client = self._only_client(server)  # it may use another connection as soon as this is known
+    async def asked(self, server: str, method: str, params: bytes | None, call: object) -> bytes:
+        # It may use another connection as soon as this is known.
+        client = self._client_of(server, call) or self._only_client(server)
         self._asked(server, method, params)
         if client is None:
             raise JsonRpcError(AMBIGUOUS)
-        if self._calls.get(server):
-            return await super().asked(server, method, params)
-        return await ask_client(client.request, client.capabilities, method, params)
+        return await self._ask(server, method, params, call, client)
 
     def callers(self, server: str) -> set[Client]:
         """The clients of all calls that are under way at ``server``, or were given up lately."""
@@ -97,6 +137,10 @@ class SharedBinding(ClientBinding):
             owners = self._abandoned[server].owners(asyncio.get_running_loop().time())
             clients.update(owner for owner in owners if isinstance(owner, Client))
         return clients
+
+    def _client_of(self, server: str, call: object) -> Client | None:
+        """The client of ``call``, if that is under way at ``server``."""
+        return next((one.client for one in self._calls.get(server, ()) if one is call), None)
 
     def _only_client(self, server: str) -> Client | None:
         """The only client that can be meant by what comes from ``server``; None if there are several, or if
@@ -141,9 +185,9 @@ class RootsBinding(SharedBinding):
         servers = self._calls.keys() | self._abandoned.keys()
         return all(self.callers(server) <= ({client} if server == calling else set()) for server in servers)
 
-    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
+    async def asked(self, server: str, method: str, params: bytes | None, call: object) -> bytes:
         if method != LIST_ROOTS:
-            return await super().asked(server, method, params)
+            return await super().asked(server, method, params, call)
         await self._recheck(self, server)
         return self.roots.result
 

@@ -96,7 +96,7 @@ class Sharing:
     """What servers asked so far, in a file of the cache. Everything runs on one event loop."""
 
     def __init__(self, current: CurrentConfig) -> None:
-        self._current = current
+        self.current = current
         state = current.config.state_path
         self._path = os.path.join(cache_folder(state), f"{os.path.basename(state)}{_ENDING}")
         self._asked: dict[str, _Asked] | None = None
@@ -105,7 +105,7 @@ class Sharing:
 
     def use(self, client: Client, server: str) -> Use:
         """How ``client`` uses ``server``, which may not be configured any more."""
-        config = self._current.servers.get(server)
+        config = self.current.servers.get(server)
         if config is None or client.is_only_client or not client.has_session or client.era is None:
             return USUAL
         traits = self._traits_of(server, config)
@@ -131,7 +131,7 @@ class Sharing:
         """``server`` sent a request that could be for any of several clients. Returns whether it is the first
         that needs its capability.
         """
-        config, needed = self._current.servers.get(server), required_capability(method, params)
+        config, needed = self.current.servers.get(server), required_capability(method, params)
         if config is None or needed is None:
             return False
         known = self._known.get(server)
@@ -171,7 +171,7 @@ class Sharing:
             return {}
 
     async def _save(self) -> None:
-        servers: Mapping[str, ServerConfig] = self._current.servers
+        servers: Mapping[str, ServerConfig] = self.current.servers
         known = {name: one for name, one in self._known.items() if name in servers}
         await in_thread(lambda: self._write(known), "sharing")
 

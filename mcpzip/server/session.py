@@ -84,6 +84,11 @@ class Session:
         self._held_size = 0
 
     @property
+    def under_way(self) -> int:
+        """How many of its requests are being processed."""
+        return len(self._calls) - len(self._lasting)
+
+    @property
     def busy(self) -> bool:
         """Whether a request is under way, apart from those that last as long as the session."""
         return len(self._calls) > len(self._lasting)

@@ -2,8 +2,8 @@
 
 The rules:
 
-1. It needs no event loop and no thread, and imports only small modules of the standard library, because there
-   is one for each agent, and a client waits for it to start.
+1. It needs no event loop, and imports only small modules of the standard library, because there is one for
+   each agent, and a client waits for it to start. It has threads only where pipes can't be waited for.
 2. While a daemon is being started, it answers the handshake. If no daemon can be had, it serves its client
    itself, as `early_handshake` does.
 3. If the daemon ends, the session goes on with another (`session_record`).
@@ -13,7 +13,7 @@ The rules:
 import math
 import os
 import signal
-import stat
+import sys
 import time
 
 from mcpzip.config.paths import config_path, find_project, is_named
@@ -23,7 +23,7 @@ from mcpzip.server.daemon.link import Link, Probe
 from mcpzip.server.session_record import SessionRecord
 from mcpzip.system import local_socket
 from mcpzip.system.readiness import INPUT, wait, watched
-from mcpzip.system.startup_io import make_nonblocking, open_if_closed
+from mcpzip.system.startup_io import DirectStreams, open_if_closed
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from mcpzip.server.early_handshake import EarlyHandshake, Unserved
+    from mcpzip.system.pumps import PumpedStreams
+    from mcpzip.system.readiness import Watched
 
 ACCEPT_TIMEOUT = 5.0
 """Seconds in which a daemon that was there before has to accept a client. One that is suspended doesn't."""
@@ -50,7 +52,6 @@ started here.
 """
 HANDOVER_PAUSE = 1.5
 """Seconds after a handover in which a newer mcpzip may start its daemon, and this one starts none."""
-_CHUNK = 1 << 16
 _FULL = 1 << 20
 """Bytes that wait for one side, with which nothing more is read from the other."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -94,14 +95,9 @@ class Shim:
         self._refusals = 0
         self._has_begun = self._ended = self._signalled = self._alone = self._done = False
         self._sleeps = False
-        self._wakeup, wakeup = os.pipe()
-        self._descriptors = [self._wakeup, wakeup]
-        make_nonblocking(wakeup)
+        self._streams = _streams()
         self._before = [signal.signal(number, _note_signal) for number in _SIGNALS]
-        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        self._writes_at_once = stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK)
-        if self._writes_at_once:
-            make_nonblocking(1)
+        signal.set_wakeup_fd(self._streams.wakes, warn_on_full_buffer=False)
 
     def run(self) -> "int | None":
         """Serves until the client or we are told to leave. Returns the exit code; None if the client is to be
@@ -113,17 +109,20 @@ class Shim:
             self._turn()
         while self._to_client and self._client_reads():
             self._write()
+        self._streams.finish(LEAVING if self._done or self._signalled else None)
         if self._to_client:  # cut in the middle of a line: nothing may follow
             return 0
-        return None if self._alone and not self._signalled else 0
+        if self._signalled or not self._alone:
+            return 0
+        self._streams.hand_back()
+        return None
 
     def close(self) -> None:
         """Closes what is open, and gives the signals back."""
         signal.set_wakeup_fd(-1)
         for number, handler in zip(_SIGNALS, self._before, strict=True):
             signal.signal(number, handler)
-        for descriptor in self._descriptors:
-            os.close(descriptor)
+        self._streams.close()
         self._connector.close()
         self._end_probe()
         if self._link is not None:
@@ -143,31 +142,33 @@ class Shim:
         """Copies as long as nothing waits and nothing else is to be done, which is nearly always: as `_turn`
         does, in fewer steps. What it finds and does not handle, `_turn` finds again.
         """
-        link = self._link
+        link, streams = self._link, self._streams
         if link is None or self._probe is not None or self._connector.output >= 0:
             return
-        ready = watched(self._wakeup, 0, link.connection.fileno())
+        if not isinstance(streams, DirectStreams):
+            return
+        ready = watched(streams.wakeup, streams.input, link.connection.fileno())
         while not (link.unsent or link.broken or self._to_client or self._ended) and link.accepted:
             found = ready(max(0.0, self._probe_at - time.monotonic()) * 1e3)
-            if len(found) != 1 or found[0][1] != INPUT or found[0][0] == self._wakeup:
+            if len(found) != 1 or found[0][1] != INPUT or found[0][0] == streams.wakeup:
                 return
-            if found[0][0] == 0:
+            if found[0][0] == streams.input:
                 self._read_client()
                 continue
             self._read_daemon(link)
-            if self._to_client and self._writes_at_once:
+            if self._to_client and streams.writes_at_once:
                 self._write()
             if self._link is not link:
                 return
 
     def _turn(self) -> None:
         """Waits until something happens, and handles it."""
-        link, connector, probe = self._link, self._connector, self._probe
+        link, connector, probe, streams = self._link, self._connector, self._probe, self._streams
         waiting = len(self._unsent) if link is None else link.unsent
-        reads: list[int | local_socket.Connection] = [self._wakeup]
-        writes: list[int | local_socket.Connection] = [1] if self._to_client else []
+        reads: list[Watched] = [streams.wakeup]
+        writes: list[Watched] = [streams.output] if self._to_client else []
         if not self._ended and waiting < _FULL and not (self._early is not None and self._early.sated):
-            reads.append(0)
+            reads.append(streams.input)
         if link is not None and len(self._to_client) < _FULL:
             reads.append(link.connection)
         if link is not None and link.waiting and not link.broken:
@@ -180,15 +181,15 @@ class Shim:
         at = min(connector.wake_at, accept_until, self._probe_at, self._probe_until, self._leave_at)
         timeout = None if at == math.inf else max(0.0, at - time.monotonic())
         readable, writable = wait(reads, writes, timeout)
-        if self._wakeup in readable:
-            os.read(self._wakeup, _CHUNK)
+        if streams.wakeup in readable:
+            streams.heed()
             self._signalled = self._ended = True
             self._leave_at = min(self._leave_at, time.monotonic() + LEAVING)
-        if 0 in readable:
+        if streams.input in readable:
             self._read_client()
         if link is not None and link.connection in readable:
             self._read_daemon(link)
-        if self._to_client and (self._writes_at_once or 1 in writable):
+        if self._to_client and (streams.writes_at_once or streams.output in writable):
             self._write()
         if self._link is link and link is not None and link.connection in writable:
             link.send()
@@ -218,7 +219,7 @@ class Shim:
 
     def _read_client(self) -> None:
         try:
-            data = os.read(0, _CHUNK)
+            data = self._streams.read()
         except OSError:  # a terminal or socket whose other end was lost
             data = b""
         if not data:
@@ -240,15 +241,16 @@ class Shim:
         its time, because the session goes on after it.
         """
         leaves = self._done or self._signalled
-        readable, writable = wait(() if leaves else (self._wakeup,), (1,), LEAVING if leaves else None)
+        reads = () if leaves else (self._streams.wakeup,)
+        readable, writable = wait(reads, (self._streams.output,), LEAVING if leaves else None)
         if readable:
-            os.read(self._wakeup, _CHUNK)
+            self._streams.heed()
             self._signalled = True
         return bool(writable or readable)
 
     def _write(self) -> None:
         try:
-            del self._to_client[: os.write(1, self._to_client)]
+            del self._to_client[: self._streams.write(self._to_client)]
         except BlockingIOError:
             pass
 
@@ -401,10 +403,18 @@ class Shim:
         self._expect(time.monotonic())
 
 
+def _streams() -> "DirectStreams | PumpedStreams":
+    if not local_socket.HAS_NO_UNIX_SOCKETS:
+        return DirectStreams()
+    from mcpzip.system.pumps import PumpedStreams
+
+    return PumpedStreams()
+
+
 def _print_warning(sentence: str) -> None:
     """Writes it to stderr, unless nobody reads that."""
     try:
-        if wait((), (2,), 0)[1]:
+        if sys.platform == "win32" or wait((), (2,), 0)[1]:
             os.write(2, f"mcpzip: {sentence}\n".encode("utf-8", "replace"))
     except OSError:
         pass

@@ -7,13 +7,12 @@ import os
 
 from mcpzip.system import local_socket
 
-SWITCH = "MCPZIP_DAEMON"
-"""The environment variable that, set to ``off``, has `mcpzip serve` serve its client without a daemon."""
-
 
 def main(explicit_config: "str | None", *, alone: bool = False) -> int:
-    """Serves the client of this process. alone: without a daemon. Returns the exit code."""
-    if alone or not local_socket.AVAILABLE or os.environ.get(SWITCH) == "off":
+    """Serves the client of this process. alone: without a daemon, as with MCPZIP_DAEMON=off. Returns the exit
+    code.
+    """
+    if alone or os.environ.get(local_socket.SWITCH) == "off":
         from mcpzip.server.early_handshake import main as serve_alone
 
         return serve_alone(explicit_config)

@@ -9,9 +9,13 @@ from collections.abc import Callable
 
 from mcpzip.system.pipes import Reader, read_from
 
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    import socket
+
 
 def read_lines_from(
-    fd: int,
+    source: "int | socket.socket",
     on_data: Callable[[bytes], None],
     on_eof: Callable[[], None],
     *,
@@ -20,10 +24,16 @@ def read_lines_from(
 ) -> Reader:
     """As `pipes.read_from`, in batches.
 
-    at_once: the maximum number of lines in a batch. first: data that was read from ``fd`` before.
+    source: a descriptor, or a socket where the loop can't watch descriptors. at_once: the maximum number of
+    lines in a batch. first: data that was read from ``source`` before.
     """
     lines = LineReader(on_data, on_eof, at_once)
-    lines.reader = read_from(fd, lines.data_received, lines.eof_received)
+    if isinstance(source, int):
+        lines.reader = read_from(source, lines.data_received, lines.eof_received)
+    else:
+        from mcpzip.system.socket_streams import SocketReader
+
+        lines.reader = SocketReader(source, lines.data_received, lines.eof_received)
     if first:
         lines.data_received(first)
     return lines

@@ -6,7 +6,8 @@ The rules:
    this user, and each end checks the user of the other end.
 2. A kernel lock decides who listens. It ends with the process that holds it, however that ends, so a socket
    whose lock is free is left over from a process that was killed.
-3. Windows has no such socket in Python: `AVAILABLE` is False there.
+3. Windows has no such socket in Python, and some file systems have none. There the file at the same path
+   says where on loopback the process listens, and only who can read it is served (`loopback`).
 
 `server.shim` imports this module at every start, so it imports only small modules of the standard library.
 """
@@ -20,11 +21,19 @@ import sys
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
     import socket
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from mcpzip.system.loopback_listener import Listener
+
+    Listening = socket.socket | Listener
 
 Connection = _socket.socket
 """One end of a connection: a `socket.socket` less what that adds in Python, such as ``with``."""
-AVAILABLE = sys.platform != "win32" and hasattr(_socket, "AF_UNIX")
-"""Whether this system has such sockets."""
+SWITCH = "MCPZIP_DAEMON"
+"""The environment variable that, set to ``loopback``, has a daemon listen as on Windows."""
+HAS_NO_UNIX_SOCKETS = sys.platform == "win32" or os.environ.get(SWITCH) == "loopback"
+"""Whether a daemon that is started listens on loopback, and pipes can't be waited for."""
 LONGEST_PATH = 100
 """Bytes of a socket's path that every system takes: Linux 107, macOS 103 (unix(7), unix(4))."""
 BACKLOG = 1_024
@@ -37,13 +46,16 @@ def connect(path: str) -> "Connection | None":
     Raises PermissionError if folder, socket or process belong to another user; OSError if the system refuses
     a socket. In a folder that others can enter, nobody of ours listens.
     """
-    if sys.platform == "win32":
-        return None
     try:
         if not _is_private(os.path.dirname(path)):
             return None
-        _check_socket(path)
+        if not _is_socket(path):
+            from mcpzip.system import loopback
+
+            return loopback.connect(path)
     except (FileNotFoundError, NotADirectoryError):
+        return None
+    if sys.platform == "win32":
         return None
     connection = Connection(_socket.AF_UNIX, _socket.SOCK_STREAM)
     # A process that is suspended takes no more connections than fit its backlog.
@@ -60,15 +72,17 @@ def connect(path: str) -> "Connection | None":
     return connection
 
 
-def listen(path: str) -> "socket.socket":
+def listen(path: str) -> "Listening":
     """Listens at ``path``, in place of whatever socket or symbolic link is there. Only for the holder of the
     lock. Makes the folder. Raises OSError.
     """
-    if sys.platform == "win32":
-        raise OSError(errno.ENOSYS, "there are no such sockets on this system", path)
+    _make_folder(os.path.dirname(path))
+    if sys.platform == "win32" or HAS_NO_UNIX_SOCKETS:
+        from mcpzip.system.loopback_listener import Listener
+
+        return Listener(path, BACKLOG)
     import socket
 
-    _make_folder(os.path.dirname(path))
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -83,6 +97,16 @@ def listen(path: str) -> "socket.socket":
         listening.close()
         raise
     return listening
+
+
+def watch(listening: "Listening", loop: "AbstractEventLoop", ready: "Callable[[], object] | None") -> None:
+    """Has ``loop`` call ``ready`` when ``listening.accept()`` gives a connection; None: no more."""
+    if not isinstance(listening, _socket.socket):
+        listening.watch(None if ready is None else lambda: loop.call_soon_threadsafe(ready))
+    elif ready is None:
+        loop.remove_reader(listening.fileno())
+    else:
+        loop.add_reader(listening.fileno(), ready)
 
 
 def can_listen_in(folder: str) -> bool:
@@ -108,15 +132,12 @@ def take_lock(path: str) -> int | None:
     """Takes the lock of the file ``path``, which is made with its folder. Returns the descriptor that holds
     it until it is closed; None if another process has it. Raises OSError.
     """
-    if sys.platform == "win32":  # nothing listens there
-        raise OSError(errno.ENOSYS, "there are no such locks on this system", path)
-    import fcntl
-
     _make_folder(os.path.dirname(path))
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = os.open(path, flags, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
             if _is_at(lock, path):
                 return lock
         except BlockingIOError:
@@ -128,8 +149,43 @@ def take_lock(path: str) -> int | None:
         os.close(lock)  # the file was replaced in the meantime
 
 
+def remove_left_over(path: str, lock_path: str) -> bool:
+    """Removes what a process left at ``path`` that was killed. Returns False if a process has the lock.
+    Raises OSError.
+    """
+    lock = take_lock(lock_path)
+    if lock is None:
+        return False
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(lock)
+    return True
+
+
+def _lock(descriptor: int) -> None:
+    """Raises BlockingIOError if another process has the lock, other OSError."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError from error
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def check_peer(connection: Connection) -> None:
-    """Raises PermissionError if the process at the other end is another user's, OSError if it has gone."""
+    """Raises PermissionError if the process at the other end is another user's, OSError if it has gone. One
+    on loopback has shown that it can read the file of this user (`loopback`).
+    """
+    if connection.family == _socket.AF_INET:
+        return
     user = _peer_user(connection)
     if sys.platform != "win32" and user is not None and user != os.geteuid():
         raise PermissionError(errno.EPERM, "the process at the other end belongs to another user")
@@ -176,12 +232,17 @@ def _is_private(folder: str) -> bool:
     return not found.st_mode & 0o077
 
 
-def _check_socket(path: str) -> None:
+def _is_socket(path: str) -> bool:
+    """Whether there is a socket; False for the file of a `loopback`. Raises FileNotFoundError for anything
+    else, PermissionError if it is another user's.
+    """
     found = os.lstat(path)
-    if not stat.S_ISSOCK(found.st_mode):
+    is_socket = stat.S_ISSOCK(found.st_mode)
+    if not is_socket and not stat.S_ISREG(found.st_mode):
         raise FileNotFoundError(errno.ENOENT, "not a socket", path)
     if sys.platform != "win32" and found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "the socket belongs to another user", path)
+    return is_socket
 
 
 def _is_at(descriptor: int, path: str) -> bool:

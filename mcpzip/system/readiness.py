@@ -9,6 +9,7 @@ those above 1,023, which a process gets whose parent left many open. `poll` can.
 import math
 import select
 import sys
+import time
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def wait(
     """Those of ``reads`` that can be read, and those of ``writes`` that can be written, as soon as there are
     any; none after ``timeout`` seconds. What has failed, or was closed at the other end, can be both.
     """
+    if sys.platform == "win32" and not (reads or writes):  # which its select refuses
+        time.sleep(timeout or 0.0)
+        return (), ()
     try:
         readable, writable, _ = select.select(reads, writes, (), timeout)
     except ValueError:  # a descriptor above 1,023

@@ -6,6 +6,7 @@ begins, and later messages wait until it is done.
 """
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
@@ -57,6 +58,49 @@ def make_nonblocking(fd: int) -> None:
     """Makes ``fd`` non-blocking, as far as the system can: POSIX."""
     if sys.platform != "win32":
         os.set_blocking(fd, False)
+
+
+class DirectStreams:
+    """The standard streams of a process, and what wakes it, as descriptors that can be waited for: POSIX.
+
+    input, output, wakeup: for `readiness.wait`. wakes: where a byte ends the wait. writes_at_once: whether
+    `write` never blocks. are_pumped: whether threads copy what passes (`pumps`).
+    """
+
+    are_pumped = False
+    input, output = 0, 1
+
+    def __init__(self) -> None:
+        self.wakeup, self.wakes = os.pipe()
+        make_nonblocking(self.wakes)
+        self.writes_at_once = stat.S_IFMT(os.fstat(1).st_mode) in (stat.S_IFIFO, stat.S_IFSOCK)
+        if self.writes_at_once:
+            make_nonblocking(1)
+
+    def read(self) -> bytes:
+        """What has arrived; b"" at the end. Raises OSError."""
+        return os.read(0, _CHUNK)
+
+    def write(self, data: "bytes | bytearray") -> int:
+        """Writes the first bytes of ``data``; returns how many. Raises BlockingIOError, and BrokenPipeError
+        if nobody reads them any more.
+        """
+        return os.write(1, data)
+
+    def heed(self) -> None:
+        """Takes what has ended a wait."""
+        os.read(self.wakeup, _CHUNK)
+
+    def finish(self, timeout: "float | None") -> None:
+        """Waits until what was written has passed: ``timeout`` seconds, None for as long as it takes."""
+
+    def hand_back(self) -> None:
+        """From now on others read the standard input."""
+
+    def close(self) -> None:
+        """Closes what is open besides the standard streams."""
+        os.close(self.wakeup)
+        os.close(self.wakes)
 
 
 def answer_while(work: "Work[T]", answerer: "Answerer", stdin: int, stdout: int) -> "tuple[T, bool]":

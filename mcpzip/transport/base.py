@@ -47,12 +47,16 @@ class ChannelClosedError(Exception):
 
 
 class Incoming(Protocol):
-    """Handles the notifications and requests that an upstream sends on its own."""
+    """Handles the notifications and requests that an upstream sends on its own.
 
-    def notified(self, method: str, params: bytes | None) -> None:
+    origin: whose request it is about: that in whose HTTP response it came (spec 2025-11-25:
+    basic/transports, "Sending Messages to the Server"). None where the transport doesn't say.
+    """
+
+    def notified(self, method: str, params: bytes | None, origin: "Origin | None") -> None:
         """Handles a notification that isn't progress or cancellation of a request."""
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: "Origin | None") -> bytes:
         """Handles a request from the upstream and returns the result's JSON text.
 
         Raises JsonRpcError with the error to answer with. Cancelled when the upstream cancels its request or
@@ -91,6 +95,7 @@ class BoundClient(Protocol):
 
     key: identifies the client; None when it needs no connections of its own. capabilities: the client
     capabilities that servers are given, JSON text. log_level: of its last `logging/setLevel`; None without.
+    call: the `Origin.call` of the request that a message is about; None where that isn't known.
     """
 
     @property
@@ -113,10 +118,10 @@ class BoundClient(Protocol):
     def watched(self, server: str) -> Collection[str]:
         """The resources of ``server`` that it subscribed to, by URI."""
 
-    def notified(self, server: str, method: str, params: bytes | None) -> None:
+    def notified(self, server: str, method: str, params: bytes | None, call: object) -> None:
         """Handles a notification that ``server`` sent on one of its connections."""
 
-    async def asked(self, server: str, method: str, params: bytes | None) -> bytes:
+    async def asked(self, server: str, method: str, params: bytes | None, call: object) -> bytes:
         """Handles a request that ``server`` sent on one of its connections. See `Incoming.asked`."""
 
 
@@ -127,7 +132,7 @@ class Origin(msgspec.Struct, frozen=True):
     among the senders of open requests. capabilities, log_level: the client's, sent to modern upstreams.
     modern: params members for modern upstreams only. on_notice: called with notifications that belong to the
     request, as far as can be determined. folder: the client's working folder, in which a server is started
-    whose config names none; None for ours.
+    whose config names none; None for ours. call: identifies the request for ``bound_client``.
     """
 
     era: Era | None = None
@@ -138,6 +143,7 @@ class Origin(msgspec.Struct, frozen=True):
     modern: Mapping[str, bytes] = MappingProxyType({})
     on_notice: Callable[[str, bytes | None], None] | None = None
     folder: str | None = None
+    call: object = None
 
 
 NOBODY = Origin()
@@ -157,10 +163,12 @@ class Channel(Protocol):
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
         definition: bytes | None = None,
+        origin: Origin | None = None,
     ) -> bytes:
         """Sends a request and returns its result's JSON text.
 
         definition: of the called tool, as JSON text; its schema may require headers over HTTP.
+        origin: is handed to `Incoming` with what the upstream says about this request.
         With ``on_progress`` the request carries a progress token of our own. Cancelling the awaiting task
         cancels the request upstream (by `notifications/cancelled`, or by closing the HTTP stream) unless
         ``cancellable`` is False. Raises JsonRpcError, ChannelClosedError.

@@ -28,14 +28,7 @@ from mcpzip.system.event_log import more_about, note, note_output
 from mcpzip.system.process_activity import ProcessActivity
 from mcpzip.system.reaper import Reaper
 from mcpzip.system.tasks import root_cause
-from mcpzip.transport.base import (
-    NOBODY,
-    BoundClient,
-    Channel,
-    ChannelClosedError,
-    Origin,
-    ProgressSink,
-)
+from mcpzip.transport.base import NOBODY, BoundClient, Channel, ChannelClosedError, Origin, ProgressSink
 from mcpzip.transport.deadlines import Deadlines
 from mcpzip.transport.handshake import ServerInfo, StartAgainError, shake_hands
 from mcpzip.transport.opening import opened
@@ -202,8 +195,9 @@ class Connection:
         self._requesters.begin(origin)
         try:
             with self._deadlines.running(timeout):
+                params = self._stamped(params, origin)
                 return await self._channel.request(
-                    method, self._stamped(params, origin), on_progress=on_progress, definition=definition
+                    method, params, on_progress=on_progress, definition=definition, origin=origin
                 )
         except TimeoutError:
             self._abandon(origin)
@@ -469,7 +463,7 @@ class _IncomingHandler:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def notified(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None, origin: Origin | None) -> None:
         connection, server = self._connection, self._connection.server.name
         if method == ACKNOWLEDGED:
             if connection._subscription is not None:
@@ -482,19 +476,19 @@ class _IncomingHandler:
         elif method in _HOP_BY_HOP:
             pass
         elif connection.bound_client is not None and not connection.modern:
-            connection.bound_client.notified(server, method, params)
+            connection.bound_client.notified(server, method, params, origin and origin.call)
         else:
             logs_wanted = method == _MESSAGE and connection.modern
-            connection._requesters.notify(method, params, logs_wanted=logs_wanted)
+            connection._requesters.notify(method, params, origin, logs_wanted=logs_wanted)
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
-        connection = self._connection
+    async def asked(self, method: str, params: bytes | None, origin: Origin | None) -> bytes:
+        connection, server = self._connection, self._connection.server.name
         if method == "ping":
             return b"{}"
         if connection.bound_client is None or connection.modern:
             raise JsonRpcError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
         with connection._deadlines.stopped():
-            return await connection.bound_client.asked(connection.server.name, method, params)
+            return await connection.bound_client.asked(server, method, params, origin and origin.call)
 
     def ended(self, reason: str) -> None:
         self._connection._channel_ended(reason)

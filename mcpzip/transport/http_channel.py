@@ -20,6 +20,7 @@ from mcpzip.system.threads import in_thread
 from mcpzip.transport.base import (
     Dialect,
     Incoming,
+    Origin,
     ProgressSink,
     Signing,
 )
@@ -78,8 +79,9 @@ class HttpChannel(ABC):
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
         definition: bytes | None = None,
+        origin: Origin | None = None,
     ) -> bytes:
-        number, line, answer = self._rpc.request(method, params, on_progress)
+        number, line, answer = self._rpc.request(method, params, on_progress, origin)
         post: asyncio.Task[None] | None = None
         try:
             headers = request_headers(method, params, self.dialect, definition)
@@ -248,7 +250,7 @@ class HttpChannel(ABC):
         event = self._rpc.peer.message(text, envelope)
         if number is not None and self._rpc.is_open(number) and isinstance(envelope, Envelope):
             event = _response_to(number, event, envelope)
-        self._rpc.received(event)
+        self._rpc.received(event, number)
         return NOT_OURS if isinstance(event, NotAMessage | Invalid) else ""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from mcpzip.model import limits
 from mcpzip.system.tasks import retrieve_exception
-from mcpzip.transport.base import ChannelClosedError, Incoming, ProgressSink
+from mcpzip.transport.base import ChannelClosedError, Incoming, Origin, ProgressSink
 from mcpzip.wire import (
     INTERNAL_ERROR,
     Cancelled,
@@ -55,6 +55,7 @@ class JsonRpcConnection:
         self._incoming, self._send, self._full, self._junk = incoming, send, full, junk
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._progress: dict[int, ProgressSink] = {}
+        self._origins: dict[int, Origin] = {}
         self._answering: dict[bytes, asyncio.Task[None]] = {}
 
     @property
@@ -68,12 +69,17 @@ class JsonRpcConnection:
         return answer is not None and not answer.done()
 
     def request(
-        self, method: str, params: bytes | None, on_progress: ProgressSink | None
+        self,
+        method: str,
+        params: bytes | None,
+        on_progress: ProgressSink | None,
+        origin: Origin | None = None,
     ) -> tuple[int, bytes, "asyncio.Future[bytes]"]:
         """A new request: its number, its line, and the future of its result.
 
-        on_progress: if given, the request carries a progress token of ours. The caller must call `forget`
-        afterwards. Raises ChannelClosedError (sent=False) when the connection has ended.
+        on_progress: if given, the request carries a progress token of ours. origin: see `Channel.request`.
+        The caller must call `forget` afterwards. Raises ChannelClosedError (sent=False) when the connection
+        has ended.
         """
         if self.gone is not None:
             raise ChannelClosedError(self.gone, sent=False)
@@ -84,12 +90,15 @@ class JsonRpcConnection:
         self._waiting[number] = answer
         if on_progress is not None:
             self._progress[number] = on_progress
+        if origin is not None:
+            self._origins[number] = origin
         return number, line, answer
 
     def forget(self, number: int) -> None:
         """Ends the request ``number`` for us; messages about it are dropped from now on."""
         self.peer.drop(number)
         self._progress.pop(number, None)
+        self._origins.pop(number, None)
         answer = self._waiting.pop(number, None)
         if answer is not None and not answer.cancel():
             retrieve_exception(answer)  # the awaiting task may have been cancelled at the moment it failed
@@ -101,8 +110,11 @@ class JsonRpcConnection:
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
-    def received(self, event: Event) -> None:
-        """Handles an event from the server."""
+    def received(self, event: Event, about: int | None = None) -> None:
+        """Handles an event from the server. about: the request of ours that it is about; None where that
+        isn't known.
+        """
+        origin = None if about is None else self._origins.get(about)
         match event:
             case Result(id=number, result=result):
                 if (answer := self._waiting.get(number)) and not answer.done():
@@ -114,13 +126,13 @@ class JsonRpcConnection:
                 if sink := self._progress.get(number):
                     sink(params)
             case Notification(method=method, params=params):
-                self._incoming.notified(method, params)
+                self._incoming.notified(method, params, origin)
             case Request(id=id_) if self.gone is not None or self._full():
                 self.peer.error(id_, INTERNAL_ERROR, "")  # not sent: the server doesn't read its input
             case Request(id=id_) if len(self._answering) >= limits.ASKED:
                 self._send(self.peer.error(id_, INTERNAL_ERROR, _TOO_MANY_REQUESTS))
             case Request(id=id_, method=method, params=params):
-                task = asyncio.get_running_loop().create_task(self._answer(id_, method, params))
+                task = asyncio.get_running_loop().create_task(self._answer(id_, method, params, origin))
                 self._answering[id_] = task
                 task.add_done_callback(partial(self._answered, id_))
             case Invalid(id=id_, code=code, message=message):
@@ -152,9 +164,9 @@ class JsonRpcConnection:
             self.fail(number, ChannelClosedError(reason, sent=True))
         self._incoming.ended(reason)
 
-    async def _answer(self, id: bytes, method: str, params: bytes | None) -> None:
+    async def _answer(self, id: bytes, method: str, params: bytes | None, origin: Origin | None) -> None:
         try:
-            result = await self._incoming.asked(method, params)
+            result = await self._incoming.asked(method, params, origin)
         except JsonRpcError as fault:
             error = fault.error
             line = self.peer.error(id, error.code, error.message, error.data, error.more)

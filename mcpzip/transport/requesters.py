@@ -32,9 +32,13 @@ class Requesters:
         if origin.on_notice is not None:
             self._abandoned.add(origin.owner, asyncio.get_running_loop().time())
 
-    def notify(self, method: str, params: bytes | None, *, logs_wanted: bool) -> None:
-        """Passes a notification to the client whose requests are open, or drops it. logs_wanted: to one that
-        asked for logs only."""
+    def notify(self, method: str, params: bytes | None, about: Origin | None, *, logs_wanted: bool) -> None:
+        """Passes a notification to the client whose requests are open, or drops it. about: the open request
+        that it is about; None where that isn't known. logs_wanted: to one that asked for logs only."""
+        if about is not None:
+            if about.on_notice is not None and (about.log_level or not logs_wanted):
+                about.on_notice(method, params)
+            return
         origins = [one for one in self._open if one.log_level or not logs_wanted]
         owners = [one.owner for one in origins]
         owners += self._abandoned.owners(asyncio.get_running_loop().time())

@@ -18,7 +18,7 @@ from mcpzip.system.line_reader import read_lines_from
 from mcpzip.system.pipes import Reader, read_from, write_to
 from mcpzip.system.process import Child
 from mcpzip.system.reaper import Reaper
-from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, ProgressSink
+from mcpzip.transport.base import ChannelClosedError, Dialect, Incoming, Origin, ProgressSink
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 
 _KEPT_LINES = 100
@@ -113,6 +113,7 @@ class StdioChannel:
         on_progress: ProgressSink | None = None,
         cancellable: bool = True,
         definition: bytes | None = None,
+        origin: Origin | None = None,
     ) -> bytes:
         if not self._rpc.waits:
             self._check_child()

@@ -88,10 +88,10 @@ class _Body(httpx.AsyncByteStream):
 class _Silent:
     """Who hears what a server says unasked, and answers nothing of sense."""
 
-    def notified(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None, origin: object = None) -> None:
         pass
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: object = None) -> bytes:
         await asyncio.sleep(0)
         return b"null"
 

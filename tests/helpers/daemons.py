@@ -182,7 +182,7 @@ class Home:
         pid = self.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not alive(pid))
+        until(lambda: not alive(pid) and threads(pid) <= 1)
 
         def is_closed() -> bool:
             connection = local_socket.connect(self.socket)
@@ -228,9 +228,15 @@ class Home:
 
 
 @contextmanager
-def daemon_home(folder: Path, monkeypatch: pytest.MonkeyPatch, **keys: Any) -> Iterator[Home]:
-    """A `Home` in ``folder``, whose daemon and servers are gone at the end."""
+def daemon_home(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, loopback: bool = False, **keys: Any
+) -> Iterator[Home]:
+    """A `Home` in ``folder``, whose daemon and servers are gone at the end. loopback: where there is no Unix
+    domain socket, as on Windows.
+    """
     monkeypatch.delenv("MCPZIP_DAEMON", raising=False)
+    if loopback:
+        monkeypatch.setenv("MCPZIP_DAEMON", "loopback")
     home = Home(folder, **keys)
     try:
         yield home
@@ -238,6 +244,16 @@ def daemon_home(folder: Path, monkeypatch: pytest.MonkeyPatch, **keys: Any) -> I
         home.stop()
     servers = [each["pid"] for each in home.noted("started")]
     until(lambda: not any(map(alive, servers)))
+
+
+def threads(pid: int) -> int:
+    """The threads of a process that are left, of which the last one closes its files; 0 if that can't be
+    told.
+    """
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def said(client: Client, tool: str = "say", **arguments: object) -> Json:

@@ -26,10 +26,10 @@ class Listener:
     questions: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def notified(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None, origin: object = None) -> None:
         self.notices.put_nowait((method, json.loads(params or b"{}")))
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: object = None) -> bytes:
         self.questions.append(method)
         return b"{}"
 

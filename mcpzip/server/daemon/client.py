@@ -17,7 +17,7 @@ from mcpzip.server.session import Session
 from mcpzip.server.stdio import FINISH_TIMEOUT, FLUSH_TIMEOUT
 from mcpzip.server.stdio_output import StdioOutput
 from mcpzip.system.line_reader import read_lines_from
-from mcpzip.system.pipes import Reader, write_to
+from mcpzip.system.pipes import Reader, Writer, write_to
 
 _LOOK = 0.01
 """Seconds between two looks whether requests are under way, while others are held back."""
@@ -74,7 +74,9 @@ class DaemonClient:
         """connection: non-blocking; it is closed at the end."""
         self.greeting, self.shared, self.since = greeting, shared, time.time()
         self._connection = connection
-        self._writer = write_to(connection.fileno())
+        # Over TCP, because this may be a system whose event loop watches no descriptors.
+        self._stream = connection if connection.family == socket.AF_INET else connection.fileno()
+        self._writer = _write_to(self._stream)
         self._output = StdioOutput(self._writer)
         # Ids that no other daemon uses for the same client: a late response must not meet another question.
         first_id = int.from_bytes(os.urandom(4)) << 20 | 1
@@ -109,7 +111,7 @@ class DaemonClient:
         self.shared.warned.add(self._warn)
         self.session.replay(replay)
         self._reader = read_lines_from(
-            self._connection.fileno(), self._receive, self._input_ended, at_once=limits.TURN, first=rest
+            self._stream, self._receive, self._input_ended, at_once=limits.TURN, first=rest
         )
         self._output.reader = self._reader
 
@@ -183,3 +185,11 @@ class DaemonClient:
         # If its process was killed, the last line may lack more than its newline.
         self.session.end(cut=self._reader is None or self._reader.hung_up())
         self._ended.set()
+
+
+def _write_to(stream: int | socket.socket) -> Writer:
+    if isinstance(stream, int):
+        return write_to(stream)
+    from mcpzip.system.socket_streams import SocketWriter
+
+    return SocketWriter(stream)

@@ -14,7 +14,11 @@ from mcpzip.model import limits
 from mcpzip.server.daemon import protocol
 from mcpzip.system import local_socket
 from mcpzip.system.detached import start_detached
-from mcpzip.system.startup_io import make_nonblocking
+
+TYPE_CHECKING = False  # as in `typing`, without importing `typing`
+if TYPE_CHECKING:
+    from mcpzip.system.detached import Output
+    from mcpzip.system.pumps import InputPump
 
 START_TIMEOUT = 30.0
 """Seconds in which a daemon that was started has to listen. It takes a hundredth of that on a quiet machine.
@@ -37,8 +41,9 @@ class Connector:
     def __init__(self, config: str, project: str, explicit_config: "str | None") -> None:
         """config, project: the paths of the files. explicit_config: the option of the command line."""
         self._config, self._explicit, self._project = config, explicit_config, project
-        self._path = protocol.socket_and_lock(config, project)[0]
+        self._path, self._lock = protocol.socket_and_lock(config, project)
         self.output = -1
+        self._output: Output | InputPump | None = None
         self.wake_at = math.inf
         self._start_at = self._give_up_at = 0.0
 
@@ -49,7 +54,12 @@ class Connector:
 
     def connect(self) -> "local_socket.Connection | None":
         """A connection to the daemon, if one listens now. Raises OSError."""
-        return local_socket.connect(self._path)
+        try:
+            return local_socket.connect(self._path)
+        except TimeoutError:  # on loopback: another process may have got the port of one that was killed
+            if local_socket.remove_left_over(self._path, self._lock):
+                return None
+            raise
 
     @property
     def can_be_asked(self) -> bool:
@@ -75,9 +85,9 @@ class Connector:
 
     def close(self) -> None:
         """Ends the search."""
-        if self.output >= 0:
-            os.close(self.output)
-        self.output, self.wake_at = -1, math.inf
+        if self._output is not None:
+            self._output.close()
+        self.output, self._output, self.wake_at = -1, None, math.inf
 
     def _start(self, now: float) -> None:
         if not may_be_shared(self._config):
@@ -85,18 +95,20 @@ class Connector:
         # It runs in another folder, where relative paths and the search for a project mean something else.
         named = ["--config", self._config] if is_named(self._explicit, os.environ) else []
         project = os.path.dirname(self._project) if self._project else "off"
-        self.output = start_detached(
+        self._output = start_detached(
             [sys.executable, "-P", _PROGRAM, "daemon", "run", *named],
             expand_home("~", os.environ),
             {**os.environ, PROJECT_VARIABLE: project},
+            fork=not local_socket.HAS_NO_UNIX_SOCKETS,
         )
-        make_nonblocking(self.output)
+        self.output = self._output.fileno()
         self._give_up_at = self.wake_at = now + START_TIMEOUT
 
     def _hear(self, now: float) -> "local_socket.Connection | None":
         """What comes of a daemon that was started."""
+        assert self._output is not None
         try:
-            said = os.read(self.output, 100)
+            said = self._output.read()
         except BlockingIOError:
             if now >= self._give_up_at:
                 raise UnavailableError("the daemon does not start") from None

@@ -43,7 +43,7 @@ _LOOK = 0.01
 class Daemon:
     """The daemon of one config. clients: those that it serves. started_at: Unix time."""
 
-    def __init__(self, prepared: Prepared, listening: socket.socket, path: str, lock: int) -> None:
+    def __init__(self, prepared: Prepared, listening: "local_socket.Listening", path: str, lock: int) -> None:
         """listening: at ``path``; it is closed at the end. lock: the descriptor with the daemon's lock."""
         self.clients: set[DaemonClient] = set()
         self.prepared, self.path = prepared, path
@@ -53,6 +53,7 @@ class Daemon:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._had_clients = self._closing = False
+        self._is_listening = True
         self._successor = self._address = ""
         self._started_at = time.time()
 
@@ -75,8 +76,7 @@ class Daemon:
         stop_on_signals(self._done)
         raise_descriptor_limit(limits.DAEMON_CLIENTS)
         self.proxies = SharedProxies(self.prepared, os.environ, self._edited)
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._listening.fileno(), self._accept)
+        self._watch()
         self._wait_for_clients()
         try:
             async with self._over_http():
@@ -124,6 +124,9 @@ class Daemon:
 
     # --- connections
 
+    def _watch(self) -> None:
+        local_socket.watch(self._listening, asyncio.get_running_loop(), self._accept)
+
     def _accept(self) -> None:
         while True:
             try:
@@ -132,7 +135,7 @@ class Daemon:
                 return
             except OSError:  # there are no descriptors left: the event loop would ask again and again
                 loop = asyncio.get_running_loop()
-                loop.remove_reader(self._listening.fileno())
+                local_socket.watch(self._listening, loop, None)
                 loop.call_later(ACCEPT_PAUSE, self._accept_again)
                 return
             connection.setblocking(False)
@@ -142,8 +145,8 @@ class Daemon:
             task.add_done_callback(retrieve_exception)
 
     def _accept_again(self) -> None:
-        if not self._closing:
-            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
+        if self._is_listening:
+            self._watch()
 
     async def _welcome(self, connection: socket.socket) -> None:
         try:
@@ -234,7 +237,12 @@ class Daemon:
         }
         config = self.prepared.config
         return daemon_report(
-            config, clients, started_at=self._started_at, address=self._address, idle=self.idle_time
+            config,
+            clients,
+            started_at=self._started_at,
+            address=self._address,
+            idle=self.idle_time,
+            successor=shown(self._successor),
         )
 
     # --- the end
@@ -261,6 +269,18 @@ class Daemon:
         if self._serving_http is not None:
             await self._serving_http
         os.close(self._lock)
+        self._listen_for_commands()
+
+    def _listen_for_commands(self) -> None:
+        """Goes on to say what it does, where no client looks for a daemon."""
+        path = protocol.retiring_socket(self.path, os.getpid())
+        try:
+            self._listening = local_socket.listen(path)
+        except OSError:  # then `mcpzip ps` shows the next daemon only
+            return
+        self.path, self._identity = path, local_socket.identity(path)
+        self._is_listening = True
+        self._watch()
 
     @property
     def is_busy(self) -> bool:
@@ -279,7 +299,7 @@ class Daemon:
     @property
     def _is_replaced(self) -> bool:
         """Whether no new client can find this daemon, because its socket was removed or replaced."""
-        return local_socket.identity(self.path) != self._identity
+        return self._closing or local_socket.identity(self.path) != self._identity
 
     def _wait_for_clients(self) -> None:
         """Ends the daemon later if no client comes. A client over HTTP could not start another one."""
@@ -309,15 +329,16 @@ class Daemon:
 
     def _stop_listening(self) -> None:
         """From now on processes that connect find no daemon, and start another, which waits for our lock."""
-        if self._closing:
-            return
         self._closing = True
-        if not self._is_replaced:
+        if not self._is_listening:
+            return
+        self._is_listening = False
+        if local_socket.identity(self.path) == self._identity:
             try:
                 os.unlink(self.path)
             except OSError:
                 pass
-        asyncio.get_running_loop().remove_reader(self._listening.fileno())
+        local_socket.watch(self._listening, asyncio.get_running_loop(), None)
         self._listening.close()
 
     async def _end_clients(self) -> None:
@@ -338,10 +359,12 @@ class Daemon:
             task.cancel()
 
 
-def refuse(listening: socket.socket, path: str) -> None:
+def refuse(listening: "local_socket.Listening", path: str) -> None:
     """Sends away the clients that have connected so far, of a daemon that can't use its config."""
-    listening.setblocking(False)
-    os.unlink(path)
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
     while True:
         try:
             connection, _ = listening.accept()

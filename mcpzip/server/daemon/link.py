@@ -4,6 +4,7 @@
 """
 
 import math
+from _socket import AF_INET, MSG_PEEK  # see `local_socket`
 
 from mcpzip.server.daemon import protocol
 from mcpzip.system import local_socket
@@ -26,6 +27,7 @@ class Link:
         self.held = bytearray(held)
         self.pid = 0
         self.half_closed = self.broken = False
+        self._is_tcp = connection.family == AF_INET
 
     @property
     def accepted(self) -> bool:
@@ -52,6 +54,9 @@ class Link:
 
     def send(self) -> None:
         """Sends what it takes."""
+        if self._is_tcp and self._has_ended():  # it would be taken, and lost
+            self.broken = True
+            return
         try:
             del self.waiting[: self.connection.send(self.waiting)]
         except BlockingIOError:
@@ -67,6 +72,15 @@ class Link:
             return None
         except OSError:
             return b""
+
+    def _has_ended(self) -> bool:
+        """Whether its process has closed the connection."""
+        try:
+            return not self.connection.recv(1, MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def half_close(self) -> None:
         """Says that the client sends no more."""

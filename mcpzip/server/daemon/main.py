@@ -17,10 +17,6 @@ from mcpzip.server.daemon import protocol
 from mcpzip.system import local_socket
 from mcpzip.system.lean_imports import import_asyncio, import_msgspec
 
-TYPE_CHECKING = False  # as in `typing`, without importing `typing`
-if TYPE_CHECKING:
-    pass
-
 HELD_TIMEOUT = 10.0
 """Seconds in which another daemon, which has the lock, either listens or ends."""
 _LOOK = 0.02
@@ -32,8 +28,6 @@ def main(explicit_config: "str | None") -> int:
     code: 0 also if another daemon runs.
     """
     gc.disable()  # importing modules makes no garbage; `run` enables it again
-    if not local_socket.AVAILABLE:
-        return _fail("This system has no sockets for a daemon; each mcpzip serve serves its client itself.")
     config, project = config_path(explicit_config, os.environ), find_project(os.environ)
     path, lock_path = protocol.socket_and_lock(config, project)
     try:

@@ -32,6 +32,9 @@ ends, and has processed so many bytes of the client's messages; ANSWER: to a com
 LISTENING, HELD, FAILED = b"listening", b"held", b"failed"
 """What a daemon that was started prints. HELD: another daemon has the lock."""
 
+RETIRING, ENDING = "retiring-", ".sock"
+"""How the names of such sockets begin and end."""
+
 
 def socket_and_lock(config: str, project: str) -> "tuple[str, str]":
     """The paths of the daemon's socket and lock for a config and a project's file ("" for none).
@@ -44,6 +47,13 @@ def socket_and_lock(config: str, project: str) -> "tuple[str, str]":
     if len(os.fsencode(name)) > LONGEST_PATH and hasattr(os, "geteuid"):
         name = f"/tmp/mcpzip-{os.geteuid()}/{os.path.basename(name)}"
     return name, f"{path}.lock"
+
+
+def retiring_socket(path: str, pid: int) -> str:
+    """Where the daemon with the process id ``pid``, which listened at ``path``, takes commands while a newer
+    one has taken its place.
+    """
+    return os.path.join(os.path.dirname(path), f"{RETIRING}{pid}{ENDING}")
 
 
 def client_greeting(

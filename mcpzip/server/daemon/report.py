@@ -13,7 +13,9 @@ from mcpzip.server.run_file import name_and_version
 
 
 class ClientReport(msgspec.Struct, frozen=True):
-    """An agent. pid: of its `mcpzip serve`. agent: of the process that has started that. since: Unix time."""
+    """An agent. pid: of its `mcpzip serve`. agent: of the process that has started that. since: Unix time.
+    under_way: how many of its requests are being processed; 0 where an older daemon doesn't say.
+    """
 
     name: str
     version: str
@@ -22,6 +24,7 @@ class ClientReport(msgspec.Struct, frozen=True):
     folder: str
     since: float
     calls: int
+    under_way: int = 0
 
 
 class ProcessReport(msgspec.Struct, frozen=True):
@@ -62,7 +65,7 @@ class ProxyReport(msgspec.Struct, frozen=True):
 
 class DaemonReport(msgspec.Struct, frozen=True):
     """A daemon. address: the URL at which it serves clients over HTTP, "" for none. idle: seconds that it
-    stays without clients. Times are Unix times.
+    stays without clients. successor: the version that takes over, "" for none. Times are Unix times.
     """
 
     pid: int
@@ -73,6 +76,7 @@ class DaemonReport(msgspec.Struct, frozen=True):
     address: str
     idle: float
     proxies: list[ProxyReport]
+    successor: str = ""
 
 
 def daemon_report(
@@ -82,6 +86,7 @@ def daemon_report(
     started_at: float,
     address: str,
     idle: float,
+    successor: str,
 ) -> DaemonReport:
     """The report of this process. clients: of each proxy."""
     return DaemonReport(
@@ -93,6 +98,7 @@ def daemon_report(
         address=address,
         idle=idle,
         proxies=[_proxy_report(shared, its) for shared, its in clients.items()],
+        successor=successor,
     )
 
 
@@ -133,4 +139,5 @@ def _client_report(client: DaemonClient) -> ClientReport:
         folder=greeting.folder,
         since=client.since,
         calls=client.session.calls,
+        under_way=client.session.under_way,
     )

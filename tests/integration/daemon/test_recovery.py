@@ -24,9 +24,9 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def home(short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    with daemon_home(short, monkeypatch) as home:
+@pytest.fixture(params=["unix", "loopback"])
+def home(short: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Home]:
+    with daemon_home(short, monkeypatch, loopback=request.param == "loopback") as home:
         yield home
 
 

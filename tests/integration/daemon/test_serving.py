@@ -11,9 +11,10 @@ from helpers.daemons import Home, daemon_home, said
 from helpers.driver import INITIALIZE, alive, run, until
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    with daemon_home(tmp_path, monkeypatch) as home:
+@pytest.fixture(params=["unix", "loopback"])
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Home]:
+    """A home whose daemon listens at a Unix domain socket, or on loopback as on Windows."""
+    with daemon_home(tmp_path, monkeypatch, loopback=request.param == "loopback") as home:
         yield home
 
 

@@ -113,6 +113,9 @@ def test_questions_progress_and_cancellation_reach_the_agent_they_belong_to(home
         number = first.send_call("asks__ask", {"mark": "first 0"})
         answer_next(first, "first", answered["first"])
         assert "by first" in first.answer(number).text
+        # A tool that has answered is known not to ask, so the agents share a process of the other server.
+        there = first.send_call("waits__wait", {"mark": f"first {next(marks)}", "gate": str(home.folder)})
+        assert not first.answer(there).failed
         waiting, asking, tokens = [], [], {name: set[str]() for name in agents}
         cancelled = []
         for act in ["wait", "wait", *chance.sample(["wait", "ask", "cancel"], 21, counts=[9, 7, 5])]:

@@ -1,5 +1,6 @@
 """A newer version of mcpzip takes over, however many calls are under way."""
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -8,17 +9,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from helpers.daemons import Home, daemon_home, said
-from helpers.driver import Client, encoded, until
+from helpers.daemons import Home, daemon_home, listen_as_nobody, said
+from helpers.driver import Client, encoded, run, until
+
+from mcpzip.server.daemon import protocol
 
 MODULE = "mcpzip.server.daemon.retirement"
 SOON = {"PATIENCE": 0.2, "HOLD": 0.2}
 """Constants with which the daemon gives way sooner."""
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    with TemporaryDirectory(prefix="d-") as folder, daemon_home(Path(folder), monkeypatch) as home:
+@pytest.fixture(params=["unix", "loopback"])
+def home(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Home]:
+    with (
+        TemporaryDirectory(prefix="d-") as folder,
+        daemon_home(Path(folder), monkeypatch, loopback=request.param == "loopback") as home,
+    ):
         yield home
 
 
@@ -100,6 +106,47 @@ def test_a_long_call_keeps_only_its_own_client_and_delays_no_request_for_long(ho
             assert not busy.answer(long).failed
             until(lambda: said(busy)["pid"] == said(newer)["pid"])
     assert len(home.calls("wait")) == 1
+
+
+def test_ps_shows_both_while_the_older_one_still_serves(home: Home) -> None:
+    """It showed the newer one only."""
+    gate = home.folder / "gate"
+    killed = Path(protocol.retiring_socket(home.socket, 1))
+    with home.running(MODULE, **SOON) as first, home.serving() as busy, home.serving() as idle:
+        server = said(busy)["pid"]
+        long = busy.send_call("up__wait", {"until": str(gate)})
+        until(lambda: home.calls("wait"))
+        listen_as_nobody(str(killed))
+        with home.serving(version="99.0") as newer:
+            said(newer)
+            until(lambda: home.pid not in (None, first))
+            said(idle)
+            shown = json.loads(told(home, "ps", "--json"))
+            assert shown["daemon"]["version"] == "99.0"
+            assert shown["daemon"]["successor"] == ""
+            (older,) = shown["retiring"]
+            assert (older["pid"], older["successor"]) == (first, "99.0")
+            (client,) = older["proxies"][0]["clients"]
+            assert (client["pid"], client["calls"], client["under_way"]) == (busy.process.pid, 2, 1)
+            assert str(server) in older["memory"]
+            assert shown["others"] == []
+            assert not killed.exists()
+            text = told(home, "ps")
+            assert f"daemon {home.pid}, version 99.0" in text
+            assert f"daemon {first}, version" in text
+            assert "gives way to version 99.0; 1 request under way" in text
+            assert "without the daemon" not in text
+            gate.touch()
+            assert not busy.answer(long).failed
+            until(lambda: said(busy)["pid"] == said(newer)["pid"])
+            until(lambda: json.loads(told(home, "ps", "--json"))["retiring"] == [])
+    assert not list(killed.parent.glob("retiring-*"))
+
+
+def told(home: Home, *words: str) -> str:
+    done = run(*words, "--config", str(home.config))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
 
 
 def test_what_a_batch_asks_meanwhile_runs_once(home: Home) -> None:

@@ -60,11 +60,44 @@ async def test_the_first_question_is_answered_and_then_each_has_its_own(tmp_path
         assert len([owner for owner in owners(bridge) if owner and owner[0] == "client"]) == 2
 
 
+async def test_first_calls_that_ask_at_the_same_time_are_answered_with_their_own_clients_answers(
+    tmp_path: Path,
+) -> None:
+    """Both calls failed, because both were sent on one connection before the server asked."""
+    go = tmp_path / "go"
+    async with bridged(tmp_path) as bridge:
+        two = await clients(bridge, {"sampling": {}}, {"sampling": {}})
+        answers = [{**SAID, "model": name} for name in ("of one", "of other")]
+        for wire, answer in zip(two, answers, strict=True):
+            wire.says[SAMPLING] = answer
+        numbers = [wire.send_call([["await", str(go)], SAMPLE, WAIT]) for wire in two]
+        await bridge.gets("tools/call", 2)  # neither waits for the other's end
+        go.touch()
+        for wire, number, answer in zip(two, numbers, answers, strict=True):
+            assert text_of(await wire.answer(number)) == {"q": answer}
+        assert bridge.starts() == 3  # the one that listed, and one for each
+        assert len(bridge.got("tools/call")) == 2
+
+
+async def test_a_client_stays_on_a_connection_that_it_has_used(tmp_path: Path) -> None:
+    """The server may keep in its process what a client did."""
+    async with bridged(tmp_path) as bridge:
+        one, other = await clients(bridge, {"sampling": {}}, {"sampling": {}})
+        for wire in (one, other):
+            await wire.call([["error", -32000, "no"]])  # which doesn't show that it wouldn't ask
+        waiting = one.send_call([["hang"]])
+        await bridge.gets("tools/call", 3)
+        assert "result" in await other.call([])  # after a second, at the side of the one that hangs
+        assert bridge.starts() == 2
+        one.cancel(waiting)
+
+
 async def test_a_question_that_could_be_for_two_is_for_none_and_is_remembered(tmp_path: Path) -> None:
     async with bridged(tmp_path) as bridge:
         one, other = await clients(bridge, {"sampling": {}}, {"sampling": {}})
+        await asyncio.gather(one.call([]), other.call([]))  # the tool is known not to ask
         waiting = other.send_call([["hang"]])
-        await bridge.gets("tools/call", 1)
+        await bridge.gets("tools/call", 3)
         number = one.send_call([SAMPLE, WAIT])
         answer = await one.answer(number)
         assert "Several clients use this connection" in json.dumps(answer)

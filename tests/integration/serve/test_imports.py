@@ -64,6 +64,7 @@ SERVE = {
     "mcpzip.pins": "gate",
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
+    "first_calls "
     "exposure first_listings guard handlers input_required listing_origins log_levels name_resolution "
     "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
     "server_prefix "

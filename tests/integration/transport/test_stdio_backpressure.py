@@ -34,9 +34,9 @@ LITTLE = 1 << 18
 class Answers:
     """Answers at once."""
 
-    def notified(self, method: str, params: bytes | None) -> None: ...
+    def notified(self, method: str, params: bytes | None, origin: object = None) -> None: ...
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: object = None) -> bytes:
         return b"{}"
 
     def ended(self, reason: str) -> None: ...
@@ -47,7 +47,7 @@ class Waits(Answers):
 
     open = 0
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: object = None) -> bytes:
         self.open += 1
         await asyncio.Event().wait()
         raise AssertionError

@@ -16,6 +16,7 @@ from mcpzip.proxy.bindings import Bindings
 from mcpzip.proxy.client_binding import ClientBinding
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client
+from mcpzip.proxy.first_calls import FirstCalls
 from mcpzip.proxy.shared_binding import RootsBinding, SharedBinding
 from mcpzip.proxy.sharing import Sharing
 from mcpzip.wire import Era, JsonRpcError, RpcError
@@ -86,7 +87,7 @@ class Stage:
         sharing._asked = {}
         sharing._saving.want = lambda after: None  # type: ignore[method-assign]
         self.pool = Pool()
-        self.bindings = Bindings(self.pool, sharing)  # type: ignore[arg-type]
+        self.bindings = Bindings(self.pool, sharing, FirstCalls(sharing.current))  # type: ignore[arg-type]
         self.people: list[Person] = []
         self.asked: dict[str, set[str]] = {name: set() for name in SERVERS}
 

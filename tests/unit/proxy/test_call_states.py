@@ -103,7 +103,7 @@ def test_what_is_left_of_a_request_that_was_answered_reaches_no_client() -> None
     client = Client(Era.LEGACY, is_only_client=True, notify=lambda method, params: told.append(method))
     connection = Connection(ServerConfig("s", "stdio"), None, None, bound_client=ClientBinding(client))  # type: ignore[arg-type]
     for method in ("notifications/progress", "notifications/cancelled", "notifications/other"):
-        _IncomingHandler(connection).notified(method, b'{"progressToken":1}')
+        _IncomingHandler(connection).notified(method, b'{"progressToken":1}', None)
     assert told == ["notifications/other"]
 
 

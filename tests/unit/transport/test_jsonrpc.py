@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpzip.model import limits
-from mcpzip.transport.base import ChannelClosedError
+from mcpzip.transport.base import ChannelClosedError, Origin
 from mcpzip.transport.jsonrpc import JsonRpcConnection
 from mcpzip.wire import (
     INTERNAL_ERROR,
@@ -29,17 +29,20 @@ class Listener:
         self.reasons: list[str] = []
         self.questions: list[str] = []
         self.cancelled: list[str] = []
+        self.origins: list[object] = []
         self.answer: Callable[[str], Awaitable[bytes]] = self._never
 
     async def _never(self, method: str) -> bytes:
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
-    def notified(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None, origin: object = None) -> None:
         self.notices.append((method, params))
+        self.origins.append(origin)
 
-    async def asked(self, method: str, params: bytes | None) -> bytes:
+    async def asked(self, method: str, params: bytes | None, origin: object = None) -> bytes:
         self.questions.append(method)
+        self.origins.append(origin)
         try:
             return await self.answer(method)
         except asyncio.CancelledError:
@@ -200,6 +203,24 @@ async def test_progress_comes_in_order_to_whom_it_is_about_and_not_when_it_is_la
     stage.hear(progress(6, number))
     assert heard == [1, 4]
     assert stage.listener.notices == []
+
+
+async def test_what_comes_about_a_request_is_handed_on_with_its_origin() -> None:
+    stage, origin = Stage(), Origin(call="mine")
+    number, _, request = stage.rpc.request("tools/call", None, None, origin)
+    said = stage.rpc.peer.message(b'{"jsonrpc":"2.0","method":"notifications/x"}')
+    for about in (number, number + 1, None):
+        stage.rpc.received(said, about)
+    stage.rpc.received(
+        stage.rpc.peer.message(b'{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage"}'), number
+    )
+    await asyncio.sleep(0)
+    assert stage.listener.origins == [origin, None, None, origin]
+    stage.hear(answer(number))
+    await request
+    stage.rpc.forget(number)
+    stage.rpc.received(said, number)
+    assert stage.listener.origins[-1] is None
 
 
 async def test_a_request_without_progress_has_no_token() -> None:
