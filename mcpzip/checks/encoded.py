@@ -24,6 +24,8 @@ _ESCAPES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"(?:&#(?:[0-9]{2,3}|x[0-9A-Fa-f]{2});){6,300}"), lambda run: _entities(run)),
 )
 _WORDS = ("curl", "wget", "powershell", "base64", "script:", "data:")
+SHORTEST = 18
+"""Characters of the shortest word in which something is encoded: six escapes."""
 _LONG = 20
 """Characters of a word that can be encoded text."""
 _DECODED = 4_096
@@ -62,6 +64,16 @@ def may_be_encoded(text: str) -> bool:
 def _mixed(word: str) -> bool:
     """Whether ``word`` has a digit or a capital, as encoded text has."""
     return word != word.lower() or any(char in word for char in "0123456789")
+
+
+def may_be_active_url(text: str) -> bool:
+    """Whether ``text`` is a URL that `encoded_text` looks at."""
+    return ":" in text[:32] and _URL.match(text) is not None
+
+
+def decodes_to_order(text: str) -> bool:
+    """Whether something in ``text`` decodes to a command or an order."""
+    return next(_payload(text), None) is not None
 
 
 def encoded_text(text: str) -> Iterator[Hit]:

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mcpzip.checks.finding import Hit, Severity
 
@@ -20,21 +21,21 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A phrase. parts: patterns for folded text, in their order. within: characters from the start of one
-    part to the start of the next. needs: texts of which one is in every match, so that most texts can be
-    skipped without a search; also: texts of which another one is, if there are any.
+    """A phrase. parts: regular expressions for folded text, in their order. within: characters from the start
+    of one part to the start of the next. needs: texts of which one is in every match, so that most texts can
+    be skipped without a search; also: texts of which another one is, if there are any.
     """
 
     check: str
     severity: Severity
-    parts: tuple[re.Pattern[str], ...]
+    parts: tuple[str, ...]
     within: int
     needs: tuple[str, ...]
     also: tuple[str, ...] = ()
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Every place of the phrase in the folded ``text``, by its first part."""
-        found = [_places(part, text) for part in self.parts]
+        found = [_places(_compiled(part), text) for part in self.parts]
         if not all(found):
             return
         starts = [[start for start, _ in places] for places in found[1:]]
@@ -58,7 +59,7 @@ def rule(
     within: int = 100,
 ) -> Rule:
     """A `Rule` of patterns that are written as text."""
-    return Rule(check, severity, tuple(map(re.compile, parts)), within, tuple(needs), tuple(also))
+    return Rule(check, severity, parts, within, tuple(needs), tuple(also))
 
 
 class RuleSet:
@@ -93,6 +94,12 @@ class RuleSet:
         if len(text) > _SEARCHED:
             return wanted
         return [one for one in wanted if next(one.hits(text), None) is not None]
+
+
+@cache
+def _compiled(part: str) -> re.Pattern[str]:
+    """Most rules are never tried, and compiling all of them takes longer than many a start."""
+    return re.compile(part)
 
 
 def _places(part: re.Pattern[str], text: str) -> list[tuple[int, int]]:

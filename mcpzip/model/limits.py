@@ -96,7 +96,8 @@ CHECKED_TEXT = 131_072
 hidden text and the like. Of a longer one the rest is not checked, and a finding says so."""
 CHECKED_ITEMS = 2_000
 """Items of one listing that are new or changed and that are checked before they are pinned. More changes of a
-known server are held; at its first sight, more items are pinned unchecked."""
+known server are held. At its first sight all items are searched, and these are those that look suspicious;
+more of them are held."""
 CHECK_FINDINGS = 20
 """Findings about one such item. It isn't checked further."""
 

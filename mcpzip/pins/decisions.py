@@ -14,11 +14,12 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from mcpzip.catalog import Catalog, Listed, ServerRecord
 from mcpzip.checks import Others
 from mcpzip.checks.others import NOBODY
+from mcpzip.checks.prefilter import suspects
 from mcpzip.config import Config, ServerConfig
 from mcpzip.config.paths import command_line
 from mcpzip.model import limits
@@ -184,9 +185,10 @@ class Decisions:
         key = self._key(server.name)
         try:
             pins = self._store.load()
-            judge, now = self._judge(server, key), time.time()
-            decision = decide(pins.servers.get(key), now_listed, listed, server.trust, judge, now)
-            if decision.changed:
+            judge, now = self._judge(server, key, now_listed), time.time()
+            known = pins.servers.get(key)
+            decision = decide(known, now_listed, listed, server.trust, judge, now) if known else None
+            if decision is None or decision.changed:
                 with self._store.changing() as pins:  # which another process may have changed meanwhile
                     decision = decide(pins.servers.get(key), now_listed, listed, server.trust, judge, now)
                     if decision.changed:
@@ -199,16 +201,17 @@ class Decisions:
         self.problem = ""
         held = dict(decision.held)
         if server.trust != "open":
-            known = decision.pins.held
-            held.update({key: known[key] for key in known if kind_and_name(key)[0] not in listed})
+            before = decision.pins.held
+            held.update({key: before[key] for key in before if kind_and_name(key)[0] not in listed})
             held.update(verify(decision.pins, others, time.time()))
         return held
 
-    def _judge(self, server: ServerConfig, key: str) -> Judge:
-        """What one decision about ``server`` asks. Each question is answered once, although the decision is
-        made again under the lock.
+    def _judge(self, server: ServerConfig, key: str, items: Sequence[Item]) -> Judge:
+        """What one decision about ``items`` of ``server`` asks. Each question is answered once, although the
+        decision may be made again under the lock.
         """
         others: list[Others] = []
+        suspected: dict[Kind, Set[str]] = {}
         texts: dict[bytes, bytes] = {}
         answers: dict[tuple[Item | None, Item], Sequence[str]] = {}
 
@@ -222,9 +225,14 @@ class Decisions:
             return answers[old, new]
 
         def flaws_of(item: Item) -> Sequence[str]:
+            if item.kind not in suspected:
+                same_kind = [one for one in items if one.kind == item.kind]
+                suspected[item.kind] = set(map(key_of, suspects(same_kind)))
+            if key_of(item) not in suspected[item.kind]:
+                return ()
             if (item, item) not in answers:
                 if len(answers) >= limits.CHECKED_ITEMS:
-                    return ()
+                    return (f"more than {limits.CHECKED_ITEMS:,} items look suspicious, too many to check",)
                 answers[item, item] = flaws(item, NOBODY, server.name)
             return answers[item, item]
 

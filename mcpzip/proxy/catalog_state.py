@@ -112,7 +112,7 @@ class CatalogState:
     async def searcher(self) -> "Searcher":
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
         until = asyncio.get_running_loop().time() + INDEX_WAIT
-        while self._is_behind and (indexing := self.start_indexing()) is not None:
+        while self.is_behind and (indexing := self.start_indexing()) is not None:
             left = until - asyncio.get_running_loop().time()
             if self._searcher is None:
                 await asyncio.shield(indexing)
@@ -139,12 +139,12 @@ class CatalogState:
 
     def start_indexing(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
-        if self._indexing is None and (self._is_behind or self._lacks_meaning):
+        if self._indexing is None and (self.is_behind or self._lacks_meaning):
             self._indexing = asyncio.create_task(self._index(), name="index")
         return self._indexing
 
     @property
-    def _is_behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Whether something is visible that a search doesn't find yet, or the reverse."""
         return self._indexed is None or self._indexed.version != self.visible.version
 
@@ -158,7 +158,7 @@ class CatalogState:
         first: what all tools mean takes longer.
         """
         try:
-            if self._is_behind:
+            if self.is_behind:
                 visible = self.visible
                 changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
             else:

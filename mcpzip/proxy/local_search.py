@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from mcpzip.catalog import Catalog
 from mcpzip.config import SearchConfig
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_reply import is_near
 from mcpzip.search import Results, Searcher
-from mcpzip.search.searcher import CACHED_HITS
+from mcpzip.search.searcher import CACHED_HITS, Hit
 from mcpzip.search.semantic import local_table
 
 
@@ -38,6 +39,26 @@ def limited(results: Results, limit: int, tools: int) -> Results:
     searched = min(results.searched, tools) if tools else results.searched
     quality = results.quality if hits else "none"
     return replace(results, hits=hits[: max(limit, 0)], searched=searched, quality=quality)
+
+
+def still_offered(results: Results, catalog: Catalog) -> Results:
+    """``results`` without what ``catalog`` doesn't offer any more: the index follows it a moment later. A
+    tool that has changed since is shown as it is now.
+    """
+    hits: list[Hit] = []
+    for hit in results.hits:
+        now = hit.entry if hit.entry in ADMIN_TOOLS else catalog.get(hit.entry.name)
+        also = tuple(name for name in hit.also if catalog.get(name) is not None)
+        if now is not None:
+            same = now is hit.entry and also == hit.also
+            hits.append(hit if same else replace(hit, entry=now, also=also))
+    return replace(
+        results,
+        hits=tuple(hits),
+        quality=results.quality if hits else "none",
+        elsewhere=tuple(name for name in results.elsewhere if name in catalog.servers),
+        nearest_servers=tuple(name for name in results.nearest_servers if name in catalog.servers),
+    )
 
 
 def correct_spelling(text: str, results: Results) -> str:

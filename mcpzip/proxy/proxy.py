@@ -428,7 +428,13 @@ class Proxy:
         pending = PendingServers(starting, tuple(self._catalog_state.unindexed()))
         unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
+        is_behind = self._catalog_state.is_behind
         results = await self._tool_search.search(request, searcher, catalog, failing)
+        if is_behind or self.catalog is not catalog:
+            from mcpzip.proxy.local_search import still_offered  # imported by the search
+
+            catalog = self.catalog
+            results = still_offered(results, catalog)
         held, problem = self._gate.summaries(), self._gate.problem
         return SearchReport(results, catalog, unavailable, pending, held, problem)
 

@@ -142,8 +142,10 @@ def test_an_idle_server_is_ended_and_started_again(fake_mcp: Fake, tmp_path: Pat
         client.finds("pay an invoice", "shop__pay_invoice")
         until(lambda: "shop: idle" in client.status())
         until(lambda: shop.record.events("exit"))
+        idle = {event.pid for event in shop.record.events("exit")}
         assert client.execute("shop__pay_invoice", {"id": 1}).text == '{"id":1}'
-    assert len(shop.record.events("start")) == 2
+    # On a slow machine it may have been idle between two lists too.
+    assert {event.pid for event in shop.record.events("start")} > idle
 
 
 def test_a_changed_config_is_told_from_the_first_word_on(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def patterns() -> dict[str, re.Pattern[str]]:
                     found[f"{module.name}.{name}: {part.pattern[:40]}"] = part
     for number, one in enumerate((*RULES.rules, *PRAISE.rules)):
         for at, part in enumerate(one.parts):
-            found[f"rule {number}.{at} {one.check}: {part.pattern[:40]}"] = part
+            found[f"rule {number}.{at} {one.check}: {part[:40]}"] = re.compile(part)
     return found
 
 

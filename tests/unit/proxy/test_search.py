@@ -12,6 +12,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
+from mcpzip.proxy.local_search import still_offered
 from mcpzip.proxy.search_reply import search_result
 from mcpzip.proxy.search_request import PendingServers, SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.token_budget import ALSO, SPARED, fit_to_budget
@@ -431,3 +432,24 @@ def test_servers_that_are_starting_are_counted_where_there_is_no_room_for_names(
     pending = PendingServers(tuple(f"server-with-a-long-name-{n}" for n in range(30)))
     text = with_pending(pending, 60, hit(PAY))["content"][0]["text"]
     assert text.split("\n")[-1] == "-- still starting, their tools are not in this answer: 30 servers"
+
+
+def test_what_is_not_offered_any_more_is_in_no_results_of_an_older_index() -> None:
+    pay, refund, transfer = tool("pay"), tool("refund"), tool("transfer", "bank")
+    changed = tool("pay", description="Pays an invoice.")
+    older = results(
+        hit(pay, also=("bank__pay",)), hit(refund), hit(transfer), hit(ADMIN_TOOLS[0]), elsewhere=("bank",)
+    )
+    now = still_offered(older, catalog(changed))
+    assert [each.entry for each in now.hits] == [changed, ADMIN_TOOLS[0]]
+    assert (now.hits[0].also, now.elsewhere) == ((), ())
+
+
+def test_nothing_left_is_nothing_found() -> None:
+    assert still_offered(results(hit(tool("pay"))), catalog()).quality == "none"
+
+
+def test_results_of_the_same_catalog_stay_as_they_are() -> None:
+    pay = tool("pay")
+    found = results(hit(pay), elsewhere=("shop",))
+    assert still_offered(found, catalog(pay)) == found
