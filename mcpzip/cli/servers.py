@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import click
+from msgspec.structs import replace
 
 from mcpzip.checks import Finding
 from mcpzip.cli import console
@@ -13,10 +14,10 @@ from mcpzip.cli.parameters import examples, json_option, server_names
 from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
 from mcpzip.config.paths import command_line
 from mcpzip.doctor.pin_checks import held_in_brief
-from mcpzip.doctor.text_checks import found_in, in_brief
+from mcpzip.doctor.text_checks import found_in, in_brief, said_lately
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.status import ServerStatus
+from mcpzip.proxy.status import ServerStatus, suspected
 from mcpzip.transport.health import FAILING
 
 _STYLES = {
@@ -50,7 +51,12 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
         asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
         await list_servers(proxy, asked)
     await proxy.reviews.held()
-    found = [one for one in proxy.status(earlier=cached) if one.name in wanted]
+    lately = said_lately(proxy.config.path)
+    found = [
+        replace(one, suspect=len(lately.get(one.name, ())))
+        for one in proxy.status(earlier=cached)
+        if one.name in wanted
+    ]
     said = found_in(proxy.catalog, wanted)
     if as_json:
         console.data(
@@ -76,8 +82,9 @@ def show(
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         texts = in_brief(said.get(one.name, []))
-        odd = f"what it says: {texts} ({_doctor(config)})" if texts else ""
-        parts = (one.reason, held.get(one.name, ""), odd, *one.warnings)
+        odd = f"what it says: {texts} ({_command(config, 'doctor', '--offline')})" if texts else ""
+        during = f"{suspected(one.suspect)} ({_command(config, 'logs', one.name)})" if one.suspect else ""
+        parts = (one.reason, held.get(one.name, ""), odd, during, *one.warnings)
         wrong = "; ".join(part.removesuffix(".") for part in parts if part)
         table.row(
             one.name,
@@ -91,6 +98,6 @@ def show(
     table.show()
 
 
-def _doctor(config: str) -> str:
-    """The command that shows what is odd."""
-    return command_line(["mcpzip", "doctor", "--offline"], config, os.environ)
+def _command(config: str, *words: str) -> str:
+    """A command that shows what is odd."""
+    return command_line(["mcpzip", *words], config, os.environ)

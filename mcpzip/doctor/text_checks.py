@@ -1,17 +1,25 @@
-"""Checks of what servers say: what `mcpzip.checks` finds in the lists that are known."""
+"""Checks of what servers say: what `mcpzip.checks` finds in the lists that are known, and found in errors and
+questions during calls, which processes that serve agents noted in the log."""
 
+import os
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from mcpzip import checks
 from mcpzip.catalog import Catalog
 from mcpzip.checks import Others, check_items
+from mcpzip.config.paths import logs_folder
 from mcpzip.doctor.finding import Finding
 from mcpzip.doctor.setup import Setup
 from mcpzip.pins.surface import Surface
+from mcpzip.proxy.heard import EVENT
 from mcpzip.proxy.proxy import Proxy
+from mcpzip.system.log_files import LogEntry, LogReader
 
 _EVIDENCE = 5  # findings that are shown of a server
+LATELY = 7 * 86_400.0
+"""Seconds for which what a server said during calls is told."""
 
 
 def found_in(catalog: Catalog, servers: Collection[str]) -> Mapping[str, list[checks.Finding]]:
@@ -64,6 +72,42 @@ def check_texts(setup: Setup, proxy: Proxy) -> Iterator[Finding]:
                 _lines(risky),
                 "Read them. To hide a tool, name it in the server's tools.deny.",
             )
+
+
+def said_lately(config_path: str) -> Mapping[str, list[LogEntry]]:
+    """What is odd about errors and questions of servers, each once, by server: the latest last."""
+    reader = LogReader(logs_folder(config_path), os.path.basename(config_path))
+    since, found = time.time() - LATELY, dict[str, dict[str, LogEntry]]()
+    for entry in reader.read(EVENT):
+        if entry.at >= since:
+            found.setdefault(entry.server, {})[entry.text] = entry
+    return {server: list(entries.values()) for server, entries in found.items()}
+
+
+def check_said(setup: Setup) -> Iterator[Finding]:
+    """Errors and questions of servers that are written as attacks are."""
+    for server, entries in said_lately(setup.path).items():
+        if server not in setup.servers:
+            continue
+        count = len(entries)
+        yield Finding(
+            "warning" if any(entry.level == "warning" for entry in entries) else "note",
+            "texts.said",
+            server,
+            f"{_said(count)} as attacks do.",
+            (
+                *(entry.text for entry in entries[-_EVIDENCE:]),
+                *([f"and {count - _EVIDENCE} more"] if count > _EVIDENCE else []),
+            ),
+            "An agent has read them. If you don't trust the server, disable it.",
+            setup.mcpzip("disable", server),
+        )
+
+
+def _said(count: int) -> str:
+    return (
+        "One of its errors or questions reads" if count == 1 else f"{count} of its errors and questions read"
+    )
 
 
 def _texts(count: int) -> str:

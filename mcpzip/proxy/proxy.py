@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
@@ -25,6 +27,7 @@ from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
+from mcpzip.proxy.heard import Heard
 from mcpzip.proxy.listing_origins import ListingOrigins
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
@@ -68,8 +71,9 @@ class Proxy:
     notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
     resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
     runs, by name. guard: keeps requests from what is held back. reviews: what a person decides about that.
-    statistics: what clients did so far. config_notes: sentences about the config file for
-    `proxy_status`: why it can't be used, or what takes effect at the next start.
+    statistics: what clients did so far. heard: what is odd about errors and questions of servers.
+    config_notes: sentences about the config file for `proxy_status`: why it can't be used, or what takes
+    effect at the next start.
     """
 
     def __init__(
@@ -85,7 +89,7 @@ class Proxy:
         """
         self._configured, config = config, with_reasons(config, catalog)
         self.config_notes = config.notes
-        self.statistics = Statistics()
+        self.statistics, self.heard = Statistics(), Heard()
         self.notifier = Notifier()
         self._current = current = CurrentConfig(config)
         self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed, searcher)
@@ -99,10 +103,11 @@ class Proxy:
             protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
+            on_question=self._asked,
             environment=environment,
         )
         self._sharing = Sharing(current)
-        self._pipeline = CallPipeline(self._pool, self._sharing)
+        self._pipeline = CallPipeline(self._pool, self._sharing, self.heard)
         self._origins = ListingOrigins(self._pipeline)
         self._refresher = Refresher(
             config.servers.values(),
@@ -132,6 +137,7 @@ class Proxy:
             self._refresher,
             self._tool_search,
             self.statistics,
+            self.heard,
             warn,
         )
         self.passthrough.saw = self.tool_caller.saw
@@ -214,6 +220,7 @@ class Proxy:
             self._sharing.close(),
             self._first_listings.close(),
             self.tool_caller.close(),
+            self.heard.close(),
         )
 
     # --- edits of the config ---
@@ -362,6 +369,10 @@ class Proxy:
         transparent = self.exposure.transparent_server is not None
         self.notifier.resource_updated(server, params, only, to_unsubscribed=transparent)
 
+    def _asked(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
+        exchange = bound_client.exchange(server) if isinstance(bound_client, ClientBinding) else None
+        self.heard.asked(exchange, server, method, params)
+
     # --- calls ---
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -482,4 +493,6 @@ class Proxy:
         """The status of every configured server, sorted by name. earlier: see `statuses`."""
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
         health, held = self._health(servers), self._gate.summaries()
-        return statuses(servers, self.catalog, health, counts, held, earlier=earlier)
+        found = statuses(servers, self.catalog, health, counts, held, earlier=earlier)
+        said = self.heard.suspect
+        return [replace(one, suspect=said(one.name)) if said(one.name) else one for one in found]

@@ -21,7 +21,8 @@ from mcpzip.transport.health import FAILING, Health, State
 
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
-    to do, or "". held: how many of its items are held back (``2 tools``), or "".
+    to do, or "". held: how many of its items are held back (``2 tools``), or "". suspect: how much is odd
+    about its errors and questions (`proxy.heard`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     reason: str
     warnings: tuple[str, ...]
     held: str = ""
+    suspect: int = 0
 
     def as_json(self) -> dict[str, object]:
         """For programs."""
@@ -141,4 +143,11 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
         lines.extend(f"  {warning}" for warning in one.warnings)
         if one.held:
             lines.append(f"  {one.held} held back: a person can look at them with mcpzip review {one.name}")
+        if one.suspect:
+            lines.append(f"  {suspected(one.suspect)}")
     return "\n".join(lines)
+
+
+def suspected(count: int) -> str:
+    """A sentence about a server: so much is odd about its errors and questions."""
+    return f"its errors and questions read as attacks do: {count} {'finding' if count == 1 else 'findings'}"

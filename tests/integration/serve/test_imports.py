@@ -64,7 +64,7 @@ SERVE = {
     "mcpzip.pins": "gate",
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
-    "exposure first_listings guard handlers input_required listing_origins log_levels name_resolution "
+    "exposure first_listings guard handlers heard input_required listing_origins log_levels name_resolution "
     "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
     "server_prefix "
     "shared_binding sharing stateful_servers statistics tool_caller tool_search uri_sources "
