@@ -429,6 +429,7 @@ class Proxy:
     async def search(self, request: SearchRequest) -> SearchReport:
         """Searches the catalog, after a short wait for servers that were never listed."""
         self.statistics.searches += 1
+        await self.reviews.wait_for_search()
         await self._first_listings.wait_for_search(request.filters.server)
         self._refresh_expired()
         searcher = await self._catalog_state.searcher()

@@ -44,7 +44,7 @@ SEARCH = {
     "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
     "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
     "signature surface tokens type_names unescape",
-    "mcpzip.pins": "digests record store",
+    "mcpzip.pins": "at_start digests record store",
     "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
