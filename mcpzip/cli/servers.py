@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mcpzip.checks import Finding
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
-from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
+from mcpzip.cli.proxy_session import known_server, list_servers, wait_for_rests, with_proxy
 from mcpzip.config.paths import command_line
 from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.doctor.text_checks import found_in, in_brief, said_lately
@@ -50,6 +50,7 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
     if not cached:
         asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
         await list_servers(proxy, asked)
+        await wait_for_rests(proxy)
     await proxy.reviews.held()
     lately = said_lately(proxy.config.path)
     found = [
@@ -76,8 +77,10 @@ def show(
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
-    headings = ("server", "transport", "state", ">tools", "listed", "protocol", "what is wrong")
-    optional = ("protocol", "transport", "listed")
+    has_more = any(one.prompts or one.resources for one in found)
+    more = (">prompts", ">resources") if has_more else ()
+    headings = ("server", "transport", "state", ">tools", *more, "listed", "protocol", "what is wrong")
+    optional = ("protocol", "transport", "listed", *(name.removeprefix(">") for name in more))
     table = console.Table(*headings, wide=("what is wrong",), optional=optional)
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
@@ -91,6 +94,7 @@ def show(
             one.transport,
             console.styled(one.state, _STYLES[one.state]),
             str(one.tools),
+            *((str(one.prompts), str(one.resources)) if has_more else ()),
             listed,
             one.protocol or "",
             wrong,

@@ -60,9 +60,7 @@ MIN_TTL = 30.0
 MAX_AGE = 3600.0
 """Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
 INDEX_AFTER = 0.2
-"""Seconds from the start to indexing, unless a search comes before: both it and a first call take the
-interpreter.
-"""
+"""Seconds from the start to indexing, unless a search comes before: it would delay a first call."""
 
 
 class Proxy:
@@ -72,8 +70,7 @@ class Proxy:
     resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
     runs, by name. guard: keeps requests from what is held back. reviews: what a person decides about that.
     statistics: what clients did so far. heard: what is odd about errors and questions of servers.
-    config_notes: sentences about the config file for `proxy_status`: why it can't be used, or what takes
-    effect at the next start.
+    config_notes: sentences about the config file for `proxy_status`.
     """
 
     def __init__(
@@ -490,10 +487,13 @@ class Proxy:
         """Lists ``servers`` (default: all that are enabled) now."""
         return await self._refresher.refresh(self._enabled if servers is None else servers)
 
+    async def wait_for_rests(self, timeout: float) -> list[str]:
+        """See `Refresher.wait_for_rests`."""
+        return await self._refresher.wait_for_rests(timeout)
+
     def status(self, *, earlier: bool = False) -> list[ServerStatus]:
         """The status of every configured server, sorted by name. earlier: see `statuses`."""
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
         health, held = self._health(servers), self._gate.summaries()
         found = statuses(servers, self.catalog, health, counts, held, earlier=earlier)
-        said = self.heard.suspect
-        return [replace(one, suspect=said(one.name)) if said(one.name) else one for one in found]
+        return [replace(one, suspect=self.heard.suspect(one.name)) for one in found]

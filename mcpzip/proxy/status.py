@@ -21,8 +21,9 @@ from mcpzip.transport.health import FAILING, Health, State
 
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
-    to do, or "". held: how many of its items are held back (``2 tools``), or "". suspect: how much is odd
-    about its errors and questions (`proxy.heard`).
+    to do, or "". held: how many of its items are held back (``2 tools``), or "". prompts, resources: how many
+    were listed, templates among the latter. suspect: how much is odd about its errors and questions
+    (`proxy.heard`).
     """
 
     name: str
@@ -34,6 +35,8 @@ class ServerStatus(msgspec.Struct, frozen=True):
     reason: str
     warnings: tuple[str, ...]
     held: str = ""
+    prompts: int = 0
+    resources: int = 0
     suspect: int = 0
 
     def as_json(self) -> dict[str, object]:
@@ -86,6 +89,8 @@ def _status(
         if record
         else (),
         held=held,
+        prompts=len(record.prompts) if record else 0,
+        resources=len(record.resources) + len(record.templates) if record else 0,
     )
 
 
@@ -138,7 +143,7 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
     lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
         listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
-        line = f"{one.name}: {one.state}, {one.tools} tools, {listed}"
+        line = f"{one.name}: {one.state}, {one.tools} tools, {_beside(one)}{listed}"
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         lines.extend(f"  {warning}" for warning in one.warnings)
         if one.held:
@@ -146,6 +151,11 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
         if one.suspect:
             lines.append(f"  {suspected(one.suspect)}")
     return "\n".join(lines)
+
+
+def _beside(one: ServerStatus) -> str:
+    counts = ((one.prompts, "prompt"), (one.resources, "resource"))
+    return "".join(f"{count} {what}{'' if count == 1 else 's'}, " for count, what in counts if count)
 
 
 def suspected(count: int) -> str:
