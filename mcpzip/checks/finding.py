@@ -42,6 +42,7 @@ MEANINGS = {
     "ranking.stuffing": "repeats words so that a search finds it",
     "size.large": "is so large that it crowds other text out of a model's context",
     "size.unread": "is too large or too deep to be checked whole",
+    "question.secret": "asks by a form for what must not be asked for so: passwords, keys, tokens",
     "change.widened": "accepts more than before",
     "change.sink": "has a new parameter that takes any text",
     "change.hints": "says something else about what its call may do",

@@ -26,6 +26,9 @@ from mcpzip.transport.health import FAILING
 
 P = ParamSpec("P")
 
+REST_LISTING = 10.0
+"""Seconds to wait for the prompts and resources of servers whose tools are listed."""
+
 
 def with_proxy(
     work: Callable[Concatenate[Proxy, P], Coroutine[None, None, int]],
@@ -85,6 +88,12 @@ async def list_servers(proxy: Proxy, names: list[str]) -> dict[str, str]:
 
         await asyncio.gather(*map(refresh, names))
     return failures
+
+
+async def wait_for_rests(proxy: Proxy) -> None:
+    """Waits for the prompts and resources of servers whose tools were listed; warns of slow ones."""
+    for name in await proxy.wait_for_rests(REST_LISTING):
+        warn(f"{name}: its prompts and resources are not listed after {REST_LISTING:.0f} s.")
 
 
 async def list_missing(proxy: Proxy, server: str | None = None) -> None:

@@ -4,7 +4,7 @@ import click
 
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
-from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
+from mcpzip.cli.proxy_session import known_server, list_servers, wait_for_rests, with_proxy
 from mcpzip.cli.servers import show
 from mcpzip.doctor.pin_checks import held_in_brief
 from mcpzip.doctor.text_checks import found_in
@@ -21,7 +21,7 @@ from mcpzip.proxy.proxy import Proxy
 @json_option
 @with_proxy
 async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
-    """List the tools of every server, or of the named ones, and save them.
+    """List the tools, prompts and resources of every server, or of the named ones, and save them.
 
     Exit code 1 when any of them fails.
     """
@@ -29,6 +29,8 @@ async def refresh(proxy: Proxy, names: tuple[str, ...], as_json: bool) -> int:
         one.name for one in proxy.status() if one.state != "disabled"
     ]
     failures = await list_servers(proxy, wanted)
+    await wait_for_rests(proxy)
+    await proxy.reviews.held()
     found = [one for one in proxy.status() if one.name in wanted]
     if as_json:
         console.data([one.as_json() for one in found])

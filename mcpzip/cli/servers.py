@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import click
+from msgspec.structs import replace
 
 from mcpzip.checks import Finding
 from mcpzip.cli import console
 from mcpzip.cli.parameters import examples, json_option, server_names
-from mcpzip.cli.proxy_session import known_server, list_servers, with_proxy
+from mcpzip.cli.proxy_session import known_server, list_servers, wait_for_rests, with_proxy
 from mcpzip.config.paths import command_line
 from mcpzip.doctor.pin_checks import held_in_brief
-from mcpzip.doctor.text_checks import found_in, in_brief
+from mcpzip.doctor.text_checks import found_in, in_brief, said_lately
 from mcpzip.model.durations import age
 from mcpzip.proxy.proxy import Proxy
-from mcpzip.proxy.status import ServerStatus
+from mcpzip.proxy.status import ServerStatus, suspected
 from mcpzip.transport.health import FAILING
 
 _STYLES = {
@@ -49,8 +50,14 @@ async def servers(proxy: Proxy, names: tuple[str, ...], as_json: bool, cached: b
     if not cached:
         asked = [one.name for one in proxy.status() if one.name in wanted and one.state != "disabled"]
         await list_servers(proxy, asked)
+        await wait_for_rests(proxy)
     await proxy.reviews.held()
-    found = [one for one in proxy.status(earlier=cached) if one.name in wanted]
+    lately = said_lately(proxy.config.path)
+    found = [
+        replace(one, suspect=len(lately.get(one.name, ())))
+        for one in proxy.status(earlier=cached)
+        if one.name in wanted
+    ]
     said = found_in(proxy.catalog, wanted)
     if as_json:
         console.data(
@@ -70,20 +77,24 @@ def show(
     if not found:
         console.say(f'No servers in {config}. Add one under "mcpServers".')
         return
-    headings = ("server", "transport", "state", ">tools", "listed", "protocol", "what is wrong")
-    optional = ("protocol", "transport", "listed")
+    has_more = any(one.prompts or one.resources for one in found)
+    more = (">prompts", ">resources") if has_more else ()
+    headings = ("server", "transport", "state", ">tools", *more, "listed", "protocol", "what is wrong")
+    optional = ("protocol", "transport", "listed", *(name.removeprefix(">") for name in more))
     table = console.Table(*headings, wide=("what is wrong",), optional=optional)
     for one in found:
         listed = f"{age(time.time() - one.listed_at)} ago" if one.listed_at else "never"
         texts = in_brief(said.get(one.name, []))
-        odd = f"what it says: {texts} ({_doctor(config)})" if texts else ""
-        parts = (one.reason, held.get(one.name, ""), odd, *one.warnings)
+        odd = f"what it says: {texts} ({_command(config, 'doctor', '--offline')})" if texts else ""
+        during = f"{suspected(one.suspect)} ({_command(config, 'logs', one.name)})" if one.suspect else ""
+        parts = (one.reason, held.get(one.name, ""), odd, during, *one.warnings)
         wrong = "; ".join(part.removesuffix(".") for part in parts if part)
         table.row(
             one.name,
             one.transport,
             console.styled(one.state, _STYLES[one.state]),
             str(one.tools),
+            *((str(one.prompts), str(one.resources)) if has_more else ()),
             listed,
             one.protocol or "",
             wrong,
@@ -91,6 +102,6 @@ def show(
     table.show()
 
 
-def _doctor(config: str) -> str:
-    """The command that shows what is odd."""
-    return command_line(["mcpzip", "doctor", "--offline"], config, os.environ)
+def _command(config: str, *words: str) -> str:
+    """A command that shows what is odd."""
+    return command_line(["mcpzip", *words], config, os.environ)

@@ -10,9 +10,11 @@ import msgspec
 from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, json_option
 from mcpzip.config import config_path
+from mcpzip.config.paths import command_line
 from mcpzip.model.durations import age
 from mcpzip.proxy.metatools import DESCRIBE
-from mcpzip.server.run_file import Run, RunClient, running
+from mcpzip.proxy.status import suspected
+from mcpzip.server.run_file import Run, RunClient, RunServer, running
 from mcpzip.system.process_memory import Memory, memory_of
 
 _IN_USE = ("connected", "connecting")
@@ -79,11 +81,19 @@ def _show(run: Run, used: Memory | None, now: float) -> None:
         headings = ("server", "state", ">tools", ">calls", ">errors", "what is wrong")
         table = console.Table(*headings, wide=("what is wrong",), optional=("tools",))
         for one in shown:
-            table.row(one.name, one.state, str(one.tools), str(one.calls), str(one.errors), one.reason)
+            table.row(
+                one.name, one.state, str(one.tools), str(one.calls), str(one.errors), _wrong(one, run.config)
+            )
         table.show()
     others = [one.name for one in run.servers if one not in shown and one.state != "disabled"]
     if others:
         console.say(f"  not started, because nothing was called there yet: {', '.join(others)}")
+
+
+def _wrong(server: RunServer, config: str) -> str:
+    logs = command_line(["mcpzip", "logs", server.name], config, os.environ)
+    more = f"{suspected(server.suspect)} ({logs})" if server.suspect else ""
+    return "; ".join(part for part in (server.reason, more) if part)
 
 
 def _client(client: RunClient) -> str:

@@ -10,7 +10,7 @@ from mcpzip.doctor.finding import Finding, in_order
 from mcpzip.doctor.pin_checks import check_pins
 from mcpzip.doctor.server_checks import Tried, check_servers, check_tools
 from mcpzip.doctor.setup import Setup
-from mcpzip.doctor.text_checks import check_texts
+from mcpzip.doctor.text_checks import check_said, check_texts
 from mcpzip.proxy.proxy import Proxy
 
 
@@ -27,6 +27,7 @@ def examine(setup: Setup, proxy: Proxy | None, tried: Mapping[str, Tried]) -> li
         *check_installation(setup),
         *check_processes(setup),
         *check_daemon(setup),
+        *check_said(setup),
     ]
     commands = list(check_commands(setup))
     told = {finding.subject for finding in commands if finding.level == "error"}

@@ -40,7 +40,8 @@ class Finding:
     """One problem.
 
     check: its kind, ``group.name``, the same in every version. subject: what it is about: a server, a file, a
-    client, a variable. problem: a sentence. evidence: lines that show it. remedy: sentences. command: a shell
+    client, a variable. problem: a sentence. evidence: lines that show it. whole: all such lines, for
+    programs, if ``evidence`` is a part of them. remedy: sentences. command: a shell
     command that fixes it, or "". fix: fixes it without asking, None if that isn't safe.
     """
 
@@ -52,6 +53,7 @@ class Finding:
     remedy: str = ""
     command: str = ""
     fix: Fix | None = field(default=None, compare=False, repr=False)
+    whole: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -65,7 +67,7 @@ class Finding:
             "check": self.check,
             "subject": redact(self.subject),
             "problem": redact(self.problem),
-            "evidence": [redact(line) for line in self.evidence],
+            "evidence": [redact(line) for line in self.whole or self.evidence],
             "remedy": redact(self.remedy),
             "command": redact(self.command),
             "fixable": self.fix is not None,

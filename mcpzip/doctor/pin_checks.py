@@ -12,6 +12,7 @@ from mcpzip.pins.review import HeldItem, Review
 from mcpzip.pins.store import PinsUnusableError
 
 _EVIDENCE, _IN_BRIEF = 5, 3  # held items that are named
+_REASONS, _WHY, _EXCERPT = 3, 200, 80  # reasons that are told of one; characters of each, and of its excerpt
 
 
 def check_pins(setup: Setup) -> Iterator[Finding]:
@@ -39,10 +40,16 @@ def check_pins(setup: Setup) -> Iterator[Finding]:
             "tools.held",
             server,
             f"{counted([item.key for item in found])} held back, and absent for agents.",
-            tuple(map(described, found[:_EVIDENCE])),
-            "Look at it, and approve or reject it.",
-            setup.mcpzip("review", server),
+            (*map(described, found[:_EVIDENCE]), *_more(found)),
+            whole=tuple(map(_whole, found)),
+            remedy="Look at it, and approve or reject it.",
+            command=setup.mcpzip("review", server),
         )
+
+
+def _more(found: list[HeldItem]) -> Iterator[str]:
+    if len(found) > _EVIDENCE:
+        yield f"and {len(found) - _EVIDENCE} more"
 
 
 def held_in_brief(config: Config, servers: Collection[str]) -> Mapping[str, str]:
@@ -66,4 +73,22 @@ def described(item: HeldItem) -> str:
     """What is held, and why, on one line."""
     name = visible(item.name).replace("\n", " ")[:100]
     what = name if item.kind == name else f"{item.kind} {name}"
-    return f"{what}: {visible('; '.join(item.hold.reasons))[:300]}"
+    return f"{what}: {'; '.join(_reasons(item))}"
+
+
+def _whole(item: HeldItem) -> str:
+    """The same with everything, for programs."""
+    return f"{item.key}: {'; '.join(item.hold.reasons)}"
+
+
+def _reasons(item: HeldItem) -> Iterator[str]:
+    """Why it is held, in brief: one excerpt of each of its texts."""
+    told = set()
+    for reason in item.hold.reasons[:_REASONS]:
+        why, mark, excerpt = visible(reason).replace("\n", " ").partition(": “")
+        short = excerpt if len(excerpt) <= _EXCERPT else f"{excerpt[: _EXCERPT - 2]}…”"
+        text, _, meaning = why.partition(" ") if why.startswith("/") else (excerpt, "", why)
+        yield meaning[:_WHY] if text in told else f"{why[:_WHY]}{mark}{short}"
+        told.add(text)
+    if (more := len(item.hold.reasons) - _REASONS) > 0:
+        yield f"and {more} more"

@@ -100,6 +100,12 @@ known server are held. At its first sight all items are searched, and these are 
 more of them are held."""
 CHECK_FINDINGS = 20
 """Findings about one such item. It isn't checked further."""
+CHECKED_SAID = 32_768
+"""Bytes of an error of a call, or of a question of a server during one, that are checked. The rest isn't."""
+SAID_WAITING = 100
+"""Such texts that wait for being checked. More aren't checked."""
+SAID_NOTED = 100
+"""Different findings in such texts that are noted of one server. More aren't noted."""
 
 # --- a policy for calls -------------------------------------------------------------------------------------
 

@@ -41,7 +41,8 @@ class AuditLine(msgspec.Struct, omit_defaults=True):
     number of the client. risk: the classes of the tool. decision: what the policy says, by the key path
     ``rule``; approved_by: how a person allowed it. definition, arguments_sha256: hashes. ms: how long it
     took. arguments: the names of its arguments. values: the arguments, only if the config asks for that.
-    lost: calls before it that could not be written.
+    lost: calls before it that could not be written. findings: the checks that find something in its error,
+    and in what its server asked during it.
     """
 
     n: int
@@ -62,6 +63,7 @@ class AuditLine(msgspec.Struct, omit_defaults=True):
     approved_by: str = ""
     values: object = None
     lost: int = 0
+    findings: tuple[str, ...] = ()
 
 
 def encoded(line: AuditLine) -> bytes:

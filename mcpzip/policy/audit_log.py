@@ -55,6 +55,7 @@ CLOSING = 1.0
 class AuditedCall(msgspec.Struct, frozen=True):
     """A call that has ended. at: when, Unix seconds. seconds: how long it took. info: the client's
     `Implementation`, JSON text. client_pid, client: its process, 0 if that isn't known, and its number here.
+    findings: the checks that find something in what its server said; it is called in the thread that writes.
     """
 
     at: float
@@ -67,6 +68,7 @@ class AuditedCall(msgspec.Struct, frozen=True):
     info: bytes
     client_pid: int
     client: int
+    findings: Callable[[], tuple[str, ...]] = tuple
 
 
 class AuditLog:
@@ -240,4 +242,5 @@ def _line(call: AuditedCall, n: int, previous: str, lost: int, *, values: bool) 
         call.approved_by,
         whole,
         lost,
+        call.findings(),
     )

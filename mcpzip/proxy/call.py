@@ -25,6 +25,7 @@ from mcpzip.wire import (
     NotAnObject,
     RpcError,
     join_object,
+    unquote,
     with_members,
 )
 
@@ -46,6 +47,15 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     timeout: float
     repeatable: bool = False
     definition: bytes | None = None
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool that is called; "" if none is."""
+        name = self.fields.get("name", b"") if self.method == "tools/call" else b""
+        try:
+            return unquote(name)
+        except ValueError:
+            return ""
 
     def params(self, meta: Mapping[str, bytes]) -> bytes:
         """The params, with those members of the client's ``_meta`` that are meant for the upstream."""

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from shlex import quote as quote_for_shell
 
 import msgspec
@@ -34,6 +35,7 @@ from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.client_capabilities import has_capability
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, Exchange, members
+from mcpzip.proxy.heard import checks_of
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.system.threads import begin_thread, in_thread
 from mcpzip.wire import Era, JsonRpcError, join_object, quote
@@ -112,7 +114,8 @@ class CallGuard:
         finally:
             client, seconds = exchange.client, time.perf_counter() - started
             made = entry, arguments, call.verdict, call.approved_by, call.outcome or "no result"
-            log.add(AuditedCall(at, seconds, *made, client.info, client.pid, client.number))
+            found = partial(checks_of, exchange.said) if exchange.said else tuple[str, ...]
+            log.add(AuditedCall(at, seconds, *made, client.info, client.pid, client.number, found))
 
     async def _decided(self, call: "_GuardedCall", send: Send) -> tuple[bytes, bool]:
         verdict = call.verdict

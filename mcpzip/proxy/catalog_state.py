@@ -26,7 +26,7 @@ from mcpzip.system.state_files import read_state, write_state
 from mcpzip.system.threads import in_thread
 
 if TYPE_CHECKING:
-    from mcpzip.search import Searcher
+    from mcpzip.search import Results, Searcher
 
 INDEX_WAIT = 0.25
 """Seconds that a search waits for an index that is behind, before it is answered with what is in it."""
@@ -112,7 +112,7 @@ class CatalogState:
     async def searcher(self) -> "Searcher":
         """The search over what is visible now, or over as much of it as is indexed yet (`unindexed`)."""
         until = asyncio.get_running_loop().time() + INDEX_WAIT
-        while self.is_behind and (indexing := self.start_indexing()) is not None:
+        while self._is_behind and (indexing := self.start_indexing()) is not None:
             left = until - asyncio.get_running_loop().time()
             if self._searcher is None:
                 await asyncio.shield(indexing)
@@ -133,18 +133,24 @@ class CatalogState:
         known = {} if self._indexed is None else self._indexed.servers
         return [name for name, record in self.visible.servers.items() if not _same_tools(known, record)]
 
+    def still_offered(self, results: "Results") -> "Results":
+        """``results`` without what isn't visible any more: the index follows the catalog a moment later."""
+        from mcpzip.proxy.local_search import still_offered  # imported by the search
+
+        return still_offered(results, self.visible)
+
     def name_only_counts(self) -> Mapping[str, int]:
         """How many tools are found by their names only, by server."""
         return {} if self._searcher is None else self._searcher.name_only_counts()
 
     def start_indexing(self) -> "asyncio.Task[None] | None":
         """Begins to index what isn't yet. Returns the indexing under way, if one is."""
-        if self._indexing is None and (self.is_behind or self._lacks_meaning):
+        if self._indexing is None and (self._is_behind or self._lacks_meaning):
             self._indexing = asyncio.create_task(self._index(), name="index")
         return self._indexing
 
     @property
-    def is_behind(self) -> bool:
+    def _is_behind(self) -> bool:
         """Whether something is visible that a search doesn't find yet, or the reverse."""
         return self._indexed is None or self._indexed.version != self.visible.version
 
@@ -158,7 +164,7 @@ class CatalogState:
         first: what all tools mean takes longer.
         """
         try:
-            if self.is_behind:
+            if self._is_behind:
                 visible = self.visible
                 changed, self._indexed = await in_thread(lambda: self._index_now(visible), "index")
             else:

@@ -11,7 +11,7 @@ from itertools import count
 
 from mcpzip.proxy.call import Call, CallEndedError, ask_client
 from mcpzip.proxy.call_states import Event
-from mcpzip.proxy.exchange import Client
+from mcpzip.proxy.exchange import Client, Exchange
 from mcpzip.proxy.log_levels import is_wanted
 from mcpzip.system.tasks import retrieve_exception
 from mcpzip.wire import (
@@ -111,6 +111,11 @@ class ClientBinding:
             next((one for one in calls if one is call), calls[-1]).notify(method, params)
         elif method != "notifications/message" or is_wanted(params, self.client, None):
             self.client.notify(method, params)
+
+    def exchange(self, server: str) -> Exchange | None:
+        """The client's open request during which ``server`` says something; None if there is none."""
+        calls = self._calls.get(server, ())
+        return next((call.exchange for call in reversed(calls) if call.exchange is not None), None)
 
     async def asked(self, server: str, method: str, params: bytes | None, call: object) -> bytes:
         return await self._ask(server, method, params, call, None)

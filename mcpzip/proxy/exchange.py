@@ -7,6 +7,7 @@ own); an `Exchange` lives as long as one of its requests.
 
 from collections.abc import Awaitable, Callable
 from itertools import count
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,12 @@ from mcpzip.wire import (
     progress_token_of,
     split_object,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpzip.checks import Finding
+    from mcpzip.checks.said import What
 
 Notify = Callable[[str, bytes | None], None]
 """Sends the client a notification: its method and params (JSON text). Never waits, never raises."""
@@ -66,6 +73,18 @@ class Client(msgspec.Struct, eq=False):
         return not members(self.capabilities).keys().isdisjoint(INTERACTIVE)
 
 
+class Said(msgspec.Struct, eq=False):
+    """A text of a server. tool: that was called, "" if none was or that isn't known. what: see
+    `checks.said.What`. text: its JSON text, as far as it is looked at. found: None until that was done.
+    """
+
+    server: str
+    tool: str
+    what: "What"
+    text: bytes
+    found: "Sequence[Finding] | None" = None
+
+
 class Exchange(msgspec.Struct, eq=False):
     """One request of a client.
 
@@ -73,7 +92,7 @@ class Exchange(msgspec.Struct, eq=False):
     are read once, into fields and meta_fields: their members and those of their ``_meta``, each as JSON text.
     notify, request: as in `Client`, on this request's own stream where the transport has one; ``request`` is
     None in the modern era, which has no requests from server to client. log_level: the least important log
-    messages that are wanted.
+    messages that are wanted. said: the errors and questions of servers that it brought about.
     """
 
     client: Client
@@ -85,6 +104,7 @@ class Exchange(msgspec.Struct, eq=False):
     log_level: str | None = None
     fields: dict[str, bytes] = {}
     meta_fields: dict[str, bytes] = {}
+    said: list[Said] = []
 
     def __post_init__(self) -> None:
         self.fields = members(self.params)

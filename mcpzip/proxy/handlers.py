@@ -58,6 +58,8 @@ class ToolProvider(Protocol):
 
     def start_listing(self) -> "list[asyncio.Task[Any]]": ...
 
+    async def wait_for_rests(self, timeout: float) -> list[str]: ...
+
 
 def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
     """The handler of each meta-tool and of each of mcpzip's own tools, by its name."""
@@ -125,9 +127,12 @@ class _Handlers:
         return as_text(self._proxy.status(), time.time(), self._proxy.config_notes)
 
     async def _refreshed(self, timeout: float | None) -> str:
-        """The status after all servers were listed, or after ``timeout`` seconds."""
+        """The status after all servers were listed, prompts and resources too, or ``timeout`` seconds."""
+        now = asyncio.get_running_loop().time
+        until = now() + (timeout or REFRESH_TIMEOUT)
         if listings := self._proxy.start_listing():
-            await asyncio.wait(listings, timeout=timeout or REFRESH_TIMEOUT)
+            await asyncio.wait(listings, timeout=until - now())
+            await self._proxy.wait_for_rests(until - now())
         return await self._status_text()
 
     def _admin_tool(self, name: str) -> str | None:

@@ -1,12 +1,14 @@
 """The local tiers of a search, and what is the same with every tier (no event loop)."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from mcpzip.catalog import Catalog
 from mcpzip.config import SearchConfig
+from mcpzip.model.entry import Entry
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.search_reply import is_near
 from mcpzip.search import Results, Searcher
@@ -42,12 +44,12 @@ def limited(results: Results, limit: int, tools: int) -> Results:
 
 
 def still_offered(results: Results, catalog: Catalog) -> Results:
-    """``results`` without what ``catalog`` doesn't offer any more: the index follows it a moment later. A
-    tool that has changed since is shown as it is now.
+    """``results`` without what ``catalog`` doesn't offer any more. A tool that has changed since is shown as
+    it is now.
     """
     hits: list[Hit] = []
     for hit in results.hits:
-        now = hit.entry if hit.entry in ADMIN_TOOLS else catalog.get(hit.entry.name)
+        now = hit.entry if hit.entry in ADMIN_TOOLS else _offered(catalog, hit.entry)
         also = tuple(name for name in hit.also if catalog.get(name) is not None)
         if now is not None:
             same = now is hit.entry and also == hit.also
@@ -59,6 +61,14 @@ def still_offered(results: Results, catalog: Catalog) -> Results:
         elsewhere=tuple(name for name in results.elsewhere if name in catalog.servers),
         nearest_servers=tuple(name for name in results.nearest_servers if name in catalog.servers),
     )
+
+
+def _offered(catalog: Catalog, entry: Entry) -> Entry | None:
+    """What ``catalog`` has in place of ``entry``. Bisected, because a table of all names takes a while."""
+    record = catalog.servers.get(entry.server)
+    tools = () if record is None else record.entries
+    at = bisect_left(tools, entry.tool, key=lambda one: one.tool)
+    return tools[at] if at < len(tools) and tools[at].tool == entry.tool else None
 
 
 def correct_spelling(text: str, results: Results) -> str:

@@ -21,6 +21,7 @@ from mcpzip.proxy.client_capabilities import missing_capability
 from mcpzip.proxy.exchange import Client, Exchange, members
 from mcpzip.proxy.exclusive_connections import ExclusiveConnections
 from mcpzip.proxy.first_calls import FirstCalls
+from mcpzip.proxy.heard import Heard
 from mcpzip.proxy.input_required import for_modern_client, input_requests, is_input_required
 from mcpzip.proxy.log_levels import LogLevelSetter
 from mcpzip.proxy.parking import NOT_PARKED, ParkedCalls
@@ -54,9 +55,10 @@ class CallPipeline:
     bindings: which connections each client uses.
     """
 
-    def __init__(self, pool: Pool, sharing: Sharing) -> None:
-        """sharing: what is known of the servers."""
+    def __init__(self, pool: Pool, sharing: Sharing, heard: Heard) -> None:
+        """sharing: what is known of the servers. heard: is told of the errors and questions of servers."""
         first_calls = FirstCalls(sharing.current)
+        self._heard = heard
         self._pool, self.bindings = pool, Bindings(pool, sharing, first_calls)
         self._first_calls = first_calls
         self.parked = ParkedCalls()
@@ -157,9 +159,12 @@ class CallPipeline:
             outcome = Event.RESULT
             if isinstance(binding, SharedBinding):
                 self._first_calls.answered(binding, call, result)
+            if self._pool.speaks(request.server, client.era) is Era.MODERN and is_input_required(result):
+                self._heard.asked_by_result(exchange, request.server, result)
             return result
-        except UpstreamRpcError:
+        except UpstreamRpcError as error:
             outcome = Event.RESULT
+            self._heard.refused(exchange, request.server, request.tool, error.error)
             raise
         except (UpstreamTimeoutError, asyncio.CancelledError):
             may_go_on = True

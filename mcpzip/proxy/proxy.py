@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from mcpzip.auth.sign_ins import SignIns
 from mcpzip.catalog import Catalog, Failed, Listed, Update
 from mcpzip.config import Config, ServerConfig
@@ -25,6 +27,7 @@ from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.first_listings import FIRST_LISTING, FirstListings
 from mcpzip.proxy.guard import Guard
 from mcpzip.proxy.handlers import handlers
+from mcpzip.proxy.heard import Heard
 from mcpzip.proxy.listing_origins import ListingOrigins
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.notifier import ALL_LISTS, Notifier
@@ -57,9 +60,7 @@ MIN_TTL = 30.0
 MAX_AGE = 3600.0
 """Seconds after which a tool list is renewed at the start, though its server isn't needed yet."""
 INDEX_AFTER = 0.2
-"""Seconds from the start to indexing, unless a search comes before: both it and a first call take the
-interpreter.
-"""
+"""Seconds from the start to indexing, unless a search comes before: it would delay a first call."""
 
 
 class Proxy:
@@ -68,8 +69,8 @@ class Proxy:
     notifier: notifies clients of changes. passthrough: requests about prompts, resources and completions.
     resolver: finds tools by their names. tool_caller: calls tools. handlers: the tools that mcpzip itself
     runs, by name. guard: keeps requests from what is held back. reviews: what a person decides about that.
-    statistics: what clients did so far. config_notes: sentences about the config file for
-    `proxy_status`: why it can't be used, or what takes effect at the next start.
+    statistics: what clients did so far. heard: what is odd about errors and questions of servers.
+    config_notes: sentences about the config file for `proxy_status`.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Proxy:
         """
         self._configured, config = config, with_reasons(config, catalog)
         self.config_notes = config.notes
-        self.statistics = Statistics()
+        self.statistics, self.heard = Statistics(), Heard()
         self.notifier = Notifier()
         self._current = current = CurrentConfig(config)
         self._catalog_state = CatalogState(config, catalog, warn, self._notify_lists_changed, searcher)
@@ -99,10 +100,11 @@ class Proxy:
             protocols=self._protocols(),
             on_list_changed=self._list_changed,
             on_resource_updated=self._resource_updated,
+            on_question=self._asked,
             environment=environment,
         )
         self._sharing = Sharing(current)
-        self._pipeline = CallPipeline(self._pool, self._sharing)
+        self._pipeline = CallPipeline(self._pool, self._sharing, self.heard)
         self._origins = ListingOrigins(self._pipeline)
         self._refresher = Refresher(
             config.servers.values(),
@@ -132,6 +134,7 @@ class Proxy:
             self._refresher,
             self._tool_search,
             self.statistics,
+            self.heard,
             warn,
         )
         self.passthrough.saw = self.tool_caller.saw
@@ -214,6 +217,7 @@ class Proxy:
             self._sharing.close(),
             self._first_listings.close(),
             self.tool_caller.close(),
+            self.heard.close(),
         )
 
     # --- edits of the config ---
@@ -362,6 +366,10 @@ class Proxy:
         transparent = self.exposure.transparent_server is not None
         self.notifier.resource_updated(server, params, only, to_unsubscribed=transparent)
 
+    def _asked(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
+        exchange = bound_client.exchange(server) if isinstance(bound_client, ClientBinding) else None
+        self.heard.asked(exchange, server, method, params)
+
     # --- calls ---
 
     async def call(self, name: str, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -418,6 +426,7 @@ class Proxy:
     async def search(self, request: SearchRequest) -> SearchReport:
         """Searches the catalog, after a short wait for servers that were never listed."""
         self.statistics.searches += 1
+        await self.reviews.wait_for_search()
         await self._first_listings.wait_for_search(request.filters.server)
         self._refresh_expired()
         searcher = await self._catalog_state.searcher()
@@ -428,13 +437,8 @@ class Proxy:
         pending = PendingServers(starting, tuple(self._catalog_state.unindexed()))
         unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
         failing = frozenset(name for name, each in health.items() if each.state in FAILING)
-        is_behind = self._catalog_state.is_behind
         results = await self._tool_search.search(request, searcher, catalog, failing)
-        if is_behind or self.catalog is not catalog:
-            from mcpzip.proxy.local_search import still_offered  # imported by the search
-
-            catalog = self.catalog
-            results = still_offered(results, catalog)
+        catalog, results = self.catalog, self._catalog_state.still_offered(results)
         held, problem = self._gate.summaries(), self._gate.problem
         return SearchReport(results, catalog, unavailable, pending, held, problem)
 
@@ -484,8 +488,13 @@ class Proxy:
         """Lists ``servers`` (default: all that are enabled) now."""
         return await self._refresher.refresh(self._enabled if servers is None else servers)
 
+    async def wait_for_rests(self, timeout: float) -> list[str]:
+        """See `Refresher.wait_for_rests`."""
+        return await self._refresher.wait_for_rests(timeout)
+
     def status(self, *, earlier: bool = False) -> list[ServerStatus]:
         """The status of every configured server, sorted by name. earlier: see `statuses`."""
         servers, counts = self.config.servers, self._catalog_state.name_only_counts()
         health, held = self._health(servers), self._gate.summaries()
-        return statuses(servers, self.catalog, health, counts, held, earlier=earlier)
+        found = statuses(servers, self.catalog, health, counts, held, earlier=earlier)
+        return [replace(one, suspect=self.heard.suspect(one.name)) for one in found]

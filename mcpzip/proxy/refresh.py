@@ -232,6 +232,16 @@ class Refresher:
         """The listing under way of what ``server`` offers beside tools, if there is one."""
         return self._rests.get(server)
 
+    async def wait_for_rests(self, timeout: float) -> list[str]:
+        """Waits for the listings under way of what servers offer beside tools, ``timeout`` seconds at most.
+        Returns the servers that take longer.
+        """
+        under_way = {task: name for name, task in self._rests.items()}
+        if not under_way:
+            return []
+        _, late = await asyncio.wait(under_way, timeout=max(0.0, timeout))
+        return sorted(under_way[task] for task in late)
+
     def _list_rest(self, listed: Listed, offered: Listed, origin: Origin) -> None:
         """listed: what the server said. offered: what is offered of it."""
         name = listed.server

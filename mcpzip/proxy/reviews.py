@@ -17,6 +17,9 @@ from mcpzip.proxy.tool_search import ToolSearch
 from mcpzip.system.tasks import cancel
 from mcpzip.system.threads import in_thread
 
+APPROVED_LISTING = 1.5
+"""Seconds that the first search waits for the listing of a server of which something was approved."""
+
 
 class Reviews:
     """Everything runs on one event loop, but for `is_due`."""
@@ -33,6 +36,7 @@ class Reviews:
         self._gate, self._current = gate, current
         self._catalog_state, self._refresher = catalog_state, refresher
         self._notifier, self._tool_search = notifier, tool_search
+        self._are_known = False
         self._task: asyncio.Task[list[asyncio.Task[Update]]] | None = None
 
     @property
@@ -50,6 +54,22 @@ class Reviews:
         """
         if listings := await self._begin():
             await asyncio.wait(listings)
+
+    async def wait_for_search(self) -> None:
+        """Waits before the first search, if the pins matter to it: until it is known what is held, and what
+        was approved while nothing ran is listed, APPROVED_LISTING seconds at most.
+        """
+        if self._are_known:
+            return
+        from mcpzip.pins.at_start import pins_matter
+
+        config, catalog = self._current.config, self._catalog_state.catalog
+        if await in_thread(lambda: pins_matter(config, catalog), "pins") and not self._are_known:
+            begun = self._begin()
+            await asyncio.wait({begun})
+            if not begun.cancelled() and begun.exception() is None and (listings := begun.result()):
+                await asyncio.wait(listings, timeout=APPROVED_LISTING)
+        self._are_known = True
 
     def _begin(self) -> "asyncio.Task[list[asyncio.Task[Update]]]":
         if self._task is None or self._task.done():

@@ -21,7 +21,9 @@ from mcpzip.transport.health import FAILING, Health, State
 
 class ServerStatus(msgspec.Struct, frozen=True):
     """One server. tools: how many are shown. listed_at: Unix seconds, or None. reason: what is wrong and what
-    to do, or "". held: how many of its items are held back (``2 tools``), or "".
+    to do, or "". held: how many of its items are held back (``2 tools``), or "". prompts, resources: how many
+    were listed, templates among the latter. suspect: how much is odd about its errors and questions
+    (`proxy.heard`).
     """
 
     name: str
@@ -33,6 +35,9 @@ class ServerStatus(msgspec.Struct, frozen=True):
     reason: str
     warnings: tuple[str, ...]
     held: str = ""
+    prompts: int = 0
+    resources: int = 0
+    suspect: int = 0
 
     def as_json(self) -> dict[str, object]:
         """For programs."""
@@ -84,6 +89,8 @@ def _status(
         if record
         else (),
         held=held,
+        prompts=len(record.prompts) if record else 0,
+        resources=len(record.resources) + len(record.templates) if record else 0,
     )
 
 
@@ -136,9 +143,21 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
     lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
         listed = f"listed {age(now - one.listed_at)} ago" if one.listed_at else "never listed"
-        line = f"{one.name}: {one.state}, {one.tools} tools, {listed}"
+        line = f"{one.name}: {one.state}, {one.tools} tools, {_beside(one)}{listed}"
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         lines.extend(f"  {warning}" for warning in one.warnings)
         if one.held:
             lines.append(f"  {one.held} held back: a person can look at them with mcpzip review {one.name}")
+        if one.suspect:
+            lines.append(f"  {suspected(one.suspect)}")
     return "\n".join(lines)
+
+
+def _beside(one: ServerStatus) -> str:
+    counts = ((one.prompts, "prompt"), (one.resources, "resource"))
+    return "".join(f"{count} {what}{'' if count == 1 else 's'}, " for count, what in counts if count)
+
+
+def suspected(count: int) -> str:
+    """A sentence about a server: so much is odd about its errors and questions."""
+    return f"its errors and questions read as attacks do: {count} {'finding' if count == 1 else 'findings'}"

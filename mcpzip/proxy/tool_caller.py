@@ -14,6 +14,7 @@ from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange
+from mcpzip.proxy.heard import Heard
 from mcpzip.proxy.input_required import is_input_required
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
@@ -44,11 +45,12 @@ class ToolCaller:
         refresher: Refresher,
         tool_search: ToolSearch,
         statistics: Statistics,
+        heard: Heard,
         warn: Callable[[str], None],
     ) -> None:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
-        self._statistics, self._warn = statistics, warn
+        self._statistics, self._heard, self._warn = statistics, heard, warn
         self._guard: CallGuard | None = None
 
     @property
@@ -120,13 +122,16 @@ class ToolCaller:
         """Calls a tool that ``server`` doesn't list, in ``transparent``, by ``forward``. Raises as `execute`
         does.
         """
-        if not self._current.has_policy:
-            return await forward()
-        entry = Entry.parse(server, join_object({"name": quote(name)}))
 
         async def send() -> tuple[bytes, bool]:
-            return await forward(), False
+            result = await forward()
+            if not is_success(result) and not is_input_required(result):
+                self._heard.failed(exchange, server, name, result)
+            return result, False
 
+        if not self._current.has_policy:
+            return (await send())[0]
+        entry = Entry.parse(server, join_object({"name": quote(name)}))
         return (await self.guard.call(entry, exchange.fields.get("arguments", b"{}"), exchange, send))[0]
 
     async def _call(
@@ -148,6 +153,8 @@ class ToolCaller:
             result = await self._pipeline.send(exchange, request)
             succeeded = is_success(result)
             waiting = not succeeded and is_input_required(result)
+            if not (succeeded or waiting):
+                self._heard.failed(exchange, entry.server, entry.tool, result)
         except (UpstreamTimeoutError, UpstreamLostError) as error:
             if isinstance(error, UpstreamLostError) and not error.may_have_run:
                 raise

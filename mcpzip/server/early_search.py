@@ -1,9 +1,9 @@
 """Answers `search_tools` from what is on disk, while the rest of mcpzip is still being loaded.
 
 The rule: the answer has the same bytes as the session's would have. So a search is answered here only if it
-would wait for nothing there: its tiers are local, the index has every tool, nothing is held back, and each
-server was listed, or has been waited for in vain before (`mcpzip.proxy.unanswered`). Nothing here imports
-`asyncio`.
+would wait for nothing there: its tiers are local, the index has every tool, nothing is held back or was
+approved since, and each server was listed, or has been waited for in vain before
+(`mcpzip.proxy.unanswered`). Nothing here imports `asyncio`.
 """
 
 import time
@@ -13,7 +13,7 @@ from mcpzip.catalog import Catalog, View, retain
 from mcpzip.config import Config, ServerConfig, paths
 from mcpzip.model import limits
 from mcpzip.model.errors import InvalidArgumentsError
-from mcpzip.pins.store import PinStore, PinsUnusableError
+from mcpzip.pins.at_start import pins_matter
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.local_search import limited, new_searcher, wanted_hits
 from mcpzip.proxy.search_reply import search_result
@@ -54,7 +54,7 @@ class EarlySearch:
         fingerprints = {name: server.fingerprint for name, server in config.servers.items()}
         visible = View(config.servers).of(retain(prepared.catalog, fingerprints))
         unlisted = [server for server in _enabled(config).values() if not _is_listed(visible, server)]
-        if _holds_something(config):
+        if pins_matter(config, prepared.catalog):
             return None
         unanswered = UnansweredServers(config)
         if any(server.problem or server not in unanswered for server in unlisted):
@@ -96,17 +96,6 @@ def _enabled(config: Config) -> dict[str, ServerConfig]:
 def _is_listed(catalog: Catalog, server: ServerConfig) -> bool:
     record = catalog.servers.get(server.name)
     return record is not None and (record.fetched_at is not None or record.stale)
-
-
-def _holds_something(config: Config) -> bool:
-    """Whether something may be held back, of which the session tells; and which it hides, if that was decided
-    after the catalog was written.
-    """
-    store = PinStore(config.path)
-    try:
-        return any(server.held for server in store.load().servers.values())
-    except PinsUnusableError:
-        return True
 
 
 def _searcher(config: Config, visible: Catalog) -> Searcher | None:

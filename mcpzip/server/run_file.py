@@ -35,7 +35,9 @@ _NAME = 80  # characters of a client's name
 
 
 class RunServer(msgspec.Struct, frozen=True):
-    """A server. state: as in `proxy.status`. calls, errors: of clients of this process."""
+    """A server. state: as in `proxy.status`. calls, errors: of clients of this process. suspect: how much is
+    odd about what it said in them.
+    """
 
     name: str
     state: str
@@ -43,6 +45,7 @@ class RunServer(msgspec.Struct, frozen=True):
     tools: int
     calls: int
     errors: int
+    suspect: int = 0
 
 
 class RunReplies(msgspec.Struct, frozen=True):
@@ -136,6 +139,7 @@ class RunFile:
                 tools=one.tools,
                 calls=counts[one.name].calls if one.name in counts else 0,
                 errors=counts[one.name].errors if one.name in counts else 0,
+                suspect=one.suspect,
             )
             for one in proxy.status()[:_SERVERS]
         ]

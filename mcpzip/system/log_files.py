@@ -85,8 +85,9 @@ class LogReader:
         self._ends: dict[str, int] = {}
         """By file, how many of its bytes have been read."""
 
-    def read(self) -> list[LogEntry]:
-        """The entries written since the last call, by time."""
+    def read(self, event: str = "") -> list[LogEntry]:
+        """The entries written since the last call, by time. event: only those of this event."""
+        mark = b'"event":"%b"' % event.encode() if event else b""
         found: list[LogEntry] = []
         for file in log_files(self._folder, self._name):
             begin = self._ends.get(file, 0)
@@ -96,5 +97,6 @@ class LogReader:
                 continue  # removed in the meantime, or another user's
             whole = data[: data.rfind(b"\n") + 1]
             self._ends[file] = begin + len(whole)
-            found += [entry for line in whole.splitlines() if (entry := decoded(line)) is not None]
+            lines = [line for line in whole.splitlines() if mark in line]
+            found += [entry for entry in map(decoded, lines) if entry and event in ("", entry.event)]
         return sorted(found, key=lambda entry: entry.at)

@@ -70,14 +70,13 @@ class Listener(Protocol):
     """Is called when a connection or its server changes."""
 
     def list_changed(self, connection: "Connection", which: str | None) -> None:
-        """The server's list of tools, prompts or resources may have changed. which: one of these words, None
-        when it isn't known.
-        """
+        """The list of ``which`` (tools, prompts, resources; None: any of them) may have changed."""
 
     def resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
-        """A subscribed resource has changed. bound_client: who subscribed, None when mcpzip did. params: of
-        the notification, JSON text.
-        """
+        """A resource has changed to which ``bound_client`` subscribed; None: to which mcpzip did."""
+
+    def asked(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
+        """The server asks ``bound_client`` something, which is answered in its own time."""
 
     def disconnected(self, server: str, connection: "Connection") -> None:
         """A usable connection takes no more requests, although nobody closed it."""
@@ -485,10 +484,11 @@ class _IncomingHandler:
         connection, server = self._connection, self._connection.server.name
         if method == "ping":
             return b"{}"
-        if connection.bound_client is None or connection.modern:
+        if (asked := connection.bound_client) is None or connection.modern:
             raise JsonRpcError(RpcError(METHOD_NOT_FOUND, f"mcpzip does not offer {method}", None))
+        connection._listener.asked(server, asked, method, params)
         with connection._deadlines.stopped():
-            return await connection.bound_client.asked(server, method, params, origin and origin.call)
+            return await asked.asked(server, method, params, origin and origin.call)
 
     def ended(self, reason: str) -> None:
         self._connection._channel_ended(reason)

@@ -71,6 +71,9 @@ class Pool:
         on_resource_updated: Callable[
             [str, BoundClient | None, bytes], None
         ] = lambda server, bound_client, params: None,
+        on_question: Callable[
+            [str, BoundClient, str, bytes | None], None
+        ] = lambda server, bound_client, method, params: None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         """idle_timeout: seconds without a request after which a connection is closed. protocols: the version
@@ -80,7 +83,7 @@ class Pool:
         self._environment = environment
         self._sign_ins = sign_ins
         self._on_list_changed = on_list_changed
-        self._on_resource_updated = on_resource_updated
+        self._on_resource_updated, self._on_question = on_resource_updated, on_question
         self._reaper = Reaper()
         self.starts = StartQueue()
         self._closing = ClosingConnections()
@@ -477,6 +480,10 @@ class Pool:
     def resource_updated(self, server: str, bound_client: BoundClient | None, params: bytes) -> None:
         """Implements `connection.Listener`."""
         self._on_resource_updated(server, bound_client, params)
+
+    def asked(self, server: str, bound_client: BoundClient, method: str, params: bytes | None) -> None:
+        """Implements `connection.Listener`."""
+        self._on_question(server, bound_client, method, params)
 
     def disconnected(self, server: str, connection: Connection) -> None:
         """Implements `connection.Listener`."""

@@ -14,11 +14,13 @@ from helpers.driver import Json, scripted
 
 from mcpzip.catalog import Catalog, Listed
 from mcpzip.config import load
-from mcpzip.config.paths import pins_path
+from mcpzip.config.paths import logs_folder, pins_path
 from mcpzip.doctor import client_checks
 from mcpzip.doctor.file_checks import LEAST_ROOM
 from mcpzip.pins.decisions import Decisions
 from mcpzip.pins.review import Review
+from mcpzip.proxy.heard import EVENT
+from mcpzip.system.log_files import LogEntry, encoded, file_name
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,16 @@ def unset(name: str) -> Callable[[Place, Json], object]:
         place.patch.delenv(name)
 
     return follow
+
+
+def said_before(place: Place) -> None:
+    """A process that served an agent noted an error of the server ``a``."""
+    folder = logs_folder(str(place.config))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    entry = LogEntry(time.time(), "warning", 1, "a", EVENT, "an error orders the model …")
+    name = file_name(place.config.name, "20261124T031500Z", 1, 1)
+    with open(os.path.join(folder, name), "wb") as log:
+        log.write(encoded(entry))
 
 
 def set_to(name: str, value: str) -> Callable[[Place, Json], object]:
@@ -358,6 +370,11 @@ FAULTS = [
         lambda place: (place.write({"a": greets(place)}), place.known(SECRETIVE)),
         lambda place, finding: place.edit(tools={"deny": ["add"]}),
         "sometimes honest",
+    ),
+    Fault(
+        "texts.said",
+        lambda place: (place.write({"a": greets(place)}), said_before(place)),
+        says="One of its errors or questions reads",
     ),
     Fault(
         "files.no-folder",

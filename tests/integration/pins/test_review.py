@@ -214,3 +214,26 @@ def test_a_search_says_what_is_held_and_finds_what_was_approved_since(
     after = mcpzip(tmp_path, "search", "pay_bill")
     assert "shop__pay_bill" in after
     assert "1 tool held back: mcpzip review shop" in after
+
+
+def test_refresh_waits_for_prompts_and_resources_and_tells_of_them(tmp_path: Path) -> None:
+    """They were listed after the tools, and lost when the command ended before."""
+    shop = ChangingServer("shop", tmp_path / "shop")
+    more: dict[str, Any] = {
+        "prompts": [{"name": "greet"}, {"name": "bye"}],
+        "resources": [{"uri": "file:///a", "name": "a"}],
+        "templates": [{"uriTemplate": "a://{b}", "name": "b"}],
+    }
+    shop.offers(tools=[tool("poke")], **more)
+    write_config(tmp_path, others={"shop": shop.config}, trust="strict")
+    (first,) = json.loads(mcpzip(tmp_path, "refresh", "--json"))
+    assert (first["prompts"], first["resources"], first["held"]) == (2, 2, "")
+    more["prompts"] = [{"name": "greet", "description": "Another."}, {"name": "bye"}]
+    shop.offers(tools=[tool("poke")], **more)
+    shown = re.sub(r"\s+", " ", mcpzip(tmp_path, "refresh"))
+    assert "held back: prompt greet" in shown
+    assert held(tmp_path) == ["greet"]
+    with serving(tmp_path) as client:
+        told = client.execute("proxy_refresh").text
+        assert "1 prompt, 2 resources, listed" in told
+        assert "1 prompt held back: a person can look at them with mcpzip review shop" in told

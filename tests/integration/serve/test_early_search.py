@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from helpers.driver import LEGACY_SCRIPT, Json, exchange, proxy_of, scripted
 from mcpzip_fakes.launch import FakeServer
 from msgspec.structs import replace
 
-from mcpzip.catalog import snapshot
+from mcpzip.catalog import Catalog, snapshot
 from mcpzip.config import snapshot_path
 from mcpzip.pins.record import Hold
 from mcpzip.pins.store import PinStore
@@ -141,6 +142,38 @@ async def test_where_something_is_held_back_or_pins_are_damaged_the_session_answ
     assert EarlySearch.of(prepared) is None
     await asyncio.to_thread(Path(store.path).write_text, "{")
     assert EarlySearch.of(prepared) is None
+
+
+async def test_what_was_approved_since_is_searched_by_the_session(fake_mcp: Fake, tmp_path: Path) -> None:
+    """And the first search of the session finds it."""
+    shop = fake_mcp(name="shop", tools=TOOLS)
+    prepared = await warmed(tmp_path, shop)
+    record = prepared.catalog.servers["shop"]
+    shown = [entry for entry in record.entries if entry.tool != "pay_invoice"]
+    catalog = Catalog({"shop": replace(record, entries=tuple(shown))})
+    store = PinStore(prepared.config.path)
+    with store.changing() as pins:
+        server = pins.servers["shop"]
+        later = replace(server.pins["tool pay_invoice"], at=time.time())
+        store.write(pins, "shop", replace(server, pins={**server.pins, "tool pay_invoice": later}), {})
+    snapshot.save(snapshot_path(prepared.config.path), prepared.config.path, catalog)
+    assert EarlySearch.of(prepare(prepared.config.path, env={})) is None
+    (first,) = await by_the_session(tmp_path, [{"query": "pay an invoice"}], others={"shop": shop.config})
+    assert b"shop__pay_invoice" in first
+
+
+async def test_the_first_search_says_what_is_held(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=TOOLS)
+    prepared = await warmed(tmp_path, shop)
+    store = PinStore(prepared.config.path)
+    with store.changing() as pins:
+        server = pins.servers["shop"]
+        pin = server.pins["tool pay_invoice"]
+        held = {"tool pay_invoice": Hold(pin.digest, pin.raw, 0.0)}
+        store.write(pins, "shop", replace(server, held=held), {})
+    (first,) = await by_the_session(tmp_path, [{"query": "pay an invoice"}], others={"shop": shop.config})
+    assert b"1 tool held back: mcpzip review shop" in first
+    assert b"shop__pay_invoice" not in first
 
 
 async def test_it_answers_nothing_that_the_session_would_refuse(fake_mcp: Fake, tmp_path: Path) -> None:

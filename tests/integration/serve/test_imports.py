@@ -44,7 +44,7 @@ SEARCH = {
     "mcpzip.config": "auth node project reading schema search secrets server syntax variables watched_file",
     "mcpzip.model": "durations entry errors lazy_pattern offers quoting redaction sanitize schema_reader "
     "signature surface tokens type_names unescape",
-    "mcpzip.pins": "digests record store",
+    "mcpzip.pins": "at_start digests record store",
     "mcpzip.proxy": "admin_tools local_search search_reply search_request status token_budget tool_result "
     "tool_usage unanswered unset_variables",
     "mcpzip.search": "*",
@@ -65,7 +65,7 @@ SERVE = {
     "mcpzip.proxy": "argument_repair arguments bindings call call_states catalog_state client_binding "
     "client_capabilities client_roots current_config describe exchange exclusive_connections "
     "first_calls "
-    "exposure first_listings guard handlers input_required listing_origins log_levels name_resolution "
+    "exposure first_listings guard handlers heard input_required listing_origins log_levels name_resolution "
     "notifier paged_list parking passthrough pipeline processes prompts_and_resources proxy refresh reviews "
     "server_prefix "
     "shared_binding sharing stateful_servers statistics tool_caller tool_search uri_sources "

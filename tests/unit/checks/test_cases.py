@@ -9,6 +9,7 @@ import pytest
 from mcpzip_fakes.scenario import Scenario, names
 
 from mcpzip.checks import Finding, Others, check_items, compare
+from mcpzip.checks.said import found_in
 from mcpzip.model.surface import Item
 
 PAGE = (Path(__file__).parents[3] / "docs" / "checks.md").read_text("utf-8")
@@ -16,10 +17,13 @@ PAGE = (Path(__file__).parents[3] / "docs" / "checks.md").read_text("utf-8")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """found: the checks that are hard or risky about it. otherwise: in docs/checks.md, why none is."""
+    """found: the checks that are hard or risky about it. otherwise: in docs/checks.md, why none is. later:
+    those that find it during calls.
+    """
 
     found: frozenset[str] = frozenset()
     otherwise: str = ""
+    later: frozenset[str] = frozenset()
 
 
 def by(*found: str) -> Case:
@@ -55,7 +59,7 @@ CASES = {
     20: Case(otherwise="pins"),
     21: by("instruction.override", "instruction.exfiltration"),
     22: by("instruction.override", "instruction.exfiltration"),
-    23: Case(otherwise="run time"),
+    23: Case(otherwise="when it comes", later=frozenset({"instruction.credentials"})),
     24: by("ranking.praise", "ranking.stuffing"),
     25: by("names.typosquat", "size.large"),
     26: by("instruction.credentials"),
@@ -121,11 +125,11 @@ def test_what_is_not_to_be_flagged_is_at_most_a_note(number: int) -> None:
     assert {one.severity for one in findings(number)} <= {"note"}
 
 
-def test_the_text_of_an_error_would_be_found() -> None:
-    """Case 23: nothing checks it when it comes, so that it is a limit of mcpzip, not of the check."""
+def test_the_text_of_an_error_is_found_when_it_comes() -> None:
+    """Case 23: the definition of the tool is honest."""
     told = scenario(23).tools[1].result.text
-    found = check_items([Item("tool", "error", json.dumps(told).encode())])
-    assert [one.check for one in found] == ["instruction.credentials"]
+    found = found_in(json.dumps(told).encode(), "error", "add")
+    assert {one.check for one in found} == CASES[23].later
 
 
 def test_the_page_says_the_same() -> None:
@@ -133,5 +137,5 @@ def test_the_page_says_the_same() -> None:
     assert {int(number) for number in rows} == set(CASES)
     for number, case in CASES.items():
         said = rows[str(number)]
-        assert set(re.findall(r"`([a-z-]+\.[a-z-]+)`", said)) == case.found, number
+        assert set(re.findall(r"`([a-z-]+\.[a-z-]+)`", said)) == case.found | case.later, number
         assert case.otherwise in said
