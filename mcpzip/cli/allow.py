@@ -26,6 +26,8 @@ from mcpzip.policy.allowances import allow as store
 from mcpzip.policy.decision import Decisions
 from mcpzip.policy.flows import Flows
 from mcpzip.policy.hashes import arguments_hash, definition_hash
+from mcpzip.policy.question import shown_arguments
+from mcpzip.policy.refused import RefusedCall, refused_calls
 from mcpzip.system.terminal import is_interactive
 from mcpzip.wire import NotAnObject, split_object
 
@@ -36,6 +38,7 @@ USUAL = "1h"
 @click.command(
     epilog=examples(
         ("mcpzip allow github__merge_pull_request --for 1h", "every call, for an hour"),
+        ("mcpzip allow --call 7f3a09c2e1b4", "one call, once: a refused call's answer names it"),
         ('mcpzip allow mail__send --args \'{"to": "ann@example.com"}\'', "only with these arguments"),
         ("mcpzip allow --list", "what is allowed now"),
         ("mcpzip allow --revoke mail__send", "no longer"),
@@ -46,6 +49,7 @@ USUAL = "1h"
     "--for", "duration", metavar="TIME", default=USUAL, show_default=True, help="Such as 90s, 30m, 2d."
 )
 @click.option("--args", "arguments", metavar="JSON", help="Only calls with these arguments.")
+@click.option("--call", "call_id", metavar="ID", help="Only the call that was refused with this id, once.")
 @click.option("--list", "listed", is_flag=True, help="Show what is allowed.")
 @click.option(
     "--revoke", "revoked", metavar="TOOL", shell_complete=tool_names, help="Allow this tool no longer."
@@ -56,6 +60,7 @@ def allow(
     name: str | None,
     duration: str,
     arguments: str | None,
+    call_id: str | None,
     listed: bool,
     revoked: str | None,
     as_json: bool,
@@ -73,6 +78,11 @@ def allow(
         return 0 if gone else 1
     if listed:
         return _list(path, now, as_json)
+    refused = None if call_id is None else _refused(path, call_id, name, now)
+    if refused is not None:
+        if arguments is not None:
+            raise click.UsageError("--call has its arguments already.")
+        name, arguments = refused.name, refused.arguments
     if name is None:
         raise click.UsageError("Name a tool, as mcpzip search shows it, or say --list.")
     loaded = load(path, os.environ, find_project(os.environ))
@@ -90,17 +100,40 @@ def allow(
     raw = None if arguments is None else _object(arguments)
     console.say(f"{name}: {verdict.risk.words}", "bold")
     console.say(f"  {entry.description or 'its server says nothing about it'}")
-    console.say(f"  for {age(seconds)}, {'with any arguments' if raw is None else f'only with {arguments}'}")
+    if refused is None:
+        console.say(
+            f"  for {age(seconds)}, {'with any arguments' if raw is None else f'only with {arguments}'}"
+        )
+    else:
+        if definition_hash(entry) != refused.definition:
+            raise McpzipError(f"{name} was changed since: the call has to be made again.")
+        console.say(f"  once, within {age(seconds)}, with exactly these arguments:")
+        console.say(shown_arguments(refused.arguments.encode()))
     if not is_interactive(sys.stdin.fileno()):
         console.warn("Only a person at a terminal can allow it. Run this command in one.")
         return 1
-    if not click.confirm("May every agent call it?", err=True):
+    question = "May every agent call it?" if refused is None else "May this call run once?"
+    if not click.confirm(question, err=True):
         console.say("Nothing was changed: it is not allowed.")
         return 1
     hashed = "" if raw is None else arguments_hash(raw)
-    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed))
+    once = refused is not None
+    store(path, Allowance(name, now + seconds, now, definition_hash(entry), hashed, once))
+    if once:
+        console.say(f"Allowed once, within {age(seconds)}: it has to be called again.")
+        return 0
     console.say(f"Allowed for {age(seconds)}. To take that back: mcpzip allow --revoke {name}")
     return 0
+
+
+def _refused(path: str, call_id: str, name: str | None, now: float) -> RefusedCall:
+    """The refused call with this id. name: of its tool, if one was given. Raises McpzipError."""
+    for each in reversed(refused_calls(path, now)):
+        if each.id == call_id.strip().lower() and name in (None, each.name):
+            return each
+    raise McpzipError(
+        f"No call {call_id!r} was refused within the last hour. The answer of a refused call names its id."
+    )
 
 
 def _tool(loaded: Config, name: str) -> Entry:
@@ -146,6 +179,7 @@ def _list(path: str, now: float, as_json: bool) -> int:
                     "until": each.until,
                     "at": each.at,
                     "arguments_sha256": each.arguments or None,
+                    "once": each.once,
                 }
                 for each in found
             ]
@@ -157,7 +191,9 @@ def _list(path: str, now: float, as_json: bool) -> int:
     table = console.Table("tool", ">ends in", "arguments")
     for each in found:
         table.row(
-            each.name, age(each.until - now), f"sha256 {each.arguments[:12]}…" if each.arguments else "any"
+            each.name,
+            age(each.until - now),
+            "once, " * each.once + (f"sha256 {each.arguments[:12]}…" if each.arguments else "any"),
         )
     table.show()
     return 0

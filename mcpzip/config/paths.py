@@ -126,6 +126,11 @@ def allowed_path(config_path: str) -> str:
     return os.path.join(os.path.dirname(config_path), "allow", os.path.basename(config_path))
 
 
+def refused_path(config_path: str) -> str:
+    """The file of the calls that were refused lately, so that a person can allow one by its id."""
+    return f"{allowed_path(config_path)}.refused.json"
+
+
 def audit_path(config_path: str) -> str:
     """The file of the audit log, unless the config names another."""
     name = os.path.basename(config_path)

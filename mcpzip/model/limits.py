@@ -115,6 +115,10 @@ person isn't asked about longer ones: the call is refused, unless `mcpzip allow`
 POLICY_GLOBS = 1_000
 """Globs in one ``policy.tools`` or ``risk`` of the config. With more, the config is refused."""
 
+REFUSED_CALLS = 50
+"""Calls that were refused because nobody could be asked, and that a person can still allow one by one. Of
+more the oldest are forgotten."""
+
 # --- a schema -----------------------------------------------------------------------------------------------
 
 SCHEMA_WORK = 20_000
@@ -263,6 +267,8 @@ PIN_TEXTS = 64 * MiB
 has no room no difference can be shown."""
 PIN_COUNTER = 4_096
 """The file with the last counter of the pins. A larger file is not used."""
+REFUSED = 8 * 1024 * 1024
+"""Bytes of the list of calls that were refused lately. A larger one is not used."""
 ALLOWED = 1 * MiB
 """The stored list of allowed calls. A larger file allows nothing, and an error says to delete it."""
 ALLOWED_CALLS = 1_000

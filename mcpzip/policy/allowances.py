@@ -6,6 +6,7 @@ The rules:
    tool, a person is asked again.
 2. A file that can't be used allows nothing, and the error says what to do.
 3. It is read at each call that it may concern, so it counts at once, in every process.
+4. One for a single call is removed before that call runs, under a lock: of two processes one gets it.
 
     {"format":"mcpzip-allowed","version":1,"allowed":[{"name":"github__merge_pull_request",
      "until":1764043200.0,"at":1764039600.0,"definition":"9f86d0…","arguments":""}]}
@@ -33,7 +34,8 @@ _LOCK_TIMEOUT = 10.0
 
 class Allowance(msgspec.Struct, frozen=True):
     """name: of the tool, with its server. until, at: when it ends and when it was given, Unix seconds.
-    definition: the hash of the tool's definition. arguments: the hash of the arguments; "" for any.
+    definition: the hash of the tool's definition. arguments: the hash of the arguments; "" for any. once:
+    whether it is for one call only.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Allowance(msgspec.Struct, frozen=True):
     at: float
     definition: str
     arguments: str = ""
+    once: bool = False
 
 
 class AllowedError(McpzipError):
@@ -70,11 +73,33 @@ def allow(config_path: str, allowance: Allowance) -> None:
     """Adds ``allowance``, in place of an earlier one for the same calls. Raises AllowedError."""
 
     def added(found: list[Allowance]) -> list[Allowance]:
-        same = (allowance.name, allowance.arguments)
-        others = [each for each in found if (each.name, each.arguments) != same]
+        same = (allowance.name, allowance.arguments, allowance.once)
+        others = [each for each in found if (each.name, each.arguments, each.once) != same]
         return [*others, allowance][-limits.ALLOWED_CALLS :]
 
     _change(config_path, allowance.at, added)
+
+
+def use(config_path: str, name: str, definition: str, arguments: str, now: float) -> bool:
+    """Whether a call of the tool called ``name`` is allowed; if for once, it isn't any more. definition,
+    arguments: their hashes. Raises AllowedError.
+    """
+
+    def fits(one: Allowance) -> bool:
+        return (one.name, one.definition) == (name, definition) and one.arguments in ("", arguments)
+
+    found = [each for each in allowances(config_path, now) if fits(each)]
+    if not found or not all(each.once for each in found):
+        return bool(found)
+    taken = False
+
+    def without(now_there: list[Allowance]) -> list[Allowance]:
+        nonlocal taken
+        taken = found[0] in now_there
+        return [each for each in now_there if each != found[0]]
+
+    _change(config_path, now, without)
+    return taken
 
 
 def revoke(config_path: str, name: str, now: float) -> int:

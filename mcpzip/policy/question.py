@@ -23,10 +23,7 @@ def question(entry: Entry, risk: Risk, arguments: bytes, after: str = "") -> byt
     """
     if len(arguments) > limits.ASKED_ARGUMENTS:
         return None
-    try:
-        shown = json_text(msgspec.json.format(arguments, indent=2).decode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
-        shown = json_text(arguments.decode("utf-8", "replace"))
+    shown = shown_arguments(arguments)
     if len(shown) > limits.ASKED_ARGUMENTS:
         return None
     tool, server = one_line(entry.tool), one_line(entry.server)
@@ -36,6 +33,14 @@ def question(entry: Entry, risk: Risk, arguments: bytes, after: str = "") -> byt
         f"{risk.words}. {why}This counts for this one call.\n\n{tool} {shown}"
     )
     return join_object({"message": quote(text), "requestedSchema": _SCHEMA})
+
+
+def shown_arguments(arguments: bytes) -> str:
+    """``arguments`` (JSON text) for a person, with a line for each member."""
+    try:
+        return json_text(msgspec.json.format(arguments, indent=2).decode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return json_text(arguments.decode("utf-8", "replace"))
 
 
 def action_of(answer: bytes) -> str:

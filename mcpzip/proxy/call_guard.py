@@ -22,13 +22,15 @@ from mcpzip.config.paths import audit_path, command_line
 from mcpzip.config.schema import AuditConfig, FlowConfig
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import CallRefusedError
+from mcpzip.model.limits import ASKED_ARGUMENTS, SHOWN_LINE
 from mcpzip.model.quoting import named, quoted
-from mcpzip.policy.allowances import AllowedError, allowances
+from mcpzip.policy.allowances import AllowedError, use
 from mcpzip.policy.audit_log import AuditedCall, AuditLog
 from mcpzip.policy.decision import Decisions, Verdict
 from mcpzip.policy.flows import Flows, is_stricter
 from mcpzip.policy.hashes import arguments_hash, call_hash, definition_hash
-from mcpzip.policy.question import ELICIT, action_of, question
+from mcpzip.policy.question import ELICIT, action_of, question, shown_arguments
+from mcpzip.policy.refused import RefusedCall, id_of, remember
 from mcpzip.proxy.approvals import Approvals
 from mcpzip.proxy.call import ask_client
 from mcpzip.proxy.catalog_state import CatalogState
@@ -214,7 +216,7 @@ class CallGuard:
             call.approved_by = "mcpzip allow"
             if problem is not None:
                 call.approved_by = ""
-                params = self._question(call, problem)
+                params = await self._question(call, problem)
                 if modern:
                     call.outcome = "asked"
                     return _input_required(params, self._approvals.ask(client, hashed)), False
@@ -230,15 +232,11 @@ class CallGuard:
         """None if `mcpzip allow` has allowed the call; else "", or why that can't be known."""
         path, now = self._current.config.path, time.time()
         try:
-            found = await in_thread(lambda: allowances(path, now), "allowed")
+            hashes = definition_hash(entry), arguments_hash(arguments)
+            allowed = await in_thread(lambda: use(path, entry.name, *hashes, now), "allowed")
         except AllowedError as error:
             return str(error)
-        definition = definition_hash(entry)
-        for each in found:
-            same = each.name == entry.name and each.definition == definition
-            if same and each.arguments in ("", arguments_hash(arguments)):
-                return None
-        return ""
+        return None if allowed else ""
 
     def _answer(self, exchange: Exchange, call: bytes) -> bytes | None:
         """The answer of a modern client to our question about ``call``; None if ``exchange`` brings none. It
@@ -251,13 +249,13 @@ class CallGuard:
         exchange.fields = {key: each for key, each in exchange.fields.items() if key not in _CONTINUATION}
         return responses.get(_KEY) if self._approvals.answered(exchange.client, call, state) else None
 
-    def _question(self, call: "_GuardedCall", problem: str) -> bytes:
+    async def _question(self, call: "_GuardedCall", problem: str) -> bytes:
         """The params of the question to the person. Raises CallRefusedError if they can't be asked."""
         if not has_capability(call.exchange.capabilities, _FORM):
-            raise self._not_asked(call, "this client can't ask one", problem)
+            raise await self._not_asked(call, "this client can't ask one", problem)
         params = question(call.entry, call.verdict.risk, call.arguments, call.verdict.after)
         if params is None:
-            raise self._not_asked(call, "the arguments are too long to be shown to one", problem)
+            raise await self._not_asked(call, "the arguments are too long to be shown to one", problem)
         return params
 
     async def _asked(self, call: "_GuardedCall", params: bytes, problem: str) -> bytes:
@@ -268,7 +266,7 @@ class CallGuard:
             return await ask_client(way, exchange.capabilities, ELICIT, params)
         except JsonRpcError as error:
             reason = f"this client did not ask one: {quoted(str(error))}"
-            raise self._not_asked(call, reason, problem) from error
+            raise await self._not_asked(call, reason, problem) from error
 
     def _check_unchanged(self, call: "_GuardedCall") -> None:
         """Raises CallRefusedError if the tool or the policy changed while the person was asked, or if the
@@ -293,17 +291,37 @@ class CallGuard:
             "denied",
         )
 
-    def _not_asked(self, call: "_GuardedCall", reason: str, problem: str) -> CallRefusedError:
+    async def _not_asked(self, call: "_GuardedCall", reason: str, problem: str) -> CallRefusedError:
         name, verdict = call.entry.name, call.verdict
         allow = command_line(["mcpzip", "allow"], self._current.config.path, os.environ)
-        command = f"{allow} {quote_for_shell(name)} --for 1h"
+        commands = []
+        if call.is_listed:  # the command knows no other tools
+            if number := await self._remembered(call):
+                commands.append(f"only this call, once: {allow} --call {number}")
+            commands.append(f"every call for an hour: {allow} {quote_for_shell(name)} --for 1h")
+        in_terminal = f"in a terminal, {', or '.join(commands)} – or " if commands else ""
         return CallRefusedError(
             f"A person is to be asked before {named(name)} runs, by policy ({self._line(verdict, 'ask')}), "
-            f"and {reason}. Nothing ran. {f'{problem} ' if problem else ''}A person can allow it in a "
-            f"terminal: {command} – or for good in the config: "
+            f"and {reason}. Nothing ran. {f'{problem} ' if problem else ''}A person can allow it "
+            f"{in_terminal}for good in the config: "
             f'"policy": {{"tools": {{{quote(name).decode("utf-8", "replace")}: "allow"}}}}',
             "not asked",
         )
+
+    async def _remembered(self, call: "_GuardedCall") -> str:
+        """The id by which a person can allow ``call``; "" if it can't be kept for them."""
+        entry, path = call.entry, self._current.config.path
+        if len(call.arguments) > ASKED_ARGUMENTS:
+            return ""
+        if any(len(line) > SHOWN_LINE for line in shown_arguments(call.arguments).split("\n")):
+            return ""  # a terminal would not show all of it
+        number, text = id_of(call_hash(entry, call.arguments)), call.arguments.decode("utf-8", "replace")
+        one = RefusedCall(number, entry.name, definition_hash(entry), text, time.time())
+        try:
+            await in_thread(lambda: remember(path, one), "refused")
+        except OSError:
+            return ""
+        return number
 
     def _line(self, verdict: Verdict, decision: str) -> str:
         why = f", after results of {quoted(verdict.after)}" if verdict.after else ""

@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from helpers.driver import ROOT
 
 _PATIENCE = 60.0  # s; what takes this long to start or to end is broken
 _POLL = 0.02  # s
@@ -45,3 +48,11 @@ def _url(process: "subprocess.Popen[bytes]", log: Path) -> str:
                 return line.split()[1]
         time.sleep(_POLL)
     raise AssertionError(f"it did not come up: {log.read_text('utf-8')}")
+
+
+def mcpzip_command(folder: Path) -> str:
+    """The path of a program that runs mcpzip."""
+    program = folder / "mcpzip"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m mcpzip "$@"\n')
+    program.chmod(0o700)
+    return str(program)

@@ -6,14 +6,19 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from helpers.bridging import META
 from helpers.command_answers import answered
 from helpers.daemons import Home, daemon_home
-from helpers.driver import run, until
+from helpers.driver import MODERN, run, until
+from helpers.serve_http import listening, mcpzip_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
 QUESTION = b"May every agent call it?"
+ONCE = b"May this call run once?"
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def test_the_command_that_a_refused_call_names_works_and_can_be_taken_back(home:
     with home.serving() as agent:
         refused = agent.execute("up__say", {"n": 1})
         assert refused.failed
-        found = re.search(r"in a terminal: mcpzip (allow .*?) – or", refused.text)
+        found = re.search(r"every call for an hour: mcpzip (allow .*?) – or", refused.text)
         assert found
         shown = answered(tuple(shlex.split(found[1])), QUESTION, b"y\n")
         assert "up__say: writes, may destroy, reaches out" in shown
@@ -46,6 +51,76 @@ def test_the_command_that_a_refused_call_names_works_and_can_be_taken_back(home:
         )
         assert agent.execute("up__say", {"n": 1}).failed
     assert len(home.calls("say")) == 1
+
+
+@pytest.mark.parametrize("daemon", [True, False], ids=["daemon", "alone"])
+def test_one_call_is_allowed_once_by_the_command_that_its_answer_names(home: Home, daemon: bool) -> None:
+    arguments = {"n": 1, "to": "a\u202eb"}
+    with home.serving(words=() if daemon else ("--no-daemon",)) as agent:
+        agent.search("say")
+        shown = answered(once(agent.execute("up__say", arguments).text), ONCE, b"y\n")
+        assert "up__say: writes, may destroy, reaches out" in shown
+        assert '"n": 1' in shown
+        assert "\\u202e" in shown
+        assert [each["once"] for each in listed(home)] == [True]
+        assert agent.execute("up__say", {**arguments, "n": 2}).failed
+        assert not agent.execute("up__say", dict(reversed(arguments.items()))).failed
+        assert listed(home) == []
+        assert agent.execute("up__say", arguments).failed
+    assert len(home.calls("say")) == 1
+
+
+def once(refusal: str) -> tuple[str, ...]:
+    """The command, without `mcpzip`, that allows the refused call once."""
+    found = re.search(r"only this call, once: mcpzip (allow .*?), or", refusal)
+    assert found, refusal
+    return tuple(shlex.split(found[1]))
+
+
+def test_one_call_over_http(home: Home) -> None:
+    name = {"name": "up__say", "arguments": {"n": 1}}
+    meta = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}}
+    params = {"name": "execute_tool", "arguments": name, "_meta": meta}
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": MODERN,
+        "mcp-method": "tools/call",
+        "mcp-name": "execute_tool",
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    with listening(mcpzip_command(home.folder), home.config) as url, httpx.Client() as http:
+
+        def call() -> dict[str, Any]:
+            said = http.post(url, json=message, headers=headers, timeout=20).text
+            lines = [line.removeprefix("data:").strip() for line in said.splitlines()]
+            result: dict[str, Any] = json.loads(next(line for line in lines if '"id"' in line))["result"]
+            return result
+
+        answered(once(call()["content"][0]["text"]), ONCE, b"y\n")
+        assert not call().get("isError")
+        assert call()["isError"]
+    assert len(home.calls("say")) == 1
+
+
+def test_a_call_is_allowed_by_nobody_but_a_person_who_sees_it(home: Home) -> None:
+    with home.serving() as agent:
+        agent.search("say")
+        words = once(agent.execute("up__say", {"n": 1}).text)
+        done = run(*words, stdin=b"y\n")
+        assert done.returncode == 1
+        assert b"Only a person at a terminal can allow it" in done.stderr
+        for more, sentence in (
+            (("up__where",), "was refused within the last hour"),
+            (("--args", "{}"), "--call has its arguments already"),
+            (("--call", "ffffffffffff"), "No call 'ffffffffffff' was refused"),
+        ):
+            assert sentence in " ".join(run(*words, *more).stderr.decode().split())
+        assert "Nothing was changed" in answered(words, ONCE, b"n\n")
+        assert listed(home) == []
+        assert agent.execute("up__say", {"n": 1}).failed
+        long = agent.execute("up__say", {"text": "x" * 15_000}).text
+        assert "only this call" not in long, "a terminal would not show all of it"
+        assert "every call for an hour" in long
 
 
 def test_only_certain_arguments_are_allowed(home: Home) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from helpers.changing_server import ChangingServer, tool
-from helpers.driver import ROOT, Answer, comes_true, command, environment, run, serving, until, write_config
-from helpers.serve_http import listening
+from helpers.driver import Answer, comes_true, command, environment, run, serving, until, write_config
+from helpers.serve_http import listening, mcpzip_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -155,14 +154,6 @@ def test_nothing_held_can_be_reached_over_http(tmp_path: Path, name: str, keys: 
         assert WORD not in json.dumps(greeting.result)
         check_answers(everything(ask))
     assert reached(shop) == []
-
-
-def mcpzip_command(folder: Path) -> str:
-    """The path of a program that runs mcpzip."""
-    program = folder / "mcpzip"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m mcpzip "$@"\n')
-    program.chmod(0o700)
-    return str(program)
 
 
 def check_answers(answers: list[bytes]) -> None:

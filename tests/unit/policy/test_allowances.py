@@ -4,13 +4,15 @@ import json
 import os
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mcpzip.config.paths import allowed_path
 from mcpzip.model.limits import ALLOWED, ALLOWED_CALLS
-from mcpzip.policy.allowances import LONGEST, Allowance, AllowedError, allow, allowances, revoke
+from mcpzip.policy.allowances import LONGEST, Allowance, AllowedError, allow, allowances, revoke, use
 
 NOW = 1_795_489_200.0
 
@@ -83,13 +85,14 @@ def test_a_file_that_cannot_be_used_allows_nothing(config: str, content: bytes, 
     allow(config, one())
     path = Path(allowed_path(config))
     path.write_bytes(content)
-    for use in (
+    for work in (
         lambda: allowances(config, NOW),
         lambda: allow(config, one()),
         lambda: revoke(config, "a", NOW),
+        lambda: use(config, "git__merge", "d", "x", NOW),
     ):
         with pytest.raises(AllowedError) as raised:
-            use()
+            work()
         assert why in str(raised.value)
         assert "Until you delete it, nothing counts as allowed" in str(raised.value)
     assert path.read_bytes() == content
@@ -112,3 +115,22 @@ def test_commands_at_the_same_time_lose_nothing(config: str) -> None:
     for thread in threads:
         thread.join()
     assert sorted(each.name for each in allowances(config, NOW)) == names
+
+
+def test_what_is_allowed_once_is_used_by_one(config: str) -> None:
+    allow(config, replace(one(arguments="x"), once=True))
+    assert not use(config, "git__merge", "d", "y", NOW)
+    assert not use(config, "git__merge", "other", "x", NOW)
+    assert not use(config, "git__push", "d", "x", NOW)
+    with ThreadPoolExecutor(8) as pool:
+        used = list(pool.map(lambda _: use(config, "git__merge", "d", "x", NOW), range(8)))
+    assert sorted(used) == [False] * 7 + [True]
+    assert allowances(config, NOW) == []
+
+
+def test_what_is_allowed_for_long_is_not_used_up(config: str) -> None:
+    single = replace(one(arguments="x"), once=True)
+    allow(config, single)
+    allow(config, one())
+    assert use(config, "git__merge", "d", "x", NOW)
+    assert allowances(config, NOW) == [single, one()]
