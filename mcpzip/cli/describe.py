@@ -44,5 +44,6 @@ async def describe(proxy: Proxy, name: str, as_json: bool) -> int:
         if key in definition:
             console.say(f"\n{key}", "bold")
             console.pretty_json(definition[key])
-    console.say("\n" + freshness(proxy.catalog.servers[entry.server], time.time()))
+    about = proxy.tool_caller.note(entry), freshness(proxy.catalog.servers[entry.server], time.time())
+    console.say("\n" + "\n".join(filter(None, about)))
     return 0

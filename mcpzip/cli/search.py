@@ -25,6 +25,7 @@ from mcpzip.model import sanitize
 from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidToolError, McpzipError
 from mcpzip.proxy.local_search import new_searcher
+from mcpzip.proxy.read_tools import ReadTools
 from mcpzip.proxy.search_reply import held_lines, search_result
 from mcpzip.proxy.search_request import SearchReport, SearchRequest
 from mcpzip.proxy.tool_search import ToolSearch
@@ -136,7 +137,8 @@ def _show(
 ) -> int:
     results, catalog = found.results, found.catalog
     if request.as_model:
-        result = search_result(question, found, time.time(), config.search.max_tokens)
+        reads = ReadTools(config) if config.split else ()
+        result = search_result(question, found, time.time(), config.search.max_tokens, reads=reads)
         text = json.loads(result)["content"][0]["text"]
         console.say(text)
     elif request.as_json:

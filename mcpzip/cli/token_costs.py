@@ -176,7 +176,7 @@ async def measured(proxy: Proxy, count: Counter, unit: str, runs: Iterable[Run])
         unit=unit,
         tools=tools,
         shown=sum(count(as_model_reads(tool)) for tool in _listed(proxy)),
-        instructions=count(instructions(sorted({entry.server for entry in tools}))),
+        instructions=count(instructions(sorted({entry.server for entry in tools}), split=proxy.config.split)),
         search=search,
         description=description,
         so_far=so_far([run for run in runs if run.config == proxy.config.path], search, description),
@@ -222,13 +222,15 @@ async def _search(proxy: Proxy, entry: Entry, count: Counter) -> tuple[int, int]
     limits = proxy.config.search
     query = " ".join((entry.description or entry.tool).split()[:_WORDS])
     request = SearchRequest(query, limits.default_limit, Filters())
-    result = search_result(request, await proxy.search(request), 0.0, limits.max_tokens)
+    reads = proxy.tool_caller.reads or ()
+    result = search_result(request, await proxy.search(request), 0.0, limits.max_tokens, reads=reads)
     return count(query) + count(_text(result)), len(json.dumps({"query": query})) + len(result)
 
 
 def _description(proxy: Proxy, entry: Entry, count: Counter) -> tuple[int, int]:
     """The same for a description: of a name and its schema."""
-    result = described(entry, proxy.catalog.servers[entry.server], time())
+    note = proxy.tool_caller.note(entry)
+    result = described(entry, proxy.catalog.servers[entry.server], time(), note)
     return count(entry.name) + count(_text(result)), len(json.dumps({"name": entry.name})) + len(result)
 
 

@@ -18,6 +18,7 @@ LIVE: Mapping[str, Callable[[Config], object]] = {
     "idle_timeout_minutes": lambda config: config.idle_timeout,
     "call_timeout_seconds": lambda config: config.call_timeout,
     "expose": lambda config: config.expose,
+    "expose.split": lambda config: config.split,
     "shared": lambda config: config.shared,
     "policy": lambda config: config.policy,
     "audit": lambda config: config.audit,

@@ -39,8 +39,14 @@ from mcpzip.config.schema_forms import (
     text,
     text_members,
     texts,
+    words,
 )
 from mcpzip.model.risk import RISK_CLASSES
+
+_SHOWN = (
+    "What a client is shown: three tools that find and run all others; every tool of every server; or the "
+    "one server unchanged."
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -131,12 +137,15 @@ def config_schema() -> Schema:
                 "anyOf": [{"type": ["boolean", "string", "null"]}, {"$ref": "#/$defs/audit"}],
             },
             "inheritEnv": inherit_env("Which variables of mcpzip's environment every stdio server gets."),
-            "expose": choice(
-                reading.EXPOSE,
-                "What a client is shown: three tools that find and run all others; every tool of every "
-                "server; or the one server unchanged.",
-                "meta",
-            ),
+            "expose": {
+                "description": f"{_SHOWN} Or an object.",
+                "default": "meta",
+                "anyOf": [
+                    {"enum": [*reading.EXPOSE, None]},
+                    {"type": "string", "pattern": words(reading.EXPOSE)},
+                    {"$ref": "#/$defs/expose"},
+                ],
+            },
             "trust": choice(
                 server.TRUST,
                 "Which changes of what servers offer wait for a person: risky ones, all, or none.",
@@ -145,6 +154,17 @@ def config_schema() -> Schema:
         },
     )
     definitions = {"server": _server(), "auth": _auth(), "search": _search(), "semantic": _semantic()}
+    definitions["expose"] = object_of(
+        "What a client is shown.",
+        {
+            "mode": choice(reading.EXPOSE, _SHOWN, "meta"),
+            "split": boolean(
+                "Whether tools that only read are run by execute_read_tool too, for the permission rules of "
+                'clients. Only in the mode "meta".',
+                default=False,
+            ),
+        },
+    )
     definitions["policy"] = _policy()
     definitions["audit"] = object_of(
         "The audit log.",

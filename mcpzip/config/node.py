@@ -176,6 +176,7 @@ SYNONYMS = {
     "disabledTools": "tools.deny",
     "allow": "tools.allow",
     "deny": "tools.deny",
+    "split": "expose.split",
 }
 """The right key by a wrong one: keys of other programs, and frequent mistakes."""
 

@@ -41,6 +41,7 @@ KEYS = (
     *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
+EXPOSE_KEYS = ("mode", "split")
 LONGEST_IDLE = 7 * 24 * 60
 """Minutes."""
 _ADDRESS = 'write an address, such as "127.0.0.1:8931"'
@@ -103,6 +104,7 @@ def parse(
     daemon_idle, daemon_http = (daemon.get(key) if daemon else None for key in DAEMON_KEYS)
     in_file = _text(key)
     secret = env.get(GEMINI_KEY, "").strip() or in_file
+    expose, split = _expose(top.get("expose"), servers)
     config = Config(
         path=path,
         servers=servers,
@@ -110,7 +112,8 @@ def parse(
         idle_timeout=60 * idle.number("minutes", LONGEST / 60) if idle else IDLE_TIMEOUT,
         call_timeout=call.number("seconds", LONGEST) if call else CALL_TIMEOUT,
         gemini_api_key=Secret(secret) if secret else None,
-        expose=_expose(top.get("expose"), servers),
+        expose=expose,
+        split=split,
         shared=shared.boolean() if shared else True,
         daemon_idle=60 * daemon_idle.number_between(0, LONGEST_IDLE) if daemon_idle else DAEMON_IDLE,
         daemon_http=daemon_http.text(_ADDRESS).strip() if daemon_http else "",
@@ -215,7 +218,22 @@ def _with_defaults(
     return result
 
 
-def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
+def _expose(node: Node | None, servers: Mapping[str, ServerConfig]) -> tuple[Expose, bool]:
+    """The mode, and whether `execute_tool` is split. A word is the same as an object with this ``mode``."""
+    mode, split = node, None
+    if node is not None and isinstance(node.value, dict):
+        node.object('write a mode, or an object such as {"split": true}', EXPOSE_KEYS)
+        mode, split = map(node.get, EXPOSE_KEYS)
+    expose = _mode(mode, servers)
+    if split is None or not split.boolean():
+        return expose, False
+    if expose != "meta":
+        remedy = 'remove it, or write "mode": "meta"'
+        raise split.error(f'with "mode": "{expose}" there is no execute_tool to split', remedy)
+    return expose, True
+
+
+def _mode(node: Node | None, servers: Mapping[str, ServerConfig]) -> Expose:
     expose = node.choice(EXPOSE, 'write "meta", "direct" or "transparent"') if node else None
     if node is None or expose is None:
         return "meta"

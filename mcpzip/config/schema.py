@@ -275,6 +275,8 @@ class SearchConfig(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True):
     """A config file. ``path`` is absolute; the timeouts are in seconds; ``warnings`` are sentences.
 
+    expose: how clients are shown the tools. split: whether `execute_read_tool` is among the meta-tools; only
+    with "meta".
     shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
@@ -292,6 +294,7 @@ class Config(msgspec.Struct, frozen=True):
     call_timeout: float = CALL_TIMEOUT
     gemini_api_key: Secret | None = None
     expose: Expose = "meta"
+    split: bool = False
     shared: bool = True
     daemon_idle: float = DAEMON_IDLE
     daemon_http: str = ""

@@ -75,8 +75,13 @@ def choice(options: Iterable[str], description: str, default: str | None = None)
         "description": description,
         "type": ["string", "null"],
         **given,
-        "anyOf": [{"enum": [*options, None]}, {"pattern": rf"^\s*({'|'.join(options)})?\s*$|{VARIABLE}"}],
+        "anyOf": [{"enum": [*options, None]}, {"pattern": words(options)}],
     }
+
+
+def words(options: Iterable[str]) -> str:
+    """The pattern of a string that is one of ``options``, or none, with any spaces around it."""
+    return rf"^\s*({'|'.join(options)})?\s*$|{VARIABLE}"
 
 
 def decisions(description: str) -> Schema:

@@ -306,13 +306,13 @@ def _renamed(arguments: bytes, names: Mapping[str, str]) -> tuple[bytes, tuple[s
 def _unwrapped(call: ToolCall, entry: Entry) -> ToolCall:
     """``call`` with its only extra member as the arguments, if that is ``arguments`` under another name.
 
-    Raises InvalidArgumentsError when ``timeout`` could be the tool's or that of `execute_tool`.
+    Raises InvalidArgumentsError when ``timeout`` could be the tool's or that of the meta-tool.
     """
     spelling = _spelling(entry.raw)
     if call.timeout is not None and "timeout" in spelling.known:
         raise InvalidArgumentsError(
-            "'timeout' could be the tool's or execute_tool's; put the tool's arguments inside 'arguments'. "
-            + signature(entry)
+            f"'timeout' could be the tool's or {call.through}'s; put the tool's arguments inside "
+            f"'arguments'. {signature(entry)}"
         )
     if len(call.extra) != 1:
         return call
@@ -329,7 +329,7 @@ def _unwrapped(call: ToolCall, entry: Entry) -> ToolCall:
         return call
     if arguments == b"{}" and not (is_exact or value.startswith(b"{")):  # `input: ""` is no object
         return call
-    renamed = f"execute_tool: {key} {ARROW} arguments"
+    renamed = f"{call.through}: {key} {ARROW} arguments"
     return msgspec.structs.replace(
         call, arguments=arguments, repairs=(*call.repairs[:-1], renamed, *repairs), extra={}
     )

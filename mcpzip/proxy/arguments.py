@@ -1,4 +1,5 @@
-"""Parses the arguments of `execute_tool`, and repairs the typical mistakes of models (pure).
+"""Parses the arguments of `execute_tool` and `execute_read_tool`, and repairs the typical mistakes of models
+(pure).
 
 The rule: arguments that can mean only one thing are repaired, and the repair is recorded; others are refused
 with one sentence. No value is invented and no key is dropped. Repairs that need the tool's schema are made in
@@ -12,6 +13,7 @@ import msgspec
 
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.lazy_pattern import lazy_pattern
+from mcpzip.proxy.metatools import DESCRIBE, EXECUTE
 from mcpzip.wire import NotAnObject, join_object, split_object, unquote
 
 MAX_TIMEOUT = 24 * 3600.0
@@ -24,11 +26,11 @@ _NAME_KEYS = frozenset(("name", "tool", "toolname"))
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A call of `execute_tool`.
+    """A call of a tool through a meta-tool.
 
     arguments: a JSON object as text, the client's bytes unless they were repaired. timeout: seconds. repairs:
     one short text each. extra: members beside ``name`` that were taken for the tool's arguments, as JSON
-    texts. error: why the arguments can't be read, as a sentence, or "".
+    texts. error: why the arguments can't be read, as a sentence, or "". through: the name of the meta-tool.
     """
 
     name: str
@@ -37,41 +39,42 @@ class ToolCall(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
     extra: Mapping[str, bytes] = MappingProxyType({})
     error: str = ""
+    through: str = EXECUTE
 
 
-def read_call(raw: bytes | None) -> ToolCall:
-    """Parses the arguments (JSON text) of `execute_tool`.
+def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
+    """Parses the arguments (JSON text) of the meta-tool ``through``.
 
     Raises InvalidArgumentsError when the name is missing or the timeout is invalid. For unreadable arguments
     of the tool only ``error`` is set, because the error message for them shows the tool's signature.
     """
-    members, repairs = _members(raw)
+    members, repairs = _members(raw, through)
     key, name = _name(members, "the tool to run, as search_tools shows it")
     if key != "name":
-        repairs = (*repairs, f"execute_tool: {key} {ARROW} name")
+        repairs = (*repairs, f"{through}: {key} {ARROW} name")
     extra = {k: v for k, v in members.items() if k not in _KEYS and k != key}
     timeout = members.get("timeout")
     try:
         arguments, decoding = read_object("arguments", members.get("arguments"))
     except InvalidArgumentsError as failure:
-        return ToolCall(name, b"{}", _timeout(timeout), repairs, error=str(failure))
+        return ToolCall(name, b"{}", _timeout(timeout), repairs, error=str(failure), through=through)
     if extra and not _empty(arguments):
         only = next(iter(extra))
         if timeout is not None or len(extra) > 1 or folded(only) != "timeout":
             keys = ", ".join(map(repr, extra))
             error = f"{keys} stands beside 'arguments'; put it inside 'arguments'."
-            return ToolCall(name, b"{}", _timeout(timeout), repairs, error=error)
+            return ToolCall(name, b"{}", _timeout(timeout), repairs, error=error, through=through)
         timeout, extra = extra[only], {}
-        repairs = (*repairs, f"execute_tool: {only} {ARROW} timeout")
+        repairs = (*repairs, f"{through}: {only} {ARROW} timeout")
     if extra:
         repairs = (*repairs, *decoding, "arguments: taken from beside 'name'")
-        return ToolCall(name, join_object(extra), _timeout(timeout), repairs, extra)
-    return ToolCall(name, arguments, _timeout(timeout), (*repairs, *decoding))
+        return ToolCall(name, join_object(extra), _timeout(timeout), repairs, extra, through=through)
+    return ToolCall(name, arguments, _timeout(timeout), (*repairs, *decoding), through=through)
 
 
 def read_name(raw: bytes | None) -> str:
     """The ``name`` of a `describe_tool` request. Raises InvalidArgumentsError."""
-    return _name(_members(raw)[0], "the tool to describe, as search_tools shows it")[1]
+    return _name(_members(raw, DESCRIBE)[0], "the tool to describe, as search_tools shows it")[1]
 
 
 def read_object(what: str, raw: bytes | None) -> tuple[bytes, tuple[str, ...]]:
@@ -108,10 +111,10 @@ def folded(key: str) -> str:
 _SEPARATORS = lazy_pattern(r"[\s_.-]+")
 
 
-def _members(raw: bytes | None) -> tuple[dict[str, bytes], tuple[str, ...]]:
+def _members(raw: bytes | None, through: str) -> tuple[dict[str, bytes], tuple[str, ...]]:
     if raw is not None and raw.startswith(b'"'):
         try:
-            raw, repairs = read_object("execute_tool", raw)
+            raw, repairs = read_object(through, raw)
         except (InvalidArgumentsError, ValueError) as error:
             raise InvalidArgumentsError("The arguments are not a JSON object.") from error
         return split_object(raw), repairs

@@ -6,7 +6,7 @@ The rule: what may happen to a call, and in which order, is in `call_states`; he
 
 import asyncio
 import json
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from itertools import count
 
 import msgspec
@@ -38,7 +38,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     """What to ask of an upstream.
 
     fields: the members of its params but ``_meta``, each as JSON text. timeout: seconds. repeatable: twice
-    does no harm. definition: of the tool that is called.
+    does no harm. definition: of the tool that is called. check: called before each time that it is sent;
+    raises what keeps it from being sent.
     """
 
     server: str
@@ -47,6 +48,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     timeout: float
     repeatable: bool = False
     definition: bytes | None = None
+    check: Callable[[], None] | None = None
 
     @property
     def tool(self) -> str:

@@ -187,6 +187,20 @@ class CallGuard:
         if self._log is not None:
             await in_thread(self._log.close, "audit")
 
+    def refused(
+        self, entry: Entry, arguments: bytes, exchange: Exchange, error: CallRefusedError
+    ) -> CallRefusedError:
+        """Has a call written down that ``error`` refuses before the policy is asked. Returns the error for
+        the client: that of the policy, if it denies the call however it is made.
+        """
+        client, verdict = exchange.client, self._verdict(entry, exchange.client)
+        if verdict.decision == "deny":
+            error = self._denied(entry, verdict)
+        if (log := self._audit_log()) is not None:
+            made = entry, arguments, verdict, "", error.outcome
+            log.add(AuditedCall(time.time(), 0.0, *made, client.info, client.pid, client.number))
+        return error
+
     def note(self, entry: Entry) -> str:
         """A sentence about calls of ``entry`` for `describe_tool`; "" if they run."""
         verdict = self.decisions.of(entry)

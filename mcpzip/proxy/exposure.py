@@ -66,7 +66,8 @@ class Exposure:
         """Changes when, and only when, what `tools/list` says does."""
         if self._config.expose != "meta":
             return f"{self._config.expose} {self._direct.version}"
-        return f"meta {self._config.search.default_limit} {self._direct.version}"
+        split = " split" if self._config.split else ""
+        return f"meta{split} {self._config.search.default_limit} {self._direct.version}"
 
     @property
     def prompts_version(self) -> str:
@@ -93,6 +94,10 @@ class Exposure:
     def templates_page(self, cursor: str | None = None) -> bytes:
         """The result of `resources/templates/list`, as JSON text. Raises InvalidCursorError."""
         return self._prompts_and_resources.templates_page(cursor)
+
+    def has_own(self, name: str) -> bool:
+        """Whether ``name`` is mcpzip's own, if it has a tool of this name."""
+        return self._config.expose == "meta" and (name != metatools.EXECUTE_READ or self._config.split)
 
     def tool_named(self, name: str) -> Entry | None:
         """The tool that ``name`` calls directly: one that is shown, by its shown or its whole name."""
@@ -146,7 +151,7 @@ class Exposure:
     def _meta_tools(self) -> list[bytes]:
         if self._config.expose != "meta":
             return []
-        tools = metatools.definitions(self._config.search.default_limit)
+        tools = metatools.definitions(self._config.search.default_limit, split=self._config.split)
         return [json.dumps(tool, separators=(",", ":"), ensure_ascii=False).encode() for tool in tools]
 
     @cached_property

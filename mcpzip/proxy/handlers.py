@@ -1,4 +1,4 @@
-"""One handler for each tool of mcpzip itself: the three meta-tools, `proxy_status` and `proxy_refresh`.
+"""One handler for each tool of mcpzip itself: the meta-tools, `proxy_status` and `proxy_refresh`.
 
 The rule: arguments are repaired only if they can mean one thing only, and the result lists the repairs.
 """
@@ -32,7 +32,7 @@ REFRESH_TIMEOUT = 10.0
 """Seconds that `proxy_refresh` waits for servers, if the call has no timeout; the listings continue after
 it."""
 
-_ADMIN_NAMES = {folded(admin.tool): admin.tool for admin in ADMIN_TOOLS}
+_ADMIN_NAMES = {folded(admin.tool): admin for admin in ADMIN_TOOLS}
 
 T = TypeVar("T")
 Handler = Callable[[bytes | None, Exchange], Awaitable[bytes]]
@@ -68,6 +68,7 @@ def handlers(proxy: ToolProvider) -> Mapping[str, Handler]:
         metatools.SEARCH: found.search_tools,
         metatools.DESCRIBE: found.describe_tool,
         metatools.EXECUTE: found.execute_tool,
+        metatools.EXECUTE_READ: found.execute_read_tool,
         metatools.STATUS: found.proxy_status,
         metatools.REFRESH: found.proxy_refresh,
     }
@@ -83,19 +84,20 @@ class _Handlers:
         report = await self._proxy.search(request)
         from mcpzip.proxy.search_reply import search_result  # imported by the search
 
+        reads = self._proxy.tool_caller.reads or ()  # without any, nothing is said of them
         # In a thread, because the servers choose the length of the schemas that the reply summarizes.
         return await run_in_worker(
             lambda: search_result(
-                request, report, time.time(), settings.max_tokens, details=settings.details
+                request, report, time.time(), settings.max_tokens, details=settings.details, reads=reads
             ),
             "reply",
         )
 
     async def describe_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         name = read_name(arguments)
-        for admin in ADMIN_TOOLS:
-            if self._admin_tool(name) == admin.tool:
-                return text_result(f"{admin.tool}: {admin.description}. It takes no arguments.")
+        if (admin := self._admin_tool(name)) is not None:
+            about = f"{admin.tool}: {admin.description}. It takes no arguments."
+            return text_result(f"{about} {self._proxy.tool_caller.runner_note(admin)}".rstrip())
         entry, _ = await self._proxy.resolver.resolve(name)
         record = self._proxy.catalog.servers.get(entry.server)
         if record is None:  # the server was removed from the config meanwhile
@@ -104,17 +106,30 @@ class _Handlers:
         return await _in_worker_if_large(entry, lambda: described(entry, record, time.time(), note))
 
     async def execute_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
-        proxy, call = self._proxy, read_call(arguments)
-        if (admin_tool := self._admin_tool(call.name)) is not None:
-            run = self._status_text() if admin_tool == metatools.STATUS else self._refreshed(call.timeout)
-            result = text_result(await run)
-            if admin_tool == call.name:
+        return await self._execute(read_call(arguments), exchange)
+
+    async def execute_read_tool(self, arguments: bytes | None, exchange: Exchange) -> bytes:
+        return await self._execute(read_call(arguments, metatools.EXECUTE_READ), exchange, only_reads=True)
+
+    async def _execute(self, call: ToolCall, exchange: Exchange, *, only_reads: bool = False) -> bytes:
+        """Runs ``call``. only_reads: whether a tool that may do more than read is refused."""
+        proxy = self._proxy
+        if (admin := self._admin_tool(call.name)) is not None:
+            if only_reads:
+                proxy.tool_caller.check_reads(admin)
+            is_status = admin.tool == metatools.STATUS
+            result = text_result(await (self._status_text() if is_status else self._refreshed(call.timeout)))
+            if admin.tool == call.name:
                 return result
-            return repair_meta(result, [f"name: {call.name} {ARROW} {admin_tool}"])
+            return repair_meta(result, [f"name: {call.name} {ARROW} {admin.tool}"])
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
+        if only_reads:  # before a model is told how to correct the arguments
+            proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
         repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
-        result = await proxy.tool_caller.execute(entry, repaired.arguments, repaired.timeout, exchange)
+        result = await proxy.tool_caller.execute(
+            entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads
+        )
         return repair_meta(result, repairs) if repairs else result
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -135,17 +150,15 @@ class _Handlers:
             await self._proxy.wait_for_rests(until - now())
         return await self._status_text()
 
-    def _admin_tool(self, name: str) -> str | None:
-        """The name of mcpzip's own tool that ``name`` spells, ignoring case and separators. None for any
+    def _admin_tool(self, name: str) -> Entry | None:
+        """mcpzip's own tool that ``name`` spells, ignoring case and separators. None for any
         other, and for a misspelt name that begins with a configured server's name. Which tools servers list
         doesn't matter, because a server can list any name.
         """
-        if name in metatools.OWN_TOOL_NAMES:
-            return name
-        admin_tool = _ADMIN_NAMES.get(folded(name)) if len(name) <= ASKED_NAME else None
-        return (
-            None if admin_tool is None or candidate_servers(name, self._proxy.config.servers) else admin_tool
-        )
+        admin = _ADMIN_NAMES.get(folded(name)) if len(name) <= ASKED_NAME else None
+        if admin is None or name == admin.tool:
+            return admin
+        return None if candidate_servers(name, self._proxy.config.servers) else admin
 
 
 async def _in_worker_if_large(entry: Entry, work: Callable[[], T], call: ToolCall | None = None) -> T:

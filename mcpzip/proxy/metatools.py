@@ -1,4 +1,4 @@
-"""The definitions of the three meta-tools and of mcpzip's own tools, and the server instructions.
+"""The definitions of the meta-tools and of mcpzip's own tools, and the server instructions.
 
 The rule: everything here follows from the config alone and is the same bytes in every run (spec: `tools/list`
 must not vary by connection or as a side effect of other requests), and it is short, because it is in the
@@ -8,8 +8,9 @@ model's context with every message.
 from collections.abc import Iterable
 
 SEARCH, DESCRIBE, EXECUTE = "search_tools", "describe_tool", "execute_tool"
-NAMES = (SEARCH, DESCRIBE, EXECUTE)
-"""What `tools/list` shows."""
+EXECUTE_READ = "execute_read_tool"
+READ_ONLY = "read-only"
+"""What the reply of a search says of a tool that `execute_read_tool` runs, if that is offered."""
 ANSWERED_HERE = (SEARCH, DESCRIBE)
 """Those of them whose replies are mcpzip's own; the others' come from servers."""
 STATUS, REFRESH = "proxy_status", "proxy_refresh"
@@ -21,15 +22,23 @@ INSTRUCTIONS_BYTES = 2_048
 OWN_TOOL_NAMES = (STATUS, REFRESH)
 
 _READ_ONLY = {"readOnlyHint": True, "openWorldHint": False}
+_READS_ANYWHERE = {"readOnlyHint": True, "openWorldHint": True}
 _ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
 """Claude Code hides the tools of MCP servers behind a tool search of its own, so that a model would have to
 find `search_tools` first; not those with this member of ``_meta`` (seen in the requests of 2.1.330).
 """
 
 
-def definitions(default_limit: int) -> list[dict[str, object]]:
-    """The meta-tools for `tools/list`, as JSON values, in the order in which a model uses them."""
-    return [
+def names(*, split: bool = False) -> tuple[str, ...]:
+    """The names of the meta-tools. split: whether `execute_read_tool` is one of them."""
+    return (SEARCH, DESCRIBE, EXECUTE, *((EXECUTE_READ,) if split else ()))
+
+
+def definitions(default_limit: int, *, split: bool = False) -> list[dict[str, object]]:
+    """The meta-tools for `tools/list`, as JSON values, in the order in which a model uses them. split: see
+    `names`.
+    """
+    tools: list[dict[str, object]] = [
         {
             "name": SEARCH,
             "description": "Find tools of all connected servers by what you want to do, even several things "
@@ -79,16 +88,23 @@ def definitions(default_limit: int) -> list[dict[str, object]]:
             "_meta": _ALWAYS_LOADED,
         },
     ]  # fmt: skip
+    if split:
+        description = f"The same as {EXECUTE}, for tools that {SEARCH} shows as {READ_ONLY}."
+        tools.append(
+            {**tools[-1], "name": EXECUTE_READ, "description": description, "annotations": _READS_ANYWHERE}
+        )
+    return tools
 
 
-def instructions(servers: Iterable[str]) -> str:
+def instructions(servers: Iterable[str], *, split: bool = False) -> str:
     """The ``instructions`` of `initialize`: when to search, and the names of ``servers``, as many as fit into
-    INSTRUCTIONS_BYTES.
+    INSTRUCTIONS_BYTES. split: see `names`.
     """
     names = sorted(servers)
+    execute = f"{EXECUTE} ({EXECUTE_READ} if it is {READ_ONLY})" if split else EXECUTE
     opening = (
         "mcpzip gives you the tools of other MCP servers without listing them all. Whenever a task might "
-        "need a tool you do not see, call search_tools with the task in plain words, then execute_tool with "
+        f"need a tool you do not see, call search_tools with the task in plain words, then {execute} with "
         "the name it shows (describe_tool only if its parameters are unclear). Search before saying that "
         "something can't be done."
     )

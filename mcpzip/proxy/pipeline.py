@@ -131,6 +131,8 @@ class CallPipeline:
         shared one. continuation: what is added to its params for a modern upstream. timeout: seconds.
         """
         client, request = call.client, call.request
+        if request.check is not None:
+            request.check()
         call.happens(Event.SEND)
         if binding is not None:
             binding.begin(call)

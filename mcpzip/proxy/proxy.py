@@ -380,7 +380,7 @@ class Proxy:
         for a ``name`` that `tools/list` doesn't show.
         """
         exposure = self.exposure
-        handler = self.handlers.get(name) if self.config.expose == "meta" else None
+        handler = self.handlers.get(name) if exposure.has_own(name) else None
         try:
             if handler is not None:
                 result = await handler(arguments, exchange)
@@ -416,10 +416,10 @@ class Proxy:
             return UnknownToolError(
                 name, self.catalog.nearest(name), "List the tools to see which there are."
             )
-        if self.catalog.get(name) is not None:
-            return UnknownToolError(name, (f"{metatools.EXECUTE} with name {name!r}",))
+        if (entry := self.catalog.get(name)) is not None:
+            return UnknownToolError(name, (f"{self.tool_caller.runner(entry)} with name {name!r}",))
         pinned = [near for near in self.catalog.nearest(name) if self.exposure.tool_named(near) is not None]
-        return UnknownToolError(name, (*pinned, *metatools.NAMES))
+        return UnknownToolError(name, (*pinned, *metatools.names(split=self.config.split)))
 
     # --- search ---
 

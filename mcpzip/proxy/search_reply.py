@@ -52,11 +52,13 @@ def search_result(
     max_tokens: int = MAX_TOKENS,
     *,
     details: bool = False,
+    reads: Container[Entry] = (),
 ) -> bytes:
     """The `CallToolResult` (JSON text) of `search_tools`.
 
     now: Unix seconds. max_tokens: of the text, estimated; the name of the first tool and the status are shown
     even if they exceed it. details: whether `_meta` has `search_details`, which some clients show to models.
+    reads: the tools that are marked as read-only.
     """
     results, catalog, pending = report.results, report.catalog, report.pending
     unavailable = {name: why for name, why in report.unavailable.items() if name not in pending.starting}
@@ -76,7 +78,7 @@ def search_result(
             headings, above, used = {}, [], 0
         lines = [
             *above,
-            *_grouped(results, fit_to_budget(results.hits, budget - used, _admin_line), headings),
+            *_grouped(results, fit_to_budget(results.hits, budget - used, _admin_line, reads), headings),
         ]
     else:
         texts = (no_hits_text(request, results, catalog, shown, pending) for shown in _NEAREST_SHOWN)

@@ -10,7 +10,7 @@ until the others are bare names. Names that don't fit either are left out, from 
     slack__send_message
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from mcpzip.model.entry import Entry
 from mcpzip.model.sanitize import spaced
 from mcpzip.model.signature import signature
 from mcpzip.model.tokens import estimate
+from mcpzip.proxy.metatools import READ_ONLY
 from mcpzip.search import Hit
 
 SPARED = 10
@@ -53,19 +54,26 @@ def _form(entry: Entry, form: int) -> ToolLine:
     return ToolLine.of(_FORMS[form](entry))
 
 
-def fit_to_budget(hits: Sequence[Hit], budget: int, ours: Callable[[Entry], str | None]) -> list[ToolLine]:
+def fit_to_budget(
+    hits: Sequence[Hit], budget: int, ours: Callable[[Entry], str | None], reads: Container[Entry] = ()
+) -> list[ToolLine]:
     """A line for each of ``hits``, in ``budget`` tokens; for fewer of them, though always for the first, if
     not even their names fit.
 
-    ours: the line of a tool that has a line of its own.
+    ours: the line of a tool that has a line of its own. reads: the tools that are marked as read-only.
     """
-    lines = [_line(hit, 0, ours) for hit in hits]
+
+    def line(hit: Hit, form: int) -> ToolLine:
+        found = _line(hit, form, ours)
+        return ToolLine.of(f"{found.text} {READ_ONLY}") if hit.entry in reads else found
+
+    lines = [line(hit, 0) for hit in hits]
     total = sum(line.tokens for line in lines)
     for places in (range(SPARED, len(hits)), range(min(SPARED, len(hits)))):
         for form, place in product(range(1, len(_FORMS)), reversed(places)):
             if total <= budget:
                 return lines
-            shorter = _line(hits[place], form, ours)
+            shorter = line(hits[place], form)
             if shorter.tokens < lines[place].tokens:
                 total -= lines[place].tokens - shorter.tokens
                 lines[place] = shorter

@@ -7,9 +7,12 @@ an error after which the tool may have run says so.
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import UpstreamError, UpstreamLostError, UpstreamTimeoutError
+from mcpzip.model.errors import CallRefusedError, UpstreamError, UpstreamLostError, UpstreamTimeoutError
+from mcpzip.model.quoting import named
+from mcpzip.proxy import metatools
 from mcpzip.proxy.call import UpstreamRequest, timeout_of
 from mcpzip.proxy.catalog_state import CatalogState
 from mcpzip.proxy.current_config import CurrentConfig
@@ -27,7 +30,9 @@ from mcpzip.wire import join_object, quote
 
 TYPE_CHECKING = False  # as in `typing`, without importing `typing`
 if TYPE_CHECKING:
+    from mcpzip.config import Config
     from mcpzip.proxy.call_guard import CallGuard
+    from mcpzip.proxy.read_tools import ReadTools
 
 MAX_AGE_IN_USE = 600.0
 """Seconds after which a tool list is renewed when a call has connected to its server anyway."""
@@ -52,6 +57,8 @@ class ToolCaller:
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
         self._guard: CallGuard | None = None
+        self._reads: ReadTools | None = None
+        self._reads_of: Config | None = None
 
     @property
     def guard(self) -> "CallGuard":
@@ -63,8 +70,64 @@ class ToolCaller:
         return self._guard
 
     def note(self, entry: Entry) -> str:
-        """What the policy says of calls of ``entry``, as a sentence; "" for nothing."""
-        return self.guard.note(entry) if self._current.has_policy else ""
+        """What the policy says of calls of ``entry``, and what runs it, as sentences; "" for nothing."""
+        if not self._current.has_policy:
+            return self.runner_note(entry)
+        note = self.guard.note(entry)
+        if self.guard.decisions.of(entry).decision == "deny":
+            return note
+        return f"{note} {self.runner_note(entry)}".strip()
+
+    # --- tools that only read ---
+
+    @property
+    def reads(self) -> "ReadTools | None":
+        """The tools that `execute_read_tool` runs; None if the config doesn't offer it."""
+        config = self._current.config
+        if not config.split:
+            return None
+        if self._reads is None or self._reads_of is not config:
+            from mcpzip.proxy.read_tools import ReadTools  # most configs don't
+
+            self._reads, self._reads_of = ReadTools(config), config
+        return self._reads
+
+    def runner(self, entry: Entry) -> str:
+        """The name of the meta-tool for ``entry``."""
+        reads = self.reads
+        return metatools.EXECUTE_READ if reads is not None and entry in reads else metatools.EXECUTE
+
+    def runner_note(self, entry: Entry) -> str:
+        """`runner` as a sentence; "" if there is but one."""
+        return "" if self.reads is None else f"Run it with {self.runner(entry)}."
+
+    def check_reads(self, entry: Entry) -> None:
+        """Raises CallRefusedError if a call of ``entry`` may do more than read."""
+        reads = self.reads
+        if reads is None:  # since an edit of the config
+            raise CallRefusedError(
+                f"{metatools.EXECUTE_READ} is not offered any more. Nothing ran: use {metatools.EXECUTE}.",
+                "changed",
+            )
+        reads.check(entry)
+
+    def check_call_reads(self, entry: Entry, arguments: bytes, exchange: Exchange) -> None:
+        """The same for a call that begins. If it is refused, that is in the audit log."""
+        try:
+            self.check_reads(entry)
+        except CallRefusedError as error:
+            if not self._current.has_policy:
+                raise
+            raise self.guard.refused(entry, arguments, exchange, error) from error
+
+    def _check_still_reads(self, entry: Entry) -> None:
+        """Raises CallRefusedError if ``entry`` was withdrawn since the call began, or may do more than read
+        now: by another definition, or by an edit of the config.
+        """
+        now = self._catalog_state.visible.get(entry.name)
+        if now is None:
+            raise CallRefusedError(f"{named(entry.name)} was withdrawn meanwhile. Nothing ran.", "changed")
+        self.check_reads(now)
 
     def saw(self, client: Client, server: str) -> None:
         """``client`` is sent a prompt or a resource of ``server``."""
@@ -81,22 +144,33 @@ class ToolCaller:
         if self._guard is not None:
             await self._guard.close()
 
+    # --- calls ---
+
     async def execute(
-        self, entry: Entry, arguments: bytes, timeout: float | None, exchange: Exchange
+        self,
+        entry: Entry,
+        arguments: bytes,
+        timeout: float | None,
+        exchange: Exchange,
+        *,
+        only_reads: bool = False,
     ) -> bytes:
-        """Calls a tool for `execute_tool`, counts a successful use, and returns the upstream's result
+        """Calls a tool for a meta-tool, counts a successful use, and returns the upstream's result
         untouched, or an `input_required` result.
 
-        arguments: a JSON object as text. timeout: seconds, None for the configured timeout. Raises
-        JsonRpcError, UpstreamError and its subclasses.
+        arguments: a JSON object as text. timeout: seconds, None for the configured timeout. only_reads:
+        whether it is refused if the tool may do more than read. Raises JsonRpcError, CallRefusedError,
+        UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
+        # Before it is sent, and each time that it is sent again: a person may have been asked meanwhile.
+        check = partial(self._check_still_reads, entry) if only_reads else None
         if self._current.has_policy:
             result, succeeded = await self.guard.call(
-                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange)
+                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange, check)
             )
         else:
-            result, succeeded = await self._call(entry, fields, timeout, exchange)
+            result, succeeded = await self._call(entry, fields, timeout, exchange, check)
         if succeeded:
             self._tool_search.record_use(entry)
         return result
@@ -135,10 +209,15 @@ class ToolCaller:
         return (await self.guard.call(entry, exchange.fields.get("arguments", b"{}"), exchange, send))[0]
 
     async def _call(
-        self, entry: Entry, fields: dict[str, bytes], timeout: float | None, exchange: Exchange
+        self,
+        entry: Entry,
+        fields: dict[str, bytes],
+        timeout: float | None,
+        exchange: Exchange,
+        check: Callable[[], None] | None = None,
     ) -> tuple[bytes, bool]:
         """The result, and whether it is a success. fields: the members of the upstream request's params, as
-        JSON texts.
+        JSON texts. check: see `UpstreamRequest`.
         """
         request = UpstreamRequest(
             entry.server,
@@ -147,14 +226,19 @@ class ToolCaller:
             timeout or timeout_of(self._current.config, entry.server),
             repeatable=entry.read_only or entry.idempotent,
             definition=entry.raw,
+            check=check,
         )
-        succeeded = waiting = False
+        succeeded = uncounted = False
         try:
             result = await self._pipeline.send(exchange, request)
             succeeded = is_success(result)
-            waiting = not succeeded and is_input_required(result)
-            if not (succeeded or waiting):
+            # It is called once more then, with what the client answers.
+            uncounted = not succeeded and is_input_required(result)
+            if not (succeeded or uncounted):
                 self._heard.failed(exchange, entry.server, entry.tool, result)
+        except CallRefusedError:
+            uncounted = True
+            raise
         except (UpstreamTimeoutError, UpstreamLostError) as error:
             if isinstance(error, UpstreamLostError) and not error.may_have_run:
                 raise
@@ -162,7 +246,7 @@ class ToolCaller:
             more = more_about(entry.server) if exited else ""
             raise _unknown_outcome(entry, error.reason, more) from error
         finally:
-            if not waiting:  # else it is called once more, with what the client answers
+            if not uncounted:
                 self._statistics.count_call(entry.server, failed=not succeeded)
         self._uri_sources.record(exchange.client, entry.server, "tools/call", result)
         record = self._catalog_state.catalog.servers.get(entry.server)

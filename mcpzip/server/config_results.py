@@ -73,22 +73,24 @@ def _results_for(data: bytes, stamp: "list[object]") -> "HandshakeCache | None":
         if server is not None and not is_disabled and server_name_problem(name) is None:
             used[name] = server
     limit = search.get("default_limit")
+    mode, split = _shown(top.get("expose"))
     return _results(
         list(used),
         stamp,
-        is_direct=top.get("expose") == "direct",
+        is_direct=mode == "direct",
+        split=split,
         has_pins=any(isinstance(server, dict) and server.get("pin") for server in used.values()),
         limit=DEFAULT_LIMIT if limit is None else limit,
     )
 
 
 def _results(
-    servers: "list[str]", stamp: "list[object]", *, is_direct: bool, has_pins: bool, limit: int
+    servers: "list[str]", stamp: "list[object]", *, is_direct: bool, split: bool, has_pins: bool, limit: int
 ) -> "HandshakeCache":
     own: dict[str, object] = {"capabilities": CAPABILITIES}
-    instructions = {} if is_direct else {"instructions": metatools.instructions(servers)}
+    instructions = {} if is_direct else {"instructions": metatools.instructions(servers, split=split)}
     is_static = not is_direct and not has_pins
-    tools: dict[str, object] = {"tools": metatools.definitions(limit)}
+    tools: dict[str, object] = {"tools": metatools.definitions(limit, split=split)}
     return {
         "stamp": stamp,
         "versions": list(LEGACY_VERSIONS),
@@ -109,6 +111,13 @@ def _modern(result: "dict[str, object]") -> "dict[str, object]":
         "cacheScope": "private",
         "_meta": {_SERVER_INFO_KEY: SERVER_INFO},
     }
+
+
+def _shown(expose: object) -> "tuple[object, bool]":
+    """The mode, None for the default, and whether `execute_tool` is split."""
+    if isinstance(expose, dict):
+        return expose.get("mode"), expose.get("split") is True
+    return expose, False
 
 
 # --- whether a config is beyond doubt
@@ -164,6 +173,10 @@ _SEARCH: "Mapping[str, Callable[[object], bool]]" = {
     "details": lambda value: type(value) is bool,
     "semantic": lambda value: value in ("local", "off"),
 }
+_EXPOSE: "Mapping[str, Callable[[object], bool]]" = {
+    "mode": lambda value: value in ("meta", "direct"),
+    "split": lambda value: type(value) is bool,
+}
 _LOG: "Mapping[str, Callable[[object], bool]]" = {
     "level": lambda value: value in ("debug", "info", "warning", "error", "off")
 }
@@ -179,7 +192,9 @@ _POLICY: "Mapping[str, Callable[[object], bool]]" = dict.fromkeys(
 _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "mcpServers": lambda value: isinstance(value, dict),
     "search": lambda value: _has_plain(_SEARCH, value),
-    "expose": lambda value: value in ("meta", "direct"),
+    "expose": lambda value: (
+        value in ("meta", "direct") or (_has_plain(_EXPOSE, value) and _shown(value) != ("direct", True))
+    ),
     "gemini_api_key": lambda value: isinstance(value, str),
     "idle_timeout_minutes": lambda value: _is_number(value, 0.001, _YEAR / 60),
     "call_timeout_seconds": lambda value: _is_number(value, 0.001, _YEAR),

@@ -7,11 +7,12 @@ approved since, and each server was listed, or has been waited for in vain befor
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from mcpzip.catalog import Catalog, View, retain
 from mcpzip.config import Config, ServerConfig, paths
 from mcpzip.model import limits
+from mcpzip.model.entry import Entry
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.pins.at_start import pins_matter
 from mcpzip.proxy.admin_tools import ADMIN_TOOLS
@@ -44,6 +45,11 @@ class EarlySearch:
         health = {name: at_start(server) for name, server in _enabled(config).items()}
         self._unavailable = failures(catalog, health) | dict.fromkeys(starting, "it is still starting")
         self._signals = _signals(config, catalog, health)
+        self._reads: Container[Entry] = ()
+        if config.split:
+            from mcpzip.proxy.read_tools import ReadTools  # most configs have none
+
+            self._reads = ReadTools(config)
 
     @classmethod
     def of(cls, prepared: Prepared) -> "EarlySearch | None":
@@ -84,7 +90,9 @@ class EarlySearch:
             self._unavailable,
             PendingServers(self._starting),
         )
-        result = search_result(request, report, time.time(), settings.max_tokens, details=settings.details)
+        result = search_result(
+            request, report, time.time(), settings.max_tokens, details=settings.details, reads=self._reads
+        )
         info = join_object({key: quote(value) for key, value in SERVER_INFO.items()})
         return stamp_result(result, server_info=info) if modern else result
 

@@ -91,7 +91,7 @@ class Greeting:
     def of_config(cls, config: Config) -> "Greeting":
         """Ours."""
         names = [name for name, server in config.servers.items() if not server.disabled]
-        text = instructions(names) if config.expose == "meta" else None
+        text = instructions(names, split=config.split) if config.expose == "meta" else None
         return cls(CAPABILITIES, SERVER_INFO, text, LISTING_TTL)
 
     @classmethod

@@ -4,7 +4,7 @@
 The rules:
 
 1. A request that may have run is never sent again, unless it can do no harm: only `tools/call` can, and of
-   mcpzip's own tools only `execute_tool`.
+   mcpzip's own tools only `execute_tool` and `execute_read_tool`.
 2. Every request gets one response, from the daemon or from here.
 3. The client is not asked to begin again: what it said at the beginning, and its settings, are replayed.
 4. Only whole lines reach the client.

@@ -24,6 +24,8 @@ class Serve:
 
     def __init__(self, command: str, folder: Path) -> None:
         self._command, self._config = command, folder / "config.json"
+        self.keys: dict[str, object] = {}
+        """Of the config, beside ``mcpServers``."""
 
     @asynccontextmanager
     async def client(
@@ -31,7 +33,7 @@ class Serve:
     ) -> AsyncIterator[Client]:
         """A client in ``mode``, which asks ``person`` what it is asked. more: further ``mcpServers``."""
         entries = {server.name: server.config for server in servers} | more
-        self._config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
+        self._config.write_text(json.dumps({"mcpServers": entries, **self.keys}), "utf-8")
         params = StdioServerParameters(
             command=self._command, args=["serve", "--no-daemon", "--config", str(self._config)]
         )
@@ -77,6 +79,39 @@ async def test_it_lists_searches_describes_and_executes(serve: Serve, mode: str)
 
         refused = await execute(client, "time__get_current_time", {"timezone": "Mars/Olympus"})
         assert refused.is_error
+
+
+@every_mode
+async def test_a_tool_of_its_own_runs_what_only_reads(serve: Serve, mode: str) -> None:
+    time = {
+        "command": sys.executable,
+        "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
+        "risk": {"convert_*": "writes"},
+    }
+    serve.keys = {"expose": {"split": True}}
+    asked = {"name": "time__get_current_time", "arguments": {"timezone": "Asia/Tokyo"}}
+    async with serve.client(mode, time=time) as client:
+        *others, execute_tool, execute_read_tool = (await client.list_tools()).tools
+        assert [tool.name for tool in others] == ["search_tools", "describe_tool"]
+        assert execute_tool.annotations is None
+        assert execute_read_tool.name == "execute_read_tool"
+        assert execute_read_tool.annotations is not None
+        assert execute_read_tool.annotations.read_only_hint
+        assert execute_read_tool.input_schema == execute_tool.input_schema
+
+        await refresh(client)
+        found = text_of(await client.call_tool("search_tools", {"query": "time"})).splitlines()
+        marked = [line.partition(":")[0] for line in found if line.endswith("] read-only")]
+        assert marked == ["time__get_current_time"]
+        described = await client.call_tool("describe_tool", {"name": "time__convert_time"})
+        assert "\nRun it with execute_tool.\n" in text_of(described)
+
+        answered = await client.call_tool("execute_read_tool", asked)
+        assert answered.structured_content is not None
+        assert answered.structured_content["timezone"] == "Asia/Tokyo"
+        refused = await client.call_tool("execute_read_tool", {**asked, "name": "time__convert_time"})
+        assert refused.is_error
+        assert "the class of time__convert_time is: writes. Nothing ran." in text_of(refused)
 
 
 @every_mode

@@ -89,6 +89,22 @@ def test_search_as_the_model_reads_it(shop: FakeServer, capsys: Capture) -> None
     assert status.startswith("-- 1 of ")
 
 
+def test_what_a_model_is_told_of_a_tool_that_reads(shop: FakeServer, tmp_path: Path, capsys: Capture) -> None:
+    others = {"shop": {**shop.config, "risk": {"pay_*": "reads"}, "policy": {"tools": {"send_*": "deny"}}}}
+    write_config(tmp_path, others=others, expose={"split": True})
+    assert run_here(["search", "pay an invoice", "--as-model", "-n", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("] read-only")
+    for name, sentence in (
+        ("shop__pay_invoice", "Run it with execute_read_tool."),
+        (
+            "shop__send_message",
+            'Denied by policy (mcpServers.shop.policy.tools."send_*"): calls are refused.',
+        ),
+    ):
+        assert run_here(["describe", name]) == 0
+        assert capsys.readouterr().out.splitlines()[-2] == sentence
+
+
 def test_search_that_finds_nothing(shop: FakeServer, capsys: Capture) -> None:
     assert run_here(["search", "xyzzy"]) == 1
     captured = capsys.readouterr()

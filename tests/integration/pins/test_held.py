@@ -24,14 +24,21 @@ from mcpzip.proxy.proxy import Proxy
 
 WORD = "zanzibar"
 """A word that only what is held has."""
-SECRET = tool("pay_zanzibar", f"Pays a {WORD}.", inputSchema={"type": "object", "properties": {WORD: {}}})
+SECRET = tool(
+    "pay_zanzibar",
+    f"Pays a {WORD}.",
+    inputSchema={"type": "object", "properties": {WORD: {}}},
+    annotations={"readOnlyHint": True},
+)
 PROMPT, RESOURCE = {"name": "greet_zanzibar"}, {"uri": f"file:///{WORD}.txt", "name": WORD}
 TEMPLATE = {"uriTemplate": f"{WORD}://{{path}}", "name": WORD}
 MODES: list[tuple[str, dict[str, Any]]] = [
     ("meta", {}),
+    ("split", {"expose": {"split": True}}),
     ("direct", {"expose": "direct"}),
     ("transparent", {"expose": "transparent"}),
 ]
+META = ("execute_tool", "execute_read_tool", "describe_tool")
 URI_METHODS = ("resources/read", "resources/subscribe", "completion/complete")
 HELD = {
     "prompts": [{"name": "greet"}, PROMPT],
@@ -87,7 +94,7 @@ def everything(ask: Callable[[str, dict[str, Any]], Answer]) -> list[bytes]:
     names = ["shop__pay_zanzibar", "pay_zanzibar", "shop.pay_zanzibar", "payZanzibar", "shop__pay_zanzibr"]
     for each in names:
         asked.append(use(each, {WORD: 1}))
-        asked += [use(meta, {"name": each, "arguments": {}}) for meta in ("execute_tool", "describe_tool")]
+        asked += [use(meta, {"name": each, "arguments": {}}) for meta in META]
     queries = (WORD, "pay", "shop__pay_zanzibar", "server:shop")
     asked += [use("search_tools", {"query": query, "limit": 50}) for query in queries]
     asked += [use("execute_tool", {"name": admin}) for admin in ("proxy_status", "proxy_refresh")]
@@ -280,6 +287,7 @@ calls = st.fixed_dictionaries(
                 "search_tools",
                 "describe_tool",
                 "execute_tool",
+                "execute_read_tool",
                 "proxy_status",
                 "proxy_refresh",
                 "mcpzip_review",

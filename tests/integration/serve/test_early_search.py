@@ -71,13 +71,14 @@ def before_it(prepared: Prepared, requests: list[Json]) -> list[bytes | None]:
         {},
         {"search": {"details": True, "default_limit": 2}},
         {"search": {"semantic": "off", "learn": False, "max_tokens": 200}},
+        {"expose": {"split": True}},
     ],
 )
 async def test_the_bytes_are_those_of_the_session(fake_mcp: Fake, tmp_path: Path, keys: Json) -> None:
     shop, bank = (fake_mcp(name=name, tools=TOOLS) for name in ("shop", "bank"))
     others = {
         "shop": {**shop.config, "boost": 2, "tools": {"deny": ["list_*"]}},
-        "bank": bank.config,
+        "bank": {**bank.config, "risk": {"pay_*": "reads"}},
         "off": {**bank.config, "disabled": True},
     }
     prepared = await warmed(tmp_path, others=others, **keys)
@@ -86,6 +87,8 @@ async def test_the_bytes_are_those_of_the_session(fake_mcp: Fake, tmp_path: Path
     assert ours == await by_the_session(tmp_path, REQUESTS, others=others, **keys)
     assert ours[0] is not None
     assert b"shop__pay_invoice" in ours[0]
+    marked = [b"read-only" in (each or b"") for each in ours]
+    assert any(marked) == ("expose" in keys)
 
 
 async def test_servers_that_fail_now_are_named(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ CONFIGS = st.builds(
         semantic=st.sampled_from([SemanticConfig(), SemanticConfig("off")]),
     ),
     expose=st.sampled_from(["meta", "direct", "transparent"]),
+    split=st.booleans(),
     gemini_api_key=st.sampled_from([None, Secret("a-key-of-gemini")]),
     call_timeout=st.sampled_from([10.0, 20.0]),
 )
@@ -153,6 +154,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "call_timeout": 1.0,
     "gemini_api_key": Secret("a-key-of-gemini"),
     "expose": "direct",
+    "split": True,
     "shared": False,
     "policy": PolicyConfig("ask"),
     "audit": AuditConfig(),

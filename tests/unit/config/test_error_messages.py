@@ -207,6 +207,22 @@ ERRORS = [
         'enable one, or write "direct" or "meta"',
     ),
     ({"expose": "transparent"}, "expose", "none is enabled", "enable one"),
+    ({"expose": {"mode": "transparent"}}, "expose.mode", "none is enabled", "enable one"),
+    ({"expose": {"mode": "all"}}, "expose.mode", "found 'all'", 'write "meta", "direct" or "transparent"'),
+    ({"expose": []}, "expose", "found a list", 'write "meta", "direct" or "transparent"'),
+    ({"expose": {"split": "yes"}}, "expose.split", "found a string", "write true or false, without quotes"),
+    (
+        {"expose": {"mode": "direct", "split": True}},
+        "expose.split",
+        'with "mode": "direct" there is no execute_tool to split',
+        'remove it, or write "mode": "meta"',
+    ),
+    (
+        {"expose": {"mode": "transparent", "split": True}, "mcpServers": {"a": {"command": "x"}}},
+        "expose.split",
+        'with "mode": "transparent" there is no execute_tool to split',
+        'remove it, or write "mode": "meta"',
+    ),
 ]
 
 

@@ -46,6 +46,7 @@ def test_it_is_a_schema_and_the_published_one():
         (SCHEMA["$defs"]["semantic"], set(search.SEMANTIC_KEYS)),
         (SCHEMA["$defs"]["policy"], set(policy.KEYS)),
         (SCHEMA["$defs"]["audit"], set(policy.AUDIT_KEYS)),
+        (SCHEMA["$defs"]["expose"], set(reading.EXPOSE_KEYS)),
     ],
 )
 def test_its_keys_are_those_of_the_reader(schema, keys):
@@ -94,6 +95,10 @@ def test_every_config_in_the_documentation_is_valid():
         {"search": {"semantic": {"dimensions": 4.5}}},
         {"search": {"semantic": "cohere"}},
         {"expose": "all"},
+        {"expose": {"mode": "all"}},
+        {"expose": {"split": 1}},
+        {"expose": {"spilt": True}},
+        {"expose": []},
         {"call_timeout_seconds": 0},
         {"auth": {"store": "disk"}},
     ],
@@ -137,7 +142,12 @@ SEMANTIC = objects(*search.SEMANTIC_KEYS)
 SEARCH = objects(*search.KEYS, semantic=SEMANTIC)
 SERVERS = st.dictionaries(st.sampled_from(["a", "b-c"]), SERVER, min_size=1, max_size=2)
 CONFIG = objects(
-    *reading.KEYS, mcpServers=SERVERS, search=SEARCH, auth=objects("store"), **{"$schema": st.text()}
+    *reading.KEYS,
+    mcpServers=SERVERS,
+    search=SEARCH,
+    auth=objects("store"),
+    expose=objects(*reading.EXPOSE_KEYS),
+    **{"$schema": st.text()},
 )
 
 
@@ -163,6 +173,7 @@ def each_value() -> list[tuple[tuple[str, ...], str]]:
     found += [(("mcpServers", "a", "auth"), key) for key in (*auth.KEYS, *auth.OTHER_NAMES)]
     found += [(("mcpServers", "a", "tools"), key) for key in server.TOOLS_KEYS]
     found += [(("search",), key) for key in search.KEYS]
+    found += [(("expose",), key) for key in reading.EXPOSE_KEYS]
     found += [(("search", "semantic"), key) for key in search.SEMANTIC_KEYS]
     return found
 

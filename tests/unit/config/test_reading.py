@@ -192,6 +192,26 @@ def test_a_config_says_how_tools_are_shown(expose):
     servers = {"a": {"command": "a"}, "off": {"command": "b", "disabled": True}}
     config = read({"mcpServers": servers, "expose": "${E}"}, E=expose)
     assert (config.expose, config.warnings) == (expose, ())
+    assert read({"mcpServers": servers, "expose": {"mode": "${E}"}}, E=expose) == config
+
+
+@pytest.mark.parametrize(
+    ("expose", "split"),
+    [
+        ({"split": True}, True),
+        ({"split": True, "mode": "meta"}, True),
+        ({"split": True, "mode": ""}, True),
+        ({"split": True, "mode": None}, True),
+        ({"split": False}, False),
+        ({"split": None}, False),
+        ({}, False),
+        ("meta", False),
+        (None, False),
+    ],
+)
+def test_execute_tool_is_split_where_the_config_says_so(expose, split):
+    config = read({"mcpServers": {"a": {"command": "x"}}, "expose": expose})
+    assert (config.expose, config.split, config.warnings) == ("meta", split, ())
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,19 @@ def test_what_would_have_to_be_guessed_is_refused_in_a_sentence(raw: bytes | Non
         read_call(raw)
 
 
+def test_repairs_name_the_tool_that_was_called() -> None:
+    raw = b'"{\\"Name\\":\\"x\\",\\"arguments\\":{\\"a\\":1},\\"Timeout\\":5}"'
+    through = "execute_read_tool"
+    assert read_call(raw, through).repairs == (
+        "execute_read_tool: JSON string decoded",
+        "execute_read_tool: Name → name",
+        "execute_read_tool: Timeout → timeout",
+    )
+    assert [repair.replace(through, "execute_tool") for repair in read_call(raw, through).repairs] == [
+        *read_call(raw).repairs
+    ]
+
+
 @pytest.mark.parametrize(
     ("raw", "fault"),
     [

@@ -25,9 +25,9 @@ def catalog(**servers: list[str]) -> Catalog:
     return merge(Catalog(), [Listed(name, tuple(map(tool, tools)), 1.0) for name, tools in servers.items()])
 
 
-def config(expose: str = "meta", /, **servers: dict[str, object]) -> Config:
+def config(expose: str = "meta", split: bool = False, /, **servers: dict[str, object]) -> Config:
     read = {name: ServerConfig(name, "stdio", "x", **fields) for name, fields in servers.items()}
-    return Config("/c.json", read, SearchConfig(default_limit=7), expose=expose)
+    return Config("/c.json", read, SearchConfig(default_limit=7), expose=expose, split=split)
 
 
 def exposure(said: Config, known: Catalog) -> Exposure:
@@ -60,6 +60,13 @@ def test_without_pins_the_list_is_the_three_whatever_is_known():
     assert shown.tools_version == Exposure(config(slack={}, docs={}), Catalog()).tools_version
     assert shown.tool_named("slack__send") is None
     assert shown.tool_named("search_tools") is None
+
+
+def test_a_split_shows_one_more_and_that_is_a_change():
+    one, two = (exposure(config("meta", split, slack={}, docs={}), TWO) for split in (False, True))
+    assert json.loads(two.tools_page()) == {"tools": metatools.definitions(7, split=True)}
+    assert two.is_static
+    assert one.tools_version != two.tools_version
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,11 @@ def said(
     filters: Filters = ANY,
     unavailable: dict[str, str] | None = None,
     known: Catalog = CATALOG,
+    reads: tuple[Entry, ...] = (),
 ) -> list[str]:
     """The lines that the model reads."""
-    question = SearchRequest(query, 5, filters)
-    result = json.loads(search_result(question, SearchReport(found, known, unavailable or {}), 61.0, budget))
+    question, report = SearchRequest(query, 5, filters), SearchReport(found, known, unavailable or {})
+    result = json.loads(search_result(question, report, 61.0, budget, reads=reads))
     text = result["content"][0]["text"]
     assert isinstance(text, str)
     return text.split("\n")
@@ -119,6 +120,22 @@ def test_the_last_gives_way_first() -> None:
     first, second = (line.text for line in fit_to_budget([hit(SEND), hit(PAY)], budget, lambda entry: None))
     assert first == signature(SEND)
     assert len(second) < len(signature(PAY))
+
+
+def test_tools_that_read_are_marked_whatever_else_is_left_out() -> None:
+    found = results(hit(READ, also=("nas__read_file",)), hit(SEND), hit(ADMIN_TOOLS[0]))
+    marked = [READ, ADMIN_TOOLS[0]]
+    read, send, admin, _ = said(found, reads=tuple(marked))
+    assert read == f"{signature(READ)} (also on: nas__read_file) read-only"
+    assert send == signature(SEND)
+    assert admin == f"{ADMIN_TOOLS[0].tool}: {ADMIN_TOOLS[0].description} read-only"
+    assert said(found) == [line.removesuffix(" read-only") for line in said(found, reads=tuple(marked))]
+    for budget in range(1, 200):
+        lines = fit_to_budget(found.hits, budget, lambda entry: None, marked)
+        assert lines == [type(line).of(line.text) for line in lines]
+        for line, one in zip(lines, found.hits, strict=False):
+            assert line.text.endswith(" read-only") == (one.entry in marked)
+        assert len(lines) == 1 or sum(line.tokens for line in lines) <= budget
 
 
 def many(count: int) -> list[Hit]:

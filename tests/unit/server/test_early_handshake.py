@@ -254,6 +254,7 @@ SERVERS = {"slack": {"command": "a"}, "git.hub": {"url": "http://a/"}}
         ({"mcpServers": {"slack": {"command": "a"}}}, False),
         ({"mcpServers": SERVERS, "search": {"default_limit": 7}}, False),
         ({"mcpServers": SERVERS, "expose": "direct"}, False),
+        ({"mcpServers": SERVERS, "expose": {"split": True}}, False),
         ({"mcpServers": {**SERVERS, "slack": {"command": "a", "pin": ["send"]}}}, False),
         ({"mcpServers": {**SERVERS, "slack": {"command": "a", "pin": "${WHAT}"}}}, False),
         ({"mcpServers": [1]}, False),
