@@ -2,10 +2,11 @@
 
 1. Nothing here decides what happens to an item; it says what a person should look at.
 2. What is looked at is bounded (`limits.CHECKED_TEXT` characters of an item, `limits.CHECK_FINDINGS` findings
-   of it), and the time grows with its length only.
+   of each severity), and the time grows with its length only.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mcpzip.checks import capability, encoded, hidden, instructions, names, parameters, ranking
@@ -85,10 +86,11 @@ def check_item(item: Item, others: Others, server: str, value: object) -> list[F
     texts, whole = texts_of(value)
     if not whole:
         found.append(finding(item, "", item.name, Hit("size.unread", "risky")))
-    for finding_ in _findings(item, texts, others, server, value):
-        found.append(finding_)
-        if len(found) >= limits.CHECK_FINDINGS:
-            break
+    counts = Counter[Severity]()
+    for one in _findings(item, texts, others, server, value):
+        counts[one.severity] += 1
+        if counts[one.severity] <= limits.CHECK_FINDINGS:  # so that many of little hide none of much
+            found.append(one)
     return found
 
 

@@ -99,7 +99,7 @@ CHECKED_ITEMS = 2_000
 known server are held. At its first sight all items are searched, and these are those that look suspicious;
 more of them are held."""
 CHECK_FINDINGS = 20
-"""Findings about one such item. It isn't checked further."""
+"""Findings of each severity about one such item. The rest isn't shown."""
 CHECKED_SAID = 32_768
 """Bytes of an error of a call, or of a question of a server during one, that are checked. The rest isn't."""
 SAID_WAITING = 100
