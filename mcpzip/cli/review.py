@@ -18,7 +18,7 @@ from mcpzip.cli import console
 from mcpzip.cli.parameters import config_option, examples, json_option, server_names
 from mcpzip.cli.proxy_session import unknown_server
 from mcpzip.config import Config, config_path, load
-from mcpzip.config.paths import find_project
+from mcpzip.config.paths import command_line, find_project
 from mcpzip.model.durations import age
 from mcpzip.model.errors import McpzipError
 from mcpzip.model.names import join
@@ -79,7 +79,7 @@ def review(
             return _history(found.events(servers), as_json=as_json)
         held = found.held(servers)
     except PinsUnusableError as error:
-        raise McpzipError(_unusable(error)) from error
+        raise McpzipError(_unusable(error, loaded.path)) from error
     if approve or reject:
         if approve == reject:
             raise McpzipError("Name either --approve or --reject.")
@@ -92,11 +92,12 @@ def review(
     return _look(found, held)
 
 
-def _unusable(error: PinsUnusableError) -> str:
+def _unusable(error: PinsUnusableError, config: str) -> str:
+    repair = command_line(["mcpzip", "review", "--repair"], config, os.environ)
     remedy = (
-        "Use that version; or begin anew with what is offered now: mcpzip review --repair"
+        f"Use that version; or begin anew with what is offered now: {repair}"
         if error.later
-        else "To pin what is offered now: mcpzip review --repair"
+        else f"To pin what is offered now: {repair}"
     )
     return f"{error}. Until then nothing new or changed of a server is offered. {remedy}"
 

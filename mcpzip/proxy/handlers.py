@@ -21,6 +21,7 @@ from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
 from mcpzip.proxy.exchange import Exchange
 from mcpzip.proxy.name_resolution import NameResolver
+from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
 from mcpzip.proxy.server_prefix import candidate_servers
 from mcpzip.proxy.status import ServerStatus, as_text
@@ -44,6 +45,7 @@ class ToolProvider(Protocol):
 
     resolver: NameResolver
     tool_caller: ToolCaller
+    reviews: Reviews
     config_notes: tuple[str, ...]
 
     @property
@@ -139,7 +141,8 @@ class _Handlers:
         return text_result(await self._refreshed(None))
 
     async def _status_text(self) -> str:
-        return as_text(self._proxy.status(), time.time(), self._proxy.config_notes)
+        proxy = self._proxy
+        return as_text(proxy.status(), time.time(), proxy.config_notes, proxy.reviews.options)
 
     async def _refreshed(self, timeout: float | None) -> str:
         """The status after all servers were listed, prompts and resources too, or ``timeout`` seconds."""

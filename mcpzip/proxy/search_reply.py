@@ -32,8 +32,6 @@ _OTHER_SERVERS_SHOWN = 3
 _NEAREST_SHOWN = (12, 4, 1)
 """Servers and words listed if no tool matches: the first number with which the text fits the budget."""
 
-REVIEW = "mcpzip review"
-"""The command with which a person looks at what is held back."""
 _NO_FIT = "no tool fits well"
 _NAME_MATCH = 0.9
 """The score from which on a tool matched by its name (`search.fusion`), and so is a match even if no word of
@@ -252,17 +250,22 @@ def _status(
     return "\n".join([f"-- {summary_line(results, detail)}", *lines])
 
 
+def _review(report: SearchReport, server: str = "") -> str:
+    """The command with which a person looks at what is held back."""
+    return " ".join(word for word in ("mcpzip review", server, report.options) if word)
+
+
 def held_lines(report: SearchReport) -> Iterator[str]:
     """What is held back, by number only: a model is not told what."""
     if report.pins_problem:
-        yield f"-- new and changed tools are held back: {REVIEW}"
+        yield f"-- new and changed tools are held back: {_review(report)}"
     elif len(report.held) == 1:
         for server, what in report.held.items():
-            yield f"-- {what} held back: {REVIEW} {server}"
+            yield f"-- {what} held back: {_review(report, server)}"
     elif report.held:
         what = ", ".join(f"{server} {what}" for server, what in [*report.held.items()][:SERVERS_NAMED])
         more = len(report.held) - SERVERS_NAMED
-        yield f"-- held back: {what}{f' and of {more} more servers' if more > 0 else ''}: {REVIEW}"
+        yield f"-- held back: {what}{f' and of {more} more servers' if more > 0 else ''}: {_review(report)}"
 
 
 def _pending_lines(pending: PendingServers, detail: int) -> Iterator[str]:

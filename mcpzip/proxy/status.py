@@ -137,8 +137,10 @@ def _of_no_use(server: ServerConfig, record: ServerRecord, catalog: Catalog) -> 
             yield f"pin: it shows no tool {glob!r}{hint}."
 
 
-def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) -> str:
-    """One line a server, for a model. notes: sentences about the config file."""
+def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = (), options: str = "") -> str:
+    """One line a server, for a model. notes: sentences about the config file. options: of
+    commands for a person.
+    """
     lines = [f"{len(found)} servers, {sum(one.tools for one in found)} tools"]
     lines.extend(f"config: {one_line(redact(note))}" for note in notes)
     for one in found:
@@ -147,7 +149,8 @@ def as_text(found: list[ServerStatus], now: float, notes: Sequence[str] = ()) ->
         lines.append(f"{line}; {one.reason}" if one.reason else line)
         lines.extend(f"  {warning}" for warning in one.warnings)
         if one.held:
-            lines.append(f"  {one.held} held back: a person can look at them with mcpzip review {one.name}")
+            review = f"mcpzip review {one.name} {options}".rstrip()
+            lines.append(f"  {one.held} held back: a person can look at them with {review}")
         if one.suspect:
             lines.append(f"  {suspected(one.suspect)}")
     return "\n".join(lines)

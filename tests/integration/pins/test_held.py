@@ -194,7 +194,7 @@ def test_a_search_says_how_much_is_held_and_not_what(tmp_path: Path) -> None:
         status = client.finds(WORD, "held back").splitlines()[-1]
         assert status == (
             "-- 1 tool, 1 prompt, 1 resource, 1 resource template, 1 text of instructions and 1 name "
-            "held back: mcpzip review shop"
+            f"held back: mcpzip review shop --config {tmp_path}/config.json"
         )
         assert WORD not in client.status()
 

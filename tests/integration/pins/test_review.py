@@ -142,7 +142,7 @@ def test_for_programs(tmp_path: Path, shop: ChangingServer) -> None:
 def test_servers_and_doctor_say_what_is_held_and_why(tmp_path: Path, shop: ChangingServer) -> None:
     listed = re.sub(r"\s+", " ", mcpzip(tmp_path, "servers", "--cached"))
     assert "held back: tool pay_bill: " in listed
-    assert "(mcpzip review shop)" in listed
+    assert "(mcpzip review shop" in listed
     assert (
         json.loads(run("servers", "--json", "--config", str(tmp_path / "config.json")).stdout)[0]["held"]
         == "2 tools"
@@ -237,3 +237,17 @@ def test_refresh_waits_for_prompts_and_resources_and_tells_of_them(tmp_path: Pat
         told = client.execute("proxy_refresh").text
         assert "1 prompt, 2 resources, listed" in told
         assert "1 prompt held back: a person can look at them with mcpzip review shop" in told
+
+
+def test_the_commands_in_what_an_agent_reads_work_as_they_are(tmp_path: Path, shop: ChangingServer) -> None:
+    """They did not name the config, and so were about another one."""
+    with serving(tmp_path) as client:
+        said = [client.finds("pay", "held back"), client.status()]
+    for text in said:
+        found = re.search(r"mcpzip (review shop\s+--config\s+[^\s)]+)", re.sub(r"\s+", " ", text))
+        assert found, text
+        assert run(*found[1].split()).stdout.startswith(b"2 tools held back")
+    (tmp_path / "pins" / "config.json").write_text("{")
+    (refused,) = re.findall(r"mcpzip (review --repair --config \S+)", mcpzip(tmp_path, "review"))
+    shown = at_a_terminal(tuple(refused.split()), lambda shown: b"y\n" if b"]:" in shown else None)
+    assert "Written." in shown
