@@ -81,19 +81,26 @@ class _Strings:
 
     def suspicious(self) -> set[bytes]:
         """The strings in which a check may find something hard."""
+        if not self._texts:
+            return self._unread
         return self._unread | {self._originals[at] for at in self._with_code() | self._with_phrases()}
 
     def _with_code(self) -> set[int]:
         """The texts with what `encoded.encoded_text` calls hard."""
         urls = {at for at, text in enumerate(self._texts) if encoded.may_be_active_url(text)}
         words = set("\n".join(self._texts).split())
-        coded = [word for word in words if len(word) >= encoded.SHORTEST and encoded.decodes_to_order(word)]
-        return urls | {at for at, text in enumerate(self._texts) if any(word in text for word in coded)}
+        coded = {word for word in words if len(word) >= encoded.SHORTEST and encoded.decodes_to_order(word)}
+        if not coded:
+            return urls
+        return urls | {at for at, text in enumerate(self._texts) if not coded.isdisjoint(text.split())}
 
     def _with_phrases(self) -> set[int]:
         """The texts with what `instructions` calls hard: one hard phrase, or two kinds of risky ones."""
         lines = _SPACES.sub(" ", "\n".join(self._texts).lower()).split("\n")
-        lines = [line if line.isascii() else folded(line) for line in lines]
+        # A capital may look like a Latin letter whose small form doesn't, so these are folded as they are.
+        lines = [
+            line if text.isascii() else folded(text) for line, text in zip(lines, self._texts, strict=True)
+        ]
         lines_with = _line_index(lines)
         found = set(lines_with(_TURN))
         risky: dict[int, str] = {}

@@ -11,6 +11,7 @@ import select
 import stat
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -81,7 +82,7 @@ def _write_some(fd: int, batch: Sequence[memoryview | bytes]) -> int:
     return os.writev(fd, batch)
 
 
-class _BaseReader:
+class _BaseReader(ABC):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -93,8 +94,8 @@ class _BaseReader:
         self._open, self._paused = True, False
         self._start()
 
-    def _start(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _start(self) -> None: ...
 
     def hung_up(self) -> bool:
         if sys.platform == "win32" or not _watchable(self._fd):
