@@ -109,7 +109,7 @@ class Callback:
         """Somebody connected. The task is ours: of its own asyncio prints a traceback when it was cancelled
         (Python 3.11).
         """
-        if len(self._open) >= _CONNECTIONS:
+        if self._outcome.done() or len(self._open) >= _CONNECTIONS:  # nobody would end it after `close`
             writer.transport.abort()
             return
         task = asyncio.create_task(self._serve(reader, writer), name="callback")

@@ -1,8 +1,8 @@
-"""A server on loopback that does with a connection what a test has it do, and the HTTP connections to it."""
+"""Servers on loopback that do with a connection what a test has them do, and the HTTP connections to one."""
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,43 @@ MUCH = 48 << 20
 """Bytes: more than all buffers of the system between two sockets hold."""
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+_PASSES_TO_A_HANDLER = 4
+"""Iterations of the event loop after which a connection that was accepted has its handler."""
+
+
+@asynccontextmanager
+async def accepting(
+    handler: Handler, port: int = 0, tls: ssl.SSLContext | None = None, limit: int = 1 << 16
+) -> AsyncIterator[int]:
+    """Does with each connection what ``handler`` does; the port. No connection is left open at the end, also
+    none that was accepted a moment before: its handler may not have begun.
+    """
+    tasks: set[asyncio.Task[None]] = set()
+
+    def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def done(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if task.cancelled():
+                writer.transport.abort()
+            else:
+                writer.close()
+
+        task = asyncio.create_task(handler(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(done)
+
+    server = await asyncio.start_server(came, "127.0.0.1", port, ssl=tls, limit=limit)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for _ in range(_PASSES_TO_A_HANDLER):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Site:
@@ -53,15 +89,8 @@ class Site:
 @asynccontextmanager
 async def site(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
     made = Site(handler)
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=tls)
-    made.port = server.sockets[0].getsockname()[1]
-    try:
+    async with accepting(made.serve, tls=tls) as made.port:
         yield made
-    finally:
-        server.close()
-        for task in made.tasks:
-            task.cancel()
-        await asyncio.gather(*made.tasks, return_exceptions=True)
 
 
 @asynccontextmanager

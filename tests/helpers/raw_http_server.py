@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from helpers.driver import Json
+from helpers.loopback_server import accepting
 
 Say = Callable[[bytes], Awaitable[None]]
 """Sends bytes; raises ConnectionError once the other side is gone."""
@@ -71,19 +72,18 @@ async def polite(asked: Asked, say: Say) -> None:
 
 
 class Raw:
-    """What it saw. url: where it is. sent: bytes, of which those are not counted that nobody took."""
+    """What it saw. url: where it is. sent: bytes, of which those are not counted that nobody took.
+    connections: how many are open.
+    """
 
     def __init__(self, turns: dict[str, Turn]) -> None:
         self.asked: list[Asked] = []
-        self.sent = 0
+        self.sent = self.connections = 0
         self.url = ""
         self._turns = turns
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+        self.connections += 1
 
         async def say(data: bytes) -> None:
             writer.write(data)
@@ -103,13 +103,8 @@ class Raw:
         except asyncio.CancelledError:
             pass
         finally:
-            self._tasks.discard(task)
+            self.connections -= 1
             writer.transport.abort()
-
-    async def end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def count(self, call: str) -> int:
         return sum(one.call == call for one in self.asked)
@@ -119,13 +114,9 @@ class Raw:
 async def raw_server(**turns: Turn) -> AsyncIterator[Raw]:
     """turns: how requests are answered, by `Asked.call`; others politely."""
     raw = Raw({name.replace("__", "/"): turn for name, turn in turns.items()})
-    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0, limit=1 << 20)
-    raw.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-    try:
+    async with accepting(raw.serve, limit=1 << 20) as port:
+        raw.url = f"http://127.0.0.1:{port}/mcp"
         yield raw
-    finally:
-        server.close()
-        await raw.end()
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -126,10 +126,6 @@ class Connection(asyncio.BufferedProtocol):
         """Closes it at once."""
         self.transport.abort()
 
-    def close(self) -> None:
-        """Closes it once what was written is sent."""
-        self.transport.close()
-
     def shutdown(self) -> None:
         """Closes it once the request under way, if there is one, is answered."""
         self._closing = True

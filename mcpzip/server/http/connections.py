@@ -22,9 +22,6 @@ class Member(Protocol):
     def shutdown(self) -> None:
         """Closes it once the request under way, if there is one, is answered."""
 
-    def close(self) -> None:
-        """Closes it once what was written is sent."""
-
 
 class Connections:
     """The open connections.
@@ -42,10 +39,12 @@ class Connections:
         self._slow: dict[Member, _Unread] = {}
         self._turns: dict[Member, None] = {}
         self._all_closed: asyncio.Future[None] | None = None
+        self._ending = False
 
     def add(self, connection: Member) -> bool:
         """Counts a new connection. One too many replaces the oldest unauthenticated one. Returns whether
-        there is room; where there is none, some more stay open to be told so, and any more are closed.
+        there is room; where there is none, some more stay open to be told so, and any more are closed. So is
+        one that was accepted just before the server ended.
         """
         self.open[connection] = None
         if len(self.open) > self.room and self.unauthenticated:
@@ -53,7 +52,7 @@ class Connections:
             self.remove(oldest)
             oldest.abort()
         self.unauthenticated[connection] = None
-        if len(self.open) > self.room + self._limits.turned_away:
+        if self._ending or len(self.open) > self.room + self._limits.turned_away:
             connection.abort()
         return len(self.open) <= self.room
 
@@ -66,7 +65,8 @@ class Connections:
         self.client_reads(connection)
 
     def shutdown(self) -> None:
-        """Closes each connection once it has no request under way."""
+        """Closes each connection once it has no request under way, and takes no more."""
+        self._ending = True
         for connection in list(self.open):
             connection.shutdown()
 
@@ -76,7 +76,7 @@ class Connections:
             self._all_closed = asyncio.get_running_loop().create_future()
             await asyncio.wait({self._all_closed}, timeout=patience)
         for connection in list(self.open):
-            connection.close()
+            connection.abort()
 
     # Reading in turns
 

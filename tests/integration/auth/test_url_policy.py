@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from helpers.loopback_server import accepting
 
 from mcpzip.auth.discovery import send
 from mcpzip.auth.url_policy import check_resolved_url
@@ -38,11 +39,8 @@ async def names(monkeypatch: pytest.MonkeyPatch, **known: str) -> AsyncIterator[
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port or 0))]
 
     monkeypatch.setattr(loop, "getaddrinfo", found)
-    listening = await asyncio.start_server(came, "127.0.0.1", 0)
-    try:
-        yield listening.sockets[0].getsockname()[1], said
-    finally:
-        listening.close()
+    async with accepting(came) as port:
+        yield port, said
 
 
 async def test_a_name_that_leads_to_a_private_address_is_sent_nothing(

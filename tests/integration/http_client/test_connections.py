@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 import pytest
+from helpers.loopback_server import accepting
 from helpers.raw_http_server import Asked, Say, head, raw_server
 
 from mcpzip.http.connection import HeadTooLongError
@@ -103,8 +104,7 @@ async def test_what_a_proxy_says_before_tls_is_not_what_the_server_says(
         ended.set()
 
     ended = asyncio.Event()
-    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
+    async with accepting(proxy) as port:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)

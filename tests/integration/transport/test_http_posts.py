@@ -95,7 +95,7 @@ async def test_a_legacy_response_stays_open_for_a_moment_so_that_its_end_may_com
         while stage.channel._tasks:
             await asyncio.wait(set(stage.channel._tasks))
         await stage.list_tools()
-        assert len(server._tasks) == 2  # connections: that of the call was not closed
+        assert server.connections == 2  # connections: that of the call was not closed
 
 
 async def test_a_modern_call_is_cancelled_by_closing_its_response(patient: None) -> None:

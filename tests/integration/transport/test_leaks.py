@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.driver import Json, comes_true, pool_of
+from helpers.loopback_server import accepting
 
 from mcpzip.model.errors import UpstreamError
 from mcpzip.transport.base import Origin
@@ -31,19 +32,14 @@ class Shop:
     async def __aenter__(self) -> "Shop":
         self.greeted, self.listed = 0, asyncio.Event()
         self._both = asyncio.Event()
-        self._open: set[asyncio.StreamWriter] = set()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listening = accepting(self._serve, self.port)
+        self.port = await self._listening.__aenter__()
         return self
 
-    async def __aexit__(self, *args: object) -> None:
-        self._server.close()
-        for writer in self._open:
-            writer.transport.abort()
-        await comes_true(lambda: not self._open)
+    async def __aexit__(self, *args: Any) -> None:
+        await self._listening.__aexit__(*args)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode().lower().split("\r\n")
@@ -56,9 +52,6 @@ class Shop:
                 writer.write(head + said)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the client went, or we did
-        finally:
-            self._open.discard(writer)
-            writer.close()
 
     async def _answer(self, verb: str, message: Json) -> tuple[int, Json | None]:
         if verb != "post":

@@ -20,7 +20,7 @@ class Client:
     def read_more(self) -> bool:
         raise NotImplementedError
 
-    shutdown = close = abort
+    shutdown = abort
 
 
 def limited(unread_by_all: int) -> Connections:
@@ -76,3 +76,11 @@ def test_what_is_ready_to_be_written_counts(loop: Loop) -> None:
     client.unread += 10 * MB
     connections.check_unread()
     assert client.aborted
+
+
+def test_a_connection_that_was_accepted_as_the_server_ends_is_closed() -> None:
+    connections, before, after = limited(MB), Client(0), Client(0)
+    assert connections.add(before)
+    connections.shutdown()
+    connections.add(after)
+    assert (before.aborted, after.aborted) == (True, True)
