@@ -22,7 +22,7 @@ FLOORS = (
     ("mcpzip.model", "mcpzip.system"),
     ("mcpzip.wire", "mcpzip.checks"),
     ("mcpzip.config", "mcpzip.http"),
-    ("mcpzip.search", "mcpzip.clients", "mcpzip.policy"),
+    ("mcpzip.search", "mcpzip.clients", "mcpzip.policy", "mcpzip.results"),
     ("mcpzip.catalog",),
     ("mcpzip.pins",),
     ("mcpzip.auth",),

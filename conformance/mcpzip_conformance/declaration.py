@@ -114,11 +114,19 @@ class Describe(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
     definition: str = ""
 
 
+class Rest(Meta, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meta-tool that gives the whole of a large result of which a call gave only a part. handle: a
+    regular expression; its group 1, in the text of the call's result, is the handle."""
+
+    handle: str
+
+
 class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a tool is called. names: its name for clients; alone: with one server only; shared: if another
     server has a tool of that name; if these differ. With ``call`` through that meta-tool, else directly.
-    refresh: a tool of the subject's own by which a client has it list its servers again. own_meta: the prefix
-    of ``_meta`` keys that the subject adds to results."""
+    rest: how large results are asked for that a call gives only a part of. refresh: a tool of the subject's
+    own by which a client has it list its servers again. own_meta: the prefix of ``_meta`` keys that the
+    subject adds to results."""
 
     names: str = "{server}__{tool}"
     alone: str = ""
@@ -126,6 +134,7 @@ class Tools(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     call: Run | None = None
     search: Search | None = None
     describe: Describe | None = None
+    rest: Rest | None = None
     refresh: Meta | None = None
     own_meta: tuple[str, ...] = ()
 

@@ -175,9 +175,12 @@ class Player:
         *,
         flat: bool = False,
     ) -> Reply:
-        """Call a tool. arguments, meta, flat: see `Route.call`. Raises NoAnswerError, GoneError."""
+        """Call a tool, and ask for the whole of its result if that is only a part. arguments, meta, flat: see
+        `Route.call`. Raises NoAnswerError, GoneError."""
         params = self.route.call(server, tool, arguments, meta, flat=flat)
         reply = await self.request("tools/call", params)
+        if (rest := self.route.rest(reply)) is not None:
+            reply = await self.request("tools/call", rest)
         return reply if reply.result is None else Reply(result=self.route.inner(reply.result))
 
     async def search(self, query: str, limit: int | None = None) -> list[str]:

@@ -91,6 +91,17 @@ class Route:
         given = msgspec.json.encode(fill(as_json(call.arguments), places))
         return _params({"name": quote(call.tool), "arguments": given}, None)
 
+    def rest(self, reply: Reply) -> bytes | None:
+        """The params of the `tools/call` that gives the whole of the result in ``reply``; None if it is the
+        whole."""
+        rest = self.subject.tools.rest
+        match = None if rest is None or reply.result is None else re.search(rest.handle, reply.text)
+        if rest is None or match is None:
+            return None
+        return _params(
+            {"name": quote(rest.tool), "arguments": _filled(rest.arguments, {"handle": match[1]})}, None
+        )
+
     def search(self, query: str, limit: int | None = None) -> bytes:
         """The params of the `tools/call` that searches. The subject must have a search."""
         search = self.subject.tools.search

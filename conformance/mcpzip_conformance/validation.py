@@ -38,6 +38,7 @@ _PLACES: Mapping[str, frozenset[str]] = {
     "tools.call": frozenset({"name", "server", "tool", "arguments"}),
     "tools.search": frozenset({"query", "limit"}),
     "tools.describe": frozenset({"name", "server", "tool"}),
+    "tools.rest": frozenset({"handle"}),
     "tools.refresh": frozenset(),
     "prompts": frozenset({"server", "prompt"}),
     "resources": frozenset({"server", "uri", "scheme", "rest"}),
@@ -160,6 +161,10 @@ def _tool_mistakes(tools: Tools) -> Iterable[Mistake]:
         yield from _misplaced("tools.describe.alone", tools.describe.alone)
         if tools.describe.definition:
             yield from _pattern_mistakes("tools.describe.definition", tools.describe.definition)
+    if tools.rest is not None:
+        yield from _template_mistakes("tools.rest.arguments", tools.rest.arguments)
+        yield from _misplaced("tools.rest.tool", tools.rest.tool)
+        yield from _pattern_mistakes("tools.rest.handle", tools.rest.handle)
     if tools.refresh is not None:
         yield from _template_mistakes("tools.refresh.arguments", tools.refresh.arguments)
         yield from _misplaced("tools.refresh.tool", tools.refresh.tool)

@@ -22,6 +22,7 @@ LIVE: Mapping[str, Callable[[Config], object]] = {
     "shared": lambda config: config.shared,
     "policy": lambda config: config.policy,
     "audit": lambda config: config.audit,
+    "results": lambda config: config.results,
     "daemon.idle_minutes": lambda config: config.daemon_idle,
     "search.default_limit": lambda config: config.search.default_limit,
     "search.max_tokens": lambda config: config.search.max_tokens,

@@ -10,7 +10,7 @@ The rules:
 
 from typing import get_args
 
-from mcpzip.config import auth, policy, reading, search, server
+from mcpzip.config import auth, policy, reading, results, search, server
 from mcpzip.config.schema import (
     CALL_TIMEOUT,
     DAEMON_IDLE,
@@ -23,6 +23,7 @@ from mcpzip.config.schema import (
     LONGEST,
     MAX_LIMIT,
     MAX_TOKENS,
+    RESULT_TOKENS,
     Provider,
 )
 from mcpzip.config.schema_forms import (
@@ -136,6 +137,12 @@ def config_schema() -> Schema:
                 "default": False,
                 "anyOf": [{"type": ["boolean", "string", "null"]}, {"$ref": "#/$defs/audit"}],
             },
+            "results": {
+                "description": "Which results of tools are kept instead of sent whole: tokens of a result up "
+                'to which it is sent whole, an object, or "off".',
+                "default": RESULT_TOKENS,
+                "anyOf": [*_tokens()["anyOf"], {"$ref": "#/$defs/results"}],
+            },
             "inheritEnv": inherit_env("Which variables of mcpzip's environment every stdio server gets."),
             "expose": {
                 "description": f"{_SHOWN} Or an object.",
@@ -173,6 +180,21 @@ def config_schema() -> Schema:
             "arguments": choice(
                 policy.ARGUMENTS, "Whether it has the values of arguments, or only names and a hash.", "names"
             ),
+        },
+    )
+    definitions["results"] = object_of(
+        "Which results of tools are kept instead of sent whole.",
+        {
+            results.KEEP: {
+                "description": f'Tokens of a result up to which it is sent whole, or "{results.OFF}".',
+                "default": RESULT_TOKENS,
+                **_tokens(),
+            },
+            results.TOOLS: {
+                "description": "The same by tool: globs over names with their server.",
+                "type": ["object", "null"],
+                "additionalProperties": _tokens(),
+            },
         },
     )
     return {
@@ -402,6 +424,12 @@ def _semantic() -> Schema:
             "document_prefix": text("Text that the model expects before a tool; known for nomic-embed-text."),
         },
     )
+
+
+def _tokens() -> Schema:
+    """A number of tokens, or "off"."""
+    number = {"type": "integer", "minimum": results.LEAST, "maximum": results.MOST}
+    return {"anyOf": [{"enum": [results.OFF, False, None]}, number]}
 
 
 def _policy() -> Schema:

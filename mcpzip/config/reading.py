@@ -38,7 +38,7 @@ from mcpzip.system.files import read_bytes_limited
 
 KEYS = (
     *("mcpServers", "gemini_api_key", "search", "idle_timeout_minutes", "call_timeout_seconds"),
-    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit"),
+    *("expose", "auth", "inheritEnv", "log", "shared", "daemon", "trust", "policy", "audit", "results"),
 )
 DAEMON_KEYS = ("idle_minutes", "http")
 EXPOSE_KEYS = ("mode", "split")
@@ -128,6 +128,10 @@ def parse(
         from mcpzip.config.policy import read_audit, read_policy  # most configs have none
 
         config = replace(config, policy=read_policy(policy), audit=read_audit(audit))
+    if results := top.get("results"):
+        from mcpzip.config.results import read_results  # most configs have none
+
+        config = replace(config, results=read_results(results))
     # Faults outside of a server disable one setting only, so they are warnings.
     warnings = (*source.warnings, *map(str, source.faults))
     if project is not None:

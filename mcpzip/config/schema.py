@@ -21,6 +21,7 @@ LLM_DEADLINE, EMBEDDING_DEADLINE = 3.0, 1.5
 """Seconds."""
 
 IDLE_TIMEOUT, CALL_TIMEOUT, DAEMON_IDLE = 300.0, 120.0, 300.0
+RESULT_TOKENS = 10_000
 """Seconds."""
 
 LONGEST = 365 * 86_400.0
@@ -127,6 +128,15 @@ class AuditConfig(msgspec.Struct, frozen=True):
 
     path: str = ""
     values: bool = False
+
+
+class ResultsConfig(msgspec.Struct, frozen=True):
+    """Which results of tools are kept. keep: tokens of a result up to which it is sent whole; None if none is
+    kept. tools: the same by a glob over names of tools with their server.
+    """
+
+    keep: int | None = RESULT_TOKENS
+    tools: tuple[tuple[str, int | None], ...] = ()
 
 
 class ServerConfig(msgspec.Struct, frozen=True):
@@ -280,7 +290,8 @@ class Config(msgspec.Struct, frozen=True):
     shared: whether `mcpzip serve` over stdio is served by the daemon; else each serves its agent itself.
     daemon_idle: seconds that the daemon stays after its last client has left; 0 ends it at once. daemon_http:
     the address at which it serves clients over HTTP too, as ``[HOST:]PORT``; "" for none.
-    policy: what is decided about calls of tools of any server. audit: None for no audit log.
+    policy: what is decided about calls of tools of any server. audit: None for no audit log. results: which
+    results of tools are kept.
     auth_store: where sign-ins are stored. log_level: the lowest level of what the log has. project: the path
     of the project's file that is used too, or "". project_servers: the names of the servers in it. variables:
     of the environment, to which the files refer, or that override a setting. notes: those warnings that
@@ -300,6 +311,7 @@ class Config(msgspec.Struct, frozen=True):
     daemon_http: str = ""
     policy: PolicyConfig = NO_POLICY
     audit: AuditConfig | None = None
+    results: ResultsConfig = ResultsConfig()
     auth_store: AuthStore = "file"
     log_level: LogLevel = "info"
     warnings: tuple[str, ...] = ()

@@ -10,6 +10,7 @@
     │   ├── UnknownPromptError   use one of the names it gives, or list the prompts
     │   └── UnknownResourceError use one of the URIs it gives, or list the resources
     ├── InvalidArgumentsError    the arguments of execute_tool don't fit: correct what it names
+    ├── KeptNoMoreError          a kept result is gone: call its tool again
     ├── OverloadedError          too many computations wait: try again later
     ├── CallRefusedError         the policy doesn't let a call run: a person has to allow it
     ├── LoginError               signing in or out failed: follow the remedy in its text
@@ -129,6 +130,15 @@ class UnknownResourceError(UnknownOfferError):
     """No server, or more than one, has a resource with this URI."""
 
     word = "resource"
+
+
+class KeptNoMoreError(McpzipError):
+    """A kept result is not there any more, or is another client's."""
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(
+            f"The result {shortened(handle)!r} is not kept any more. Call the tool that it is of again."
+        )
 
 
 class InvalidArgumentsError(McpzipError):

@@ -292,6 +292,22 @@ SIGN_IN = 4 * MiB
 MCP_REMOTE = 1 * MiB
 """A file of mcp-remote from which sign-ins are imported. A larger one is ignored."""
 
+# --- results that are kept ---------------------------------------------------------------------------------
+
+KEPT = 256 * MiB
+"""Kept results of one client. A larger result is sent whole; for another one those that were used longest ago
+are forgotten."""
+KEPT_OF_ALL = 512 * MiB
+"""Kept results of all clients. Those that were used longest ago are forgotten."""
+KEPT_NUMBER = 256
+"""Kept results of one client. That which was used longest ago is forgotten."""
+KEPT_SECONDS = 1_800
+"""Seconds after its last use for which a result is kept."""
+KEPT_IN_MEMORY = 8 * MiB
+"""A kept result in memory. A larger one is in an unnamed temporary file."""
+KEPT_PIECES = 500_000
+"""Lines, elements or members that one reading of a kept result looks at. With more it asks for a path."""
+
 # --- servers that are started -------------------------------------------------------------------------------
 
 STARTS_AT_LEAST = 2

@@ -124,6 +124,9 @@ class _Handlers:
             if admin.tool == call.name:
                 return result
             return repair_meta(result, [f"name: {call.name} {ARROW} {admin.tool}"])
+        results = proxy.tool_caller.results
+        if (part := await results.read(call, exchange.client)) is not None:
+            return part
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
@@ -132,7 +135,8 @@ class _Handlers:
         result = await proxy.tool_caller.execute(
             entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads
         )
-        return repair_meta(result, repairs) if repairs else result
+        shown = await results.shown(entry, result, exchange.client, call.through)
+        return repair_meta(shown, repairs) if repairs else shown
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
         return text_result(await self._status_text())

@@ -23,6 +23,7 @@ from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange, members
 from mcpzip.proxy.exposure import Exposure, look_up
 from mcpzip.proxy.guard import Guard
+from mcpzip.proxy.kept_results import URI, Results
 from mcpzip.proxy.notifier import Notifier, ResourceId
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.uri_sources import UriSources
@@ -71,6 +72,8 @@ class Passthrough:
         self.uri_sources = UriSources(len(current.enabled))
         self.saw: Callable[[Client, str], None] = lambda client, server: None
         """Is told which server is asked for a prompt or a resource, and by which client."""
+        self.results: Results | None = None
+        """The kept results, which can be read as resources."""
 
     async def forward(self, method: str, exchange: Exchange, server: str) -> bytes:
         """The answer of ``server`` to a request as it is."""
@@ -103,6 +106,8 @@ class Passthrough:
     async def resource(self, exchange: Exchange) -> bytes:
         """The answer to `resources/read`. Raises JsonRpcError, UnknownResourceError, UpstreamError."""
         shown = _text(exchange, "uri")
+        if self.results is not None and shown.startswith(URI):
+            return await self.results.resource(exchange.client, shown)
         server, uri = await self._resource_id(exchange.client, shown)
         try:
             result = await self._ask("resources/read", exchange, server, {"uri": quote(uri)})

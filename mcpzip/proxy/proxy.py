@@ -137,7 +137,7 @@ class Proxy:
             self.heard,
             warn,
         )
-        self.passthrough.saw = self.tool_caller.saw
+        self.passthrough.saw, self.passthrough.results = self.tool_caller.saw, self.tool_caller.results
         self.handlers = handlers(self)
         self._indexing_timer: asyncio.TimerHandle | None = None
 

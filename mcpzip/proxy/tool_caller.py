@@ -19,6 +19,7 @@ from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import ENVELOPE_MEMBERS, Client, Exchange
 from mcpzip.proxy.heard import Heard
 from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.kept_results import Results
 from mcpzip.proxy.pipeline import CallPipeline
 from mcpzip.proxy.refresh import Refresher
 from mcpzip.proxy.statistics import Statistics
@@ -39,7 +40,7 @@ MAX_AGE_IN_USE = 600.0
 
 
 class ToolCaller:
-    """Sends `tools/call` requests upstream."""
+    """Sends `tools/call` requests upstream. results: those that are kept."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class ToolCaller:
         self._current, self._pipeline, self._uri_sources = current, pipeline, uri_sources
         self._catalog_state, self._refresher, self._tool_search = catalog_state, refresher, tool_search
         self._statistics, self._heard, self._warn = statistics, heard, warn
+        self.results = Results(current)
         self._guard: CallGuard | None = None
         self._reads: ReadTools | None = None
         self._reads_of: Config | None = None
@@ -136,11 +138,13 @@ class ToolCaller:
 
     def remove_client(self, client: Client) -> None:
         """``client`` is gone."""
+        self.results.remove_client(client)
         if self._guard is not None:
             self._guard.remove_client(client)
 
     async def close(self) -> None:
-        """Writes the rest of the audit log."""
+        """Writes the rest of the audit log, and forgets the kept results."""
+        self.results.close()
         if self._guard is not None:
             await self._guard.close()
 

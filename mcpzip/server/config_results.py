@@ -155,6 +155,10 @@ def _is_number(value: object, least: float, most: float) -> bool:
     return type(value) in (int, float) and least <= value <= most  # type: ignore[operator]
 
 
+def _is_tokens(value: object) -> bool:
+    return value == "off" or (type(value) is int and 500 <= value <= 10_000_000)
+
+
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
@@ -206,5 +210,6 @@ _CHECKS: "Mapping[str, Callable[[object], bool]]" = {
     "auth": lambda value: _has_plain(_AUTH, value),
     "policy": lambda value: _has_plain(_POLICY, value) or value in _DECISIONS,
     "audit": lambda value: type(value) is bool,
+    "results": lambda value: _is_tokens(value) or _has_plain({"keep": _is_tokens}, value),
 }
 """The keys of a config, and what is certainly a valid value of each."""

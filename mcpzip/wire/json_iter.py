@@ -46,7 +46,7 @@ def elements_of(raw: bytes, most: int) -> list[bytes]:
     if raw.count(b",") < most:  # there is a comma before each element but the first
         return [bytes(element) for element in _decode_array(raw)]
     found: list[bytes] = []
-    for start, end in _elements(raw):
+    for start, end in element_offsets(raw):
         if len(found) >= most:
             raise TooManyError(f"more than {most:,} elements")
         found.append(raw[start:end])
@@ -58,7 +58,7 @@ def has_more_elements(raw: bytes | memoryview, most: int) -> bool:
 
     Raises msgspec.DecodeError if ``raw`` is no array.
     """
-    return any(number >= most for number, _ in enumerate(_elements(raw)))
+    return any(number >= most for number, _ in enumerate(element_offsets(raw)))
 
 
 def members_of(raw: bytes, most: int) -> Iterator[Member]:
@@ -84,8 +84,10 @@ def members_of(raw: bytes, most: int) -> Iterator[Member]:
     raise TooManyError(f"more than {most:,} members")
 
 
-def _elements(raw: bytes | memoryview) -> Iterator[tuple[int, int]]:
-    """The offsets of the start and the end of each element of a JSON array."""
+def element_offsets(raw: bytes | memoryview) -> Iterator[tuple[int, int]]:
+    """Yields the offsets of the start and the end of each element of a JSON array. Raises
+    msgspec.DecodeError where ``raw`` stops being an array; the elements before that are correct.
+    """
     view = memoryview(raw)
     at = _open(raw, b"[")
     if raw[at : at + 1] == b"]":

@@ -63,7 +63,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "stream": {"type": "http", "url": f"{url}/stream"},
             "sse": {"type": "sse", "url": f"{url}/sse"},
         }
-        yield write_config(folder, others=servers)
+        yield write_config(folder, others=servers, results="off")
 
 
 @pytest.fixture(scope="module")

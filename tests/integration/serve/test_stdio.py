@@ -123,7 +123,7 @@ def test_64_calls_at_a_time_over_one_pipe(fake_mcp: Fake, tmp_path: Path) -> Non
 
 def test_megabytes_both_ways(fake_mcp: Fake, tmp_path: Path) -> None:
     shop = fake_mcp(name="shop", tools=TOOLS)
-    with serving(tmp_path, shop) as client:
+    with serving(tmp_path, shop, results="off") as client:
         ready(client)
         assert client.execute("shop__big").text == "x" * 5_000_000
         text = "ä" * 2_000_000

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from mcpzip.config import Config, SearchConfig, Secret, ServerConfig, parse
 from mcpzip.config.diff import applicable, compare, same_connection
-from mcpzip.config.schema import AuditConfig, AuthConfig, PolicyConfig, SemanticConfig
+from mcpzip.config.schema import AuditConfig, AuthConfig, PolicyConfig, ResultsConfig, SemanticConfig
 
 NAMES = ["bank", "shop", "time"]
 
@@ -158,6 +158,7 @@ OTHER_CONFIG: dict[str, Any] = {
     "shared": False,
     "policy": PolicyConfig("ask"),
     "audit": AuditConfig(),
+    "results": ResultsConfig(500),
     "daemon_idle": 1.0,
     "daemon_http": "8931",
     "auth_store": "keyring",

@@ -79,6 +79,8 @@ def written(folder: Path, content: object) -> Path:
         {"mcpServers": {"a": ECHO}, "inheritEnv": ["A*"], "auth": {"store": "file"}, "gemini_api_key": "k"},
         {"mcpServers": {"a": ECHO}, "idle_timeout_minutes": 1, "call_timeout_seconds": 0.5},
         {"mcpServers": {"a": {**ECHO, "policy": "no"}}, "policy": "ask", "audit": True},
+        {"mcpServers": {"a": ECHO}, "results": "off"},
+        {"mcpServers": {"a": ECHO}, "results": {"keep": 500}},
         {"mcpServers": {"a": ECHO}, "policy": {"default": "ask", "reads": None, "reaches_out": "deny"}},
     ],
 )
@@ -120,6 +122,10 @@ def test_a_plain_config_is_answered_with_the_same_bytes(content: object, tmp_pat
         {"mcpServers": {"a": ECHO}, "policy": {"write": "deny"}},
         {"mcpServers": {"a": ECHO}, "policy": {"tools": {"merge": "deny"}}},
         {"mcpServers": {"a": ECHO}, "audit": 5},
+        {"mcpServers": {"a": ECHO}, "results": "on"},
+        {"mcpServers": {"a": ECHO}, "results": 499},
+        {"mcpServers": {"a": ECHO}, "results": {"keep": True}},
+        {"mcpServers": {"a": ECHO}, "results": {"tools": {"read": 900}}},
     ],
 )
 def test_what_the_session_refuses_or_has_to_ask_for_is_not_answered(content: object, tmp_path: Path) -> None:
@@ -209,6 +215,7 @@ CONFIGS = st.fixed_dictionaries(
         "log": st.one_of(st.builds(lambda level: {"level": level}, VALUES), VALUES),
         "policy": st.one_of(st.dictionaries(st.sampled_from(["default", "writes", "tools"]), POLICY), POLICY),
         "audit": st.one_of(st.builds(lambda path: {"path": path}, VALUES), VALUES),
+        "results": st.one_of(st.dictionaries(st.sampled_from(["keep", "tools", "x"]), VALUES), VALUES),
         "daemon": st.dictionaries(st.sampled_from(["idle_minutes", "http", "x"]), VALUES),
         "auth": st.one_of(st.builds(lambda store: {"store": store}, VALUES), VALUES),
         "expose": st.one_of(st.dictionaries(st.sampled_from(["mode", "split", "x"]), VALUES), VALUES),

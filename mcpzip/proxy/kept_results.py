@@ -1,0 +1,152 @@
+"""Large results of tools: kept here, and read on in parts by the meta-tools that run tools.
+
+The rule: what a model can read at once is passed on untouched. Of a larger result the client is sent the
+beginning and a handle, and all bytes of the result stay readable.
+"""
+
+import re
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from mcpzip.model.entry import Entry
+from mcpzip.model.errors import InvalidArgumentsError, KeptNoMoreError
+from mcpzip.model.limits import READ_AT_ONCE
+from mcpzip.proxy.current_config import CurrentConfig
+from mcpzip.proxy.exchange import Client, members
+from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.workers import run_in_worker
+
+if TYPE_CHECKING:
+    from mcpzip.config import Config
+    from mcpzip.proxy.arguments import ToolCall
+    from mcpzip.results.document import Document
+    from mcpzip.results.store import Kept, KeptResults
+
+URI = "mcpzip-result:"
+"""The scheme of the URI of a kept result; its handle follows."""
+USUAL = 10_000
+"""Tokens of a part of a result that is shown, if the config keeps no results any more."""
+_HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
+_DECLARED, _DECLARED_MOST = "anthropic/maxResultSizeChars", 500_000
+"""The member of a tool's ``_meta`` with the characters of a result that are to be shown whole, and the most
+that Claude Code grants.
+"""
+
+
+class Results:
+    """The kept results of all clients, and which results are kept. What does the work is imported when there
+    is a large result.
+    """
+
+    def __init__(self, current: CurrentConfig) -> None:
+        self._current = current
+        self._store: KeptResults | None = None
+        self._limit_of: Callable[[str], int | None] = lambda name: None
+        self._limits_of: Config | None = None
+
+    # --- a result that comes ---
+
+    async def shown(self, entry: Entry, result: bytes, client: Client, runner: str) -> bytes:
+        """What ``client`` is sent of ``result``, that of a call of ``entry``: itself, or its beginning if it
+        is kept. runner: the name of the meta-tool that reads on.
+        """
+        limit = self._limit(entry.name)
+        # A token has at least one byte. A person reads what a command (without an era) prints, so all of it.
+        if limit is None or len(result) <= limit or client.era is None or is_input_required(result):
+            return result
+
+        def read() -> "Document | None":
+            return _too_large(result, entry, limit)
+
+        document = read() if len(result) <= READ_AT_ONCE else await run_in_worker(read, "result")
+        if document is None:
+            return result
+        if self._store is None:
+            from mcpzip.results.store import KeptResults
+
+            self._store = KeptResults()
+        handle = self._store.keep(_owner(client), entry.name, result)
+        if handle is None:
+            return result
+        from mcpzip.results.reply import reply
+
+        return await run_in_worker(lambda: reply(result, document, handle, URI + handle, runner), "result")
+
+    def _limit(self, name: str) -> int | None:
+        """Tokens of a result of the tool ``name`` up to which it isn't kept; None if none is kept."""
+        config = self._current.config
+        if self._limits_of is not config:
+            settings = config.results
+            if settings.tools:
+                from mcpzip.results.limits import limit_by_glob
+
+                self._limit_of = limit_by_glob(settings)
+            else:
+                self._limit_of = lambda name: settings.keep
+            self._limits_of = config
+        return self._limit_of(name)
+
+    # --- reading on ---
+
+    async def read(self, call: "ToolCall", client: Client) -> bytes | None:
+        """The part of a kept result that ``call`` names, as a `CallToolResult`; None if the name of the tool
+        is no handle. Raises InvalidArgumentsError, KeptNoMoreError.
+        """
+        if _HANDLE.fullmatch(call.name) is None:
+            return None
+        kept = self._kept(client, call.name)
+        if call.error:
+            raise InvalidArgumentsError(call.error)
+        arguments = members(call.arguments)
+        if not arguments:
+            return kept.result
+        tokens = self._limit(kept.tool) or self._current.config.results.keep or USUAL
+        from mcpzip.results.reading import read_kept
+
+        return await run_in_worker(lambda: read_kept(kept.result, arguments, tokens), "result")
+
+    async def resource(self, client: Client, uri: str) -> bytes:
+        """The result of `resources/read` for the ``uri`` of a kept result. Raises KeptNoMoreError."""
+        kept = self._kept(client, uri.removeprefix(URI))
+        from mcpzip.results.reply import contents
+
+        return await run_in_worker(lambda: contents(kept.result, uri), "result")
+
+    def _kept(self, client: Client, handle: str) -> "Kept":
+        kept = None if self._store is None else self._store.get(_owner(client), handle)
+        if kept is None:
+            raise KeptNoMoreError(handle)
+        return kept
+
+    # --- the end ---
+
+    def remove_client(self, client: Client) -> None:
+        """``client`` is gone."""
+        if self._store is not None and (owner := _owner(client)) is not None:
+            self._store.remove_owner(owner)
+
+    def close(self) -> None:
+        """Forgets all."""
+        if self._store is not None:
+            self._store.close()
+
+
+def _owner(client: Client) -> Hashable:
+    """Whose a result is. A client of a single request can't be told from others."""
+    return client if client.has_session else None
+
+
+def _too_large(result: bytes, entry: Entry, limit: int) -> "Document | None":
+    """``result``, if a model would read more than ``limit`` tokens of it, and more than its tool declares."""
+    from mcpzip.results.document import exceeds, read_result
+    from mcpzip.results.slices import UnreadableError
+
+    try:
+        document = read_result(result)
+    except UnreadableError:
+        return None  # it is passed on as it is
+    if not exceeds(document, limit):
+        return None
+    declared = members(members(entry.raw).get("_meta")).get(_DECLARED, b"")
+    characters = min(int(declared), _DECLARED_MOST) if declared.isdigit() and len(declared) < 10 else 0
+    return None if max(len(document.text), len(document.value)) <= characters else document

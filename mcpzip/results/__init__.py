@@ -1,0 +1,1 @@
+"""Kept results: large results of tools that stay here, and are read in parts (docs/results.md)."""

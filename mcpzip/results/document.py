@@ -1,0 +1,137 @@
+"""What is in the result of a tool (spec: server/tools, `CallToolResult`), as far as it is kept and read in
+parts (pure).
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from mcpzip.model.tokens import estimate
+from mcpzip.results.slices import UnreadableError, elements, kind_of, members
+from mcpzip.wire import NotAnObject, split_object, unquote
+
+WRAPPER = "result"
+BLOCKS = 10_000
+"""Blocks of a result that are read."""
+_PIECE = 16_384
+"""Characters whose tokens are estimated at a time."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A result. fields: its members, each as JSON text. blocks: those of its ``content``, as JSON texts.
+    text: the text of its blocks, a line break between two. value: the JSON text that it has as a value, or
+    b"" if it is only text: ``structuredContent`` unless that has far less than the text, else its only text
+    if that is a JSON object or array, else an array of its texts if each is one. wrapper: the key of the
+    object in which ``value``, or ``text``, is the only member, or "": the Python SDK wraps what is no object
+    as ``{"result": …}``.
+    """
+
+    fields: dict[str, bytes]
+    blocks: list[bytes]
+    text: str
+    value: bytes
+    wrapper: str = ""
+
+    @property
+    def structured(self) -> bytes:
+        """Its ``structuredContent``, b"" for none."""
+        return self.fields.get("structuredContent", b"")
+
+
+def read_result(result: bytes) -> Document:
+    """Raises UnreadableError."""
+    try:
+        fields = split_object(result)
+        blocks = list(islice(elements(fields.get("content", b"[]")), BLOCKS + 1))
+        if len(blocks) > BLOCKS:
+            raise UnreadableError(f"more than {BLOCKS:,} blocks")
+        texts = [text for block in blocks if (text := text_of(block)) is not None]
+    except (NotAnObject, ValueError, RecursionError) as error:
+        raise UnreadableError(str(error)) from error
+    text, value = "\n".join(texts), fields.get("structuredContent", b"")
+    if kind_of(value) not in ("object", "array") or 2 * len(value) < len(text):
+        values = [_json(text) for text in texts]
+        value = (values[0] if len(values) == 1 else b"[%b]" % b",".join(values)) if all(values) else b""
+    if (inner := _wrapped(value)) is None:
+        return Document(fields, blocks, text, value)
+    if kind_of(inner) == "string":
+        return Document(fields, blocks, unquote(inner), b"", WRAPPER)
+    return Document(fields, blocks, text, inner, WRAPPER)
+
+
+def text_of(block: bytes) -> str | None:
+    """The text of a block of type ``text``, or of an embedded resource that is text; None for any other."""
+    fields = split_object(block)
+    kind = fields.get("type")
+    if kind == b'"resource"':
+        fields = split_object(fields.get("resource", b"{}"))
+    elif kind != b'"text"':
+        return None
+    return unquote(fields["text"]) if "text" in fields else None
+
+
+def exceeds(document: Document, tokens: int) -> bool:
+    """Whether a model would read more than so many ``tokens``: of the text, or of ``structuredContent``,
+    which clients show instead of it.
+    """
+    return _is_longer(document.text, tokens) or _is_longer(_decoded(document.structured), tokens)
+
+
+def size_in_tokens(text: str) -> int:
+    """An estimate, from pieces at the beginning, in the middle and at the end of a long text."""
+    if len(text) <= 3 * _PIECE:
+        return estimate(text)
+    middle = (len(text) - _PIECE) // 2
+    pieces = text[:_PIECE], text[middle : middle + _PIECE], text[-_PIECE:]
+    return sum(map(estimate, pieces)) * len(text) // (3 * _PIECE)
+
+
+def shown(document: Document) -> str:
+    """What a model reads of it: the value as JSON, else the text."""
+    return _decoded(document.value) if document.value else document.text
+
+
+def other_blocks(document: Document) -> Iterator[bytes]:
+    """The blocks that are no text."""
+    return (block for block in document.blocks if text_of(block) is None)
+
+
+def _is_longer(text: str, tokens: int) -> bool:
+    # A token has at least one byte of UTF-8, and a character at most four.
+    if 4 * len(text) <= tokens:
+        return False
+    total = 0
+    for start in range(0, len(text), _PIECE):
+        total += estimate(text[start : start + _PIECE])
+        if total > tokens:
+            return True
+    return False
+
+
+def _json(text: str) -> bytes:
+    """``text`` as the JSON text of an object or an array; b"" if it is none."""
+    raw = text.strip().encode("utf-8", "surrogatepass")
+    kind = kind_of(raw)
+    if kind not in ("object", "array"):
+        return b""
+    try:
+        msgspec.json.Decoder(msgspec.Raw).decode(raw)
+        next(iter(members(raw) if kind == "object" else elements(raw)), None)
+    except (msgspec.DecodeError, UnreadableError, RecursionError):
+        return b""
+    return raw
+
+
+def _wrapped(value: bytes) -> bytes | None:
+    """What the object ``value`` wraps, if it wraps a string, an array or an object."""
+    if kind_of(value) != "object":
+        return None
+    found = list(islice(members(value), 2))
+    if len(found) != 1 or found[0][0] != WRAPPER:
+        return None
+    return found[0][1] if kind_of(found[0][1]) in ("string", "array", "object") else None
+
+
+def _decoded(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,29 @@
+"""Which results are kept, by the globs of the config (pure)."""
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from functools import lru_cache
+
+from mcpzip.config.schema import ResultsConfig
+
+_WILDCARDS = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
+CACHED = 10_000
+
+
+def limit_by_glob(settings: ResultsConfig) -> Callable[[str], int | None]:
+    """A function from the name of a tool to the tokens of a result up to which it isn't kept, None if none
+    is. Of the globs that match, the one with the most characters besides wildcards decides; of equals the
+    last.
+    """
+    rules = [
+        (len(_WILDCARDS.sub("", glob)), number, re.compile(translate(glob)).match, tokens)
+        for number, (glob, tokens) in enumerate(settings.tools)
+    ]
+    rules.sort(key=lambda rule: rule[:2], reverse=True)
+
+    @lru_cache(maxsize=CACHED)
+    def limit_of(name: str) -> int | None:
+        return next((tokens for _, _, matches, tokens in rules if matches(name)), settings.keep)
+
+    return limit_of

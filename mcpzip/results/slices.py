@@ -1,0 +1,54 @@
+"""The members and the elements of a JSON text, as slices of it (pure).
+
+The rule: nothing is decoded but keys, so a value that is selected is the bytes that the server wrote, and a
+text of many values takes no more memory than what is asked for.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from mcpzip.wire.json_iter import WHITESPACE, element_offsets, members_of
+from mcpzip.wire.json_object import may_hold_surrogates, unquote, without_surrogates
+
+MEMBERS = 100_000
+"""Members of an object that are looked at."""
+
+
+class UnreadableError(ValueError):
+    """The text is no JSON of the kind that was expected."""
+
+
+def kind_of(value: bytes) -> str:
+    """``object``, ``array``, ``string``, ``number``, ``boolean`` or ``null``, by the first character."""
+    first = value[:64].lstrip(WHITESPACE)[:1] or value.lstrip(WHITESPACE)[:1]
+    names = {b"{": "object", b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
+    return names.get(first, "number")
+
+
+def elements(value: bytes) -> Iterator[bytes]:
+    """Yields the elements of an array. Raises UnreadableError where it stops being one."""
+    try:
+        for start, end in element_offsets(_readable(value)):
+            yield value[start:end]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableError(str(error)) from error
+
+
+def members(value: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields the members of an object, in order, with duplicate keys. Raises UnreadableError where it stops
+    being one, or after MEMBERS.
+    """
+    try:
+        for member in members_of(_readable(value), MEMBERS):
+            if member.end < 0:
+                raise UnreadableError("the text ends inside a value")
+            colon = value.rindex(b":", member.start, member.value)
+            yield unquote(value[member.start : colon].strip(WHITESPACE)), value[member.value : member.end]
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _readable(value: bytes) -> bytes:
+    """``value`` without escaped lone surrogates, which msgspec refuses; all offsets are the same."""
+    return without_surrogates(value) if may_hold_surrogates(value) else value
