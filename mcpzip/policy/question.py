@@ -17,9 +17,12 @@ _SCHEMA = b'{"type":"object","properties":{}}'
 """Of an answer without anything to fill in: to accept is to say yes."""
 
 
-def question(entry: Entry, risk: Risk, arguments: bytes, after: str = "") -> bytes | None:
+def question(
+    entry: Entry, risk: Risk, arguments: bytes, after: str = "", about: tuple[str, ...] = ()
+) -> bytes | None:
     """The params of the request that asks a person whether ``entry`` may be called with ``arguments`` (JSON
-    text); None if they are too long to be read. after: whose results came before, if that is why.
+    text); None if they are too long to be read. after: whose results came before, if that is why. about:
+    sentences about the arguments: which are results of tools.
     """
     if len(arguments) > limits.ASKED_ARGUMENTS:
         return None
@@ -32,6 +35,8 @@ def question(entry: Entry, risk: Risk, arguments: bytes, after: str = "") -> byt
         f"May the tool {tool} of the server {server} run? By its own words, which prove nothing, it: "
         f"{risk.words}. {why}This counts for this one call.\n\n{tool} {shown}"
     )
+    if about:
+        text = f"{text}\n\nIn it, {' '.join(map(one_line, about))}"
     return join_object({"message": quote(text), "requestedSchema": _SCHEMA})
 
 

@@ -21,6 +21,10 @@ MAX_TIMEOUT = 24 * 3600.0
 ARROW = "\u2192"
 
 _KEYS = frozenset(("name", "arguments", "timeout"))
+_SELECT = "select"
+"""A key beside ``arguments``: the part of the result that is wanted. Without ``arguments`` it may be one of
+the tool's own.
+"""
 _NAME_KEYS = frozenset(("name", "tool", "toolname"))
 """Folded keys that are read as ``name`` if there is none: other proxies call it ``tool`` or ``tool_name``."""
 
@@ -31,6 +35,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: a JSON object as text, the client's bytes unless they were repaired. timeout: seconds. repairs:
     one short text each. extra: members beside ``name`` that were taken for the tool's arguments, as JSON
     texts. error: why the arguments can't be read, as a sentence, or "". through: the name of the meta-tool.
+    select: the path of the part of the result that is wanted, "" for all of it.
     """
 
     name: str
@@ -40,19 +45,22 @@ class ToolCall(msgspec.Struct, frozen=True):
     extra: Mapping[str, bytes] = MappingProxyType({})
     error: str = ""
     through: str = EXECUTE
+    select: str = ""
 
 
 def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
     """Parses the arguments (JSON text) of the meta-tool ``through``.
 
-    Raises InvalidArgumentsError when the name is missing or the timeout is invalid. For unreadable arguments
-    of the tool only ``error`` is set, because the error message for them shows the tool's signature.
+    Raises InvalidArgumentsError when the name is missing, or the timeout or ``select`` is invalid. For
+    unreadable arguments of the tool only ``error`` is set, because the error message for them shows the
+    tool's signature.
     """
     members, repairs = _members(raw, through)
     key, name = _name(members, "the tool to run, as search_tools shows it")
     if key != "name":
         repairs = (*repairs, f"{through}: {key} {ARROW} name")
     extra = {k: v for k, v in members.items() if k not in _KEYS and k != key}
+    select = _text(_SELECT, extra.pop(_SELECT)) if _SELECT in extra and "arguments" in members else ""
     timeout = members.get("timeout")
     try:
         arguments, decoding = read_object("arguments", members.get("arguments"))
@@ -69,7 +77,8 @@ def read_call(raw: bytes | None, through: str = EXECUTE) -> ToolCall:
     if extra:
         repairs = (*repairs, *decoding, "arguments: taken from beside 'name'")
         return ToolCall(name, join_object(extra), _timeout(timeout), repairs, extra, through=through)
-    return ToolCall(name, arguments, _timeout(timeout), (*repairs, *decoding), through=through)
+    repairs = (*repairs, *decoding)
+    return ToolCall(name, arguments, _timeout(timeout), repairs, through=through, select=select)
 
 
 def read_name(raw: bytes | None) -> str:
@@ -141,6 +150,13 @@ def _name(members: Mapping[str, bytes], what: str) -> tuple[str, str]:
     if not value:
         raise InvalidArgumentsError(f"'name' is missing: give {what}.")
     return key, value
+
+
+def _text(what: str, raw: bytes) -> str:
+    try:
+        return unquote(raw)
+    except ValueError as error:
+        raise InvalidArgumentsError(f"'{what}' is not a text, such as \"items[].title\".") from error
 
 
 def _empty(raw: bytes) -> bool:

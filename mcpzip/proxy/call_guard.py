@@ -52,8 +52,8 @@ Send = Callable[[], Awaitable[tuple[bytes, bool]]]
 
 
 class _GuardedCall(msgspec.Struct, eq=False):
-    """A call on its way. is_listed: whether its tool was offered at the beginning. approved_by: how a person
-    allowed it. outcome: "" until that is known.
+    """A call on its way. is_listed: whether its tool was offered at the beginning. about: sentences about the
+    arguments. approved_by: how a person allowed it. outcome: "" until that is known.
     """
 
     entry: Entry
@@ -61,6 +61,7 @@ class _GuardedCall(msgspec.Struct, eq=False):
     exchange: Exchange
     verdict: Verdict
     is_listed: bool = True
+    about: tuple[str, ...] = ()
     approved_by: str = ""
     outcome: str = ""
 
@@ -91,13 +92,15 @@ class CallGuard:
         return self._decisions_now
 
     async def call(
-        self, entry: Entry, arguments: bytes, exchange: Exchange, send: Send
+        self, entry: Entry, arguments: bytes, exchange: Exchange, send: Send, about: tuple[str, ...] = ()
     ) -> tuple[bytes, bool]:
         """What ``send`` returns, if the call may run; else the question to a modern client whether it may.
-        arguments: JSON text, as the server would get them. Raises CallRefusedError, and what ``send`` raises.
+        arguments: JSON text, as the server would get them. about: sentences about them for a person. Raises
+        CallRefusedError, and what ``send`` raises.
         """
         is_listed = self._catalog_state.visible.get(entry.name) is not None
-        call = _GuardedCall(entry, arguments, exchange, self._verdict(entry, exchange.client), is_listed)
+        verdict = self._verdict(entry, exchange.client)
+        call = _GuardedCall(entry, arguments, exchange, verdict, is_listed, about)
         send = self._noting(entry, exchange.client, send)
         log = self._audit_log()
         if log is None:
@@ -267,7 +270,7 @@ class CallGuard:
         """The params of the question to the person. Raises CallRefusedError if they can't be asked."""
         if not has_capability(call.exchange.capabilities, _FORM):
             raise await self._not_asked(call, "this client can't ask one", problem)
-        params = question(call.entry, call.verdict.risk, call.arguments, call.verdict.after)
+        params = question(call.entry, call.verdict.risk, call.arguments, call.verdict.after, call.about)
         if params is None:
             raise await self._not_asked(call, "the arguments are too long to be shown to one", problem)
         return params

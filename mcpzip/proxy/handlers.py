@@ -8,10 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from mcpzip.catalog import Catalog
 from mcpzip.config import Config
 from mcpzip.model.entry import Entry
-from mcpzip.model.errors import UnknownToolError
+from mcpzip.model.errors import InvalidArgumentsError, UnknownToolError
 from mcpzip.model.limits import ASKED_NAME, READ_AT_ONCE
 from mcpzip.model.names import folded
 from mcpzip.proxy import metatools
@@ -19,7 +21,7 @@ from mcpzip.proxy.admin_tools import ADMIN_TOOLS
 from mcpzip.proxy.argument_repair import repair_arguments, repair_meta
 from mcpzip.proxy.arguments import ARROW, ToolCall, read_call, read_name
 from mcpzip.proxy.describe import described
-from mcpzip.proxy.exchange import Exchange
+from mcpzip.proxy.exchange import Exchange, members
 from mcpzip.proxy.name_resolution import NameResolver
 from mcpzip.proxy.reviews import Reviews
 from mcpzip.proxy.search_request import SearchReport, SearchRequest, read_search_request
@@ -130,12 +132,17 @@ class _Handlers:
         entry, name_repair = await proxy.resolver.resolve(call.name, call.timeout)
         if only_reads:  # before a model is told how to correct the arguments
             proxy.tool_caller.check_call_reads(entry, call.arguments, exchange)
+        if call.select and _has_parameter(entry, "select"):
+            raise InvalidArgumentsError("'select' stands beside 'arguments'; put it inside 'arguments'.")
+        filled, about = await results.fill(call.arguments, exchange.client)
+        if about or filled is not call.arguments:
+            call = replace(call, arguments=filled)
         repaired = await _in_worker_if_large(entry, lambda: repair_arguments(call, entry), call)
         repairs = (name_repair, *repaired.repairs) if name_repair else repaired.repairs
         result = await proxy.tool_caller.execute(
-            entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads
+            entry, repaired.arguments, repaired.timeout, exchange, only_reads=only_reads, about=about
         )
-        shown = await results.shown(entry, result, exchange.client, call.through)
+        shown = await results.shown(entry, result, exchange.client, call.through, call.select)
         return repair_meta(shown, repairs) if repairs else shown
 
     async def proxy_status(self, arguments: bytes | None, exchange: Exchange) -> bytes:
@@ -166,6 +173,11 @@ class _Handlers:
         if admin is None or name == admin.tool:
             return admin
         return None if candidate_servers(name, self._proxy.config.servers) else admin
+
+
+def _has_parameter(entry: Entry, name: str) -> bool:
+    schema = members(members(entry.raw).get("inputSchema"))
+    return name in members(schema.get("properties"))
 
 
 async def _in_worker_if_large(entry: Entry, work: Callable[[], T], call: ToolCall | None = None) -> T:

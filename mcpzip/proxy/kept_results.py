@@ -6,6 +6,7 @@ beginning and a handle, and all bytes of the result stay readable.
 
 import re
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mcpzip.model.entry import Entry
@@ -14,6 +15,7 @@ from mcpzip.model.limits import READ_AT_ONCE
 from mcpzip.proxy.current_config import CurrentConfig
 from mcpzip.proxy.exchange import Client, members
 from mcpzip.proxy.input_required import is_input_required
+from mcpzip.proxy.tool_usage import is_success
 from mcpzip.proxy.workers import run_in_worker
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ URI = "mcpzip-result:"
 USUAL = 10_000
 """Tokens of a part of a result that is shown, if the config keeps no results any more."""
 _HANDLE = re.compile(r"r[0-9]{1,9}-[a-z2-7]{16}")
+_HANDLE_BYTES = re.compile(_HANDLE.pattern.encode())
 _DECLARED, _DECLARED_MOST = "anthropic/maxResultSizeChars", 500_000
 """The member of a tool's ``_meta`` with the characters of a result that are to be shown whole, and the most
 that Claude Code grants.
@@ -46,11 +49,16 @@ class Results:
 
     # --- a result that comes ---
 
-    async def shown(self, entry: Entry, result: bytes, client: Client, runner: str) -> bytes:
+    async def shown(
+        self, entry: Entry, result: bytes, client: Client, runner: str, select: str = ""
+    ) -> bytes:
         """What ``client`` is sent of ``result``, that of a call of ``entry``: itself, or its beginning if it
-        is kept. runner: the name of the meta-tool that reads on.
+        is kept, or the part at the path ``select``, and the result is kept. runner: the name of the meta-tool
+        that reads on.
         """
         limit = self._limit(entry.name)
+        if select and is_success(result):
+            return await self._selected(entry, result, client, runner, select, limit or USUAL)
         # A token has at least one byte. A person reads what a command (without an era) prints, so all of it.
         if limit is None or len(result) <= limit or client.era is None or is_input_required(result):
             return result
@@ -61,16 +69,38 @@ class Results:
         document = read() if len(result) <= READ_AT_ONCE else await run_in_worker(read, "result")
         if document is None:
             return result
-        if self._store is None:
-            from mcpzip.results.store import KeptResults
-
-            self._store = KeptResults()
-        handle = self._store.keep(_owner(client), entry.name, result)
+        handle = self._keep(entry, result, client)
         if handle is None:
             return result
         from mcpzip.results.reply import reply
 
         return await run_in_worker(lambda: reply(result, document, handle, URI + handle, runner), "result")
+
+    async def _selected(
+        self, entry: Entry, result: bytes, client: Client, runner: str, select: str, tokens: int
+    ) -> bytes:
+        """The part of ``result`` at ``select``; all of it, with a note, if there is no such part: the tool
+        has run.
+        """
+        from mcpzip.results.reading import selected
+        from mcpzip.results.reply import with_note
+
+        try:
+            part = await run_in_worker(lambda: selected(result, select, tokens), "result")
+        except InvalidArgumentsError as error:
+            shown = await self.shown(entry, result, client, runner)
+            return with_note(shown, f"Nothing was selected, and this is the result: {error}")
+        if (handle := self._keep(entry, result, client)) is None:
+            return result
+        how = f'All of it, about {part.tokens:,} tokens: {runner} with the name "{handle}".'
+        return with_note(part.result, f"This is {select} of the result. {how}")
+
+    def _keep(self, entry: Entry, result: bytes, client: Client) -> str | None:
+        if self._store is None:
+            from mcpzip.results.store import KeptResults
+
+            self._store = KeptResults()
+        return self._store.keep(_owner(client), entry.name, result)
 
     def _limit(self, name: str) -> int | None:
         """Tokens of a result of the tool ``name`` up to which it isn't kept; None if none is kept."""
@@ -104,6 +134,32 @@ class Results:
         from mcpzip.results.reading import read_kept
 
         return await run_in_worker(lambda: read_kept(kept.result, arguments, tokens), "result")
+
+    async def fill(self, arguments: bytes, client: Client) -> tuple[bytes, tuple[str, ...]]:
+        """``arguments`` (a JSON object) with the values of the kept results that it refers to, and a sentence
+        about each. Raises InvalidArgumentsError, KeptNoMoreError.
+        """
+        if b'kept"' not in arguments:
+            return arguments, ()
+        from mcpzip.results.document import read_result
+        from mcpzip.results.references import MOST, fill
+
+        results: dict[str, Kept] = {}
+        if self._store is not None:  # here, because it is not for threads
+            handles = dict.fromkeys(match[0].decode() for match in _HANDLE_BYTES.finditer(arguments))
+            for handle in islice(handles, MOST):
+                if (kept := self._store.get(_owner(client), handle)) is not None:
+                    results[handle] = kept
+        read: dict[str, Document] = {}
+
+        def find(handle: str) -> "tuple[str, Document]":
+            if handle not in results:
+                raise KeptNoMoreError(handle)
+            if handle not in read:
+                read[handle] = read_result(results[handle].result)
+            return results[handle].tool, read[handle]
+
+        return await run_in_worker(lambda: fill(arguments, find), "arguments")
 
     async def resource(self, client: Client, uri: str) -> bytes:
         """The result of `resources/read` for the ``uri`` of a kept result. Raises KeptNoMoreError."""

@@ -158,12 +158,14 @@ class ToolCaller:
         exchange: Exchange,
         *,
         only_reads: bool = False,
+        about: tuple[str, ...] = (),
     ) -> bytes:
         """Calls a tool for a meta-tool, counts a successful use, and returns the upstream's result
         untouched, or an `input_required` result.
 
         arguments: a JSON object as text. timeout: seconds, None for the configured timeout. only_reads:
-        whether it is refused if the tool may do more than read. Raises JsonRpcError, CallRefusedError,
+        whether it is refused if the tool may do more than read. about: sentences for a person who is asked:
+        which arguments are kept results. Raises JsonRpcError, CallRefusedError,
         UpstreamError and its subclasses.
         """
         fields = {"name": quote(entry.tool), "arguments": arguments}
@@ -171,7 +173,7 @@ class ToolCaller:
         check = partial(self._check_still_reads, entry) if only_reads else None
         if self._current.has_policy:
             result, succeeded = await self.guard.call(
-                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange, check)
+                entry, arguments, exchange, lambda: self._call(entry, fields, timeout, exchange, check), about
             )
         else:
             result, succeeded = await self._call(entry, fields, timeout, exchange, check)

@@ -8,8 +8,9 @@ from itertools import islice
 import msgspec
 
 from mcpzip.model.tokens import estimate
+from mcpzip.results.paths import PathError, Selection, parse_path, select, written
 from mcpzip.results.slices import UnreadableError, elements, kind_of, members
-from mcpzip.wire import NotAnObject, split_object, unquote
+from mcpzip.wire import NotAnObject, quote, split_object, unquote
 
 WRAPPER = "result"
 BLOCKS = 10_000
@@ -58,6 +59,20 @@ def read_result(result: bytes) -> Document:
     if kind_of(inner) == "string":
         return Document(fields, blocks, unquote(inner), b"", WRAPPER)
     return Document(fields, blocks, text, inner, WRAPPER)
+
+
+def at_path(document: Document, path: str) -> tuple[Selection, str]:
+    """What ``path`` selects of its value, and the path as it is written; the text as a JSON string if it is
+    only text. Raises PathError.
+    """
+    steps = parse_path(path)
+    if document.wrapper and steps[:1] == (document.wrapper,):
+        steps = steps[1:]
+    if document.value:
+        return select(document.value, steps), written(steps)
+    if steps:
+        raise PathError("This result is text, so it has no paths.")
+    return Selection(quote(document.text)), ""
 
 
 def text_of(block: bytes) -> str | None:

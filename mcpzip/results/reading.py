@@ -14,10 +14,10 @@ import msgspec
 from mcpzip.model.errors import InvalidArgumentsError
 from mcpzip.model.lazy_pattern import lazy_pattern
 from mcpzip.model.limits import KEPT_PIECES
-from mcpzip.results.document import Document, read_result
+from mcpzip.results.document import Document, at_path, read_result, shown, size_in_tokens
 from mcpzip.results.excerpt import LETTERS, fitting
-from mcpzip.results.paths import PathError, parse_path, select, written
-from mcpzip.results.slices import elements, kind_of, members
+from mcpzip.results.paths import PathError, parse_path, written
+from mcpzip.results.slices import UnreadableError, elements, kind_of, members
 from mcpzip.wire import join_object, quote, unquote
 
 PATH, GREP, LINES, HEAD, TAIL, CHARACTERS = "path", "grep", "lines", "head", "tail", "chars"
@@ -59,10 +59,30 @@ def read_kept(result: bytes, arguments: Mapping[str, bytes], tokens: int) -> byt
     """The part of ``result`` as a `CallToolResult` of its own: the text of the part, and a note if there is
     one. Raises as `read_part` does.
     """
-    part = read_part(read_result(result), arguments, tokens)
+    return _as_result(read_part(read_result(result), arguments, tokens))
+
+
+def _as_result(part: Part) -> bytes:
     texts = [text for text in part if text] or [""]
     blocks = [join_object({"type": b'"text"', "text": quote(text)}) for text in texts]
     return join_object({"content": b"[%b]" % b",".join(blocks)})
+
+
+class Selected(NamedTuple):
+    """result: the part as a `CallToolResult`. tokens: of all of the result, about."""
+
+    result: bytes
+    tokens: int
+
+
+def selected(result: bytes, path: str, tokens: int) -> Selected:
+    """The part of ``result`` at ``path``. Raises InvalidArgumentsError, for an unreadable result too."""
+    try:
+        document = read_result(result)
+    except UnreadableError as error:
+        raise InvalidArgumentsError("It has no parts.") from error
+    part = read_part(document, {PATH: quote(path)}, tokens)
+    return Selected(_as_result(part), size_in_tokens(shown(document)))
 
 
 def read_part(document: Document, arguments: Mapping[str, bytes], tokens: int) -> Part:
@@ -101,18 +121,11 @@ def read_part(document: Document, arguments: Mapping[str, bytes], tokens: int) -
 def _at_path(document: Document, path: str) -> tuple[bytes, str, str]:
     """The value there, the path as written, and a sentence about it."""
     try:
-        steps = parse_path(path)
-        if document.wrapper and steps[:1] == (document.wrapper,):
-            steps = steps[1:]
-        if not document.value:
-            if steps:
-                raise InvalidArgumentsError(f"This result is text, so it has no paths. {_HOW}")
-            return b"", "", ""
-        found = select(document.value, steps)
+        found, place = at_path(document, path)
     except PathError as error:
-        raise InvalidArgumentsError(str(error)) from error
+        raise InvalidArgumentsError(f"{error} {_HOW}" if not document.value else str(error)) from error
     missing = f" {found.missing:,} of the elements lack it." if found.missing else ""
-    return found.value, written(steps), missing
+    return found.value, place, missing
 
 
 def _pieces(text: str, value: bytes, kind: str) -> list[str]:

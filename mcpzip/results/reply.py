@@ -16,7 +16,7 @@ from mcpzip.results.document import Document, other_blocks, read_result, shown, 
 from mcpzip.results.excerpt import LETTERS, abbreviated, beginning
 from mcpzip.results.shape import shape
 from mcpzip.results.slices import elements, kind_of, members
-from mcpzip.wire import join_object, quote, with_members
+from mcpzip.wire import NotAnObject, join_object, quote, split_object, with_members
 
 HEAD = 500
 """Tokens of the beginning that is shown."""
@@ -71,6 +71,19 @@ def reply(result: bytes, document: Document, handle: str, uri: str, runner: str)
         about = join_object({"handle": quote(handle), "bytes": b"%d" % len(result), "tokens": b"%d" % tokens})
         changed["_meta"] = with_members(meta, {META: about})
     return with_members(result, changed)
+
+
+def with_note(result: bytes, note: str) -> bytes:
+    """``result`` with one more text, ``note``. As it is, if it has no list of blocks."""
+    try:
+        blocks = split_object(result).get("content", b"[]").strip()
+    except NotAnObject:
+        return result
+    if not (blocks.startswith(b"[") and blocks.endswith(b"]")):
+        return result
+    block = join_object({"type": b'"text"', "text": quote(note)})
+    before = blocks[1:-1].strip()
+    return with_members(result, {"content": b"[%b%b%b]" % (before, b"," if before else b"", block)})
 
 
 def contents(result: bytes, uri: str) -> bytes:

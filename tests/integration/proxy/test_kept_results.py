@@ -36,6 +36,9 @@ BIG = json.dumps(
 TOOLS: list[Json] = [
     {"name": "log", "result": {"raw": BIG}},
     {"name": "small", "result": {"text": "small"}},
+    {"name": "items", "result": {"structuredContent": {"items": [{"id": 1, "t": "a"}, {"id": 2, "t": "b"}]}}},
+    {"name": "send", "result": {"text": "sent"}},
+    {"name": "query", "inputSchema": {"type": "object", "properties": {"select": {"type": "string"}}}},
     {"name": "fails", "result": {"text": WORDS, "isError": True}},
     {
         "name": "declares",
@@ -121,6 +124,49 @@ async def test_another_client_does_not_know_the_handle(fake_mcp: Fake, tmp_path:
         assert json.loads(await asked(proxy, mine, theirs))["isError"]
         await proxy.remove_client(mine)
         assert json.loads(await asked(proxy, mine, handle))["isError"]
+
+
+def test_a_kept_result_is_an_argument_of_the_next_call(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=TOOLS)
+    with serving(tmp_path, shop) as client:
+        client.finds("log", "shop__log")
+        handle = handle_of(client.execute("shop__log").raw_result)
+        assert client.execute("shop__send", {"body": {"$kept": handle}, "to": "ann"}).text == "sent"
+        assert client.execute("shop__send", {"body": {"$$kept": handle}}).text == "sent"
+        gone = client.execute("shop__send", {"body": {"$kept": "r9-aaaaaaaaaaaaaaaa"}})
+        assert "not kept any more" in gone.text
+    sent = [params["arguments"] for params in shop.record.calls("send")]
+    assert sent == [{"body": WORDS, "to": "ann"}, {"body": {"$kept": handle}}]
+
+
+async def test_what_is_selected_comes_alone_and_the_rest_is_kept(fake_mcp: Fake, tmp_path: Path) -> None:
+    shop = fake_mcp(name="shop", tools=TOOLS)
+    async with proxy_of(tmp_path, shop) as proxy:
+        client = Client(Era.LEGACY)
+
+        async def select(name: str, path: str) -> Json:
+            params = {"name": name, "arguments": {}, "select": path}
+            result = await proxy.call("execute_tool", json.dumps(params).encode(), Exchange(client))
+            return json.loads(result)  # type: ignore[no-any-return]
+
+        titles, note = (block["text"] for block in (await select("shop__items", "items[].t"))["content"])
+        assert titles == '["a","b"]'
+        assert note.startswith("This is items[].t of the result. All of it, about ")
+        handle = note.split('"')[1]
+        whole = json.loads(await asked(proxy, client, handle))["structuredContent"]
+        assert whole == {"items": [{"id": 1, "t": "a"}, {"id": 2, "t": "b"}]}
+        wrong = await select("shop__items", "titles")
+        assert wrong["structuredContent"] == whole
+        note = wrong["content"][-1]["text"]
+        assert note.startswith("Nothing was selected, and this is the result: The result has no 'titles'.")
+        large = await select("shop__log", "x")
+        assert large["content"][-1]["text"].startswith("Nothing was selected")
+        assert "4,000 lines of text" in large["content"][0]["text"]
+        own = await select("shop__query", "x")
+        assert "'select' stands beside 'arguments'" in text_of(own)
+        failed = await select("shop__fails", "x")
+        assert failed["isError"]
+    assert len(shop.record.calls()) == 4
 
 
 async def test_an_error_stays_one(fake_mcp: Fake, tmp_path: Path) -> None:

@@ -68,3 +68,9 @@ def test_what_is_too_long_to_be_read_is_not_shown() -> None:
 )
 def test_only_a_yes_is_a_yes(answer: bytes, action: str) -> None:
     assert action_of(answer) == action
+
+
+def test_a_person_is_told_which_arguments_are_results_of_tools() -> None:
+    asked = question(ENTRY, WORST, b'{"body":"x"}', about=("r1-x is of \u202ea__b.",))
+    assert asked is not None
+    assert json.loads(asked)["message"].endswith("In it, r1-x is of <U+202E>a__b.")
